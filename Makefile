@@ -1,0 +1,56 @@
+# Two commands do everything on a fresh machine (Python >= 3.11, make, git):
+#   make demo    audit two synthetic versions of a real table; one is released, one is refused
+#   make test    run the tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo ui test test-all check format lint types layers clean
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	@echo "==> making $(VENV) (a minute or two the first time)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "==> installing pinned packages"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+install: $(READY)  ## make the virtual environment
+
+demo: $(READY)  ## audit two synthetic versions of a real table
+	@echo "==> running the demo in ./demo"
+	@$(BIN)/synth-audit demo demo
+
+ui: $(READY)  ## open the demo's tables in Dagster (run `make demo` first)
+	@echo "==> Dagster on http://localhost:3000 (Ctrl-C ends it)"
+	@$(BIN)/python -m dagster_project.demo --ui demo
+
+test: $(READY)  ## run the tests
+	@echo "==> running the tests"
+	@$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(READY)  ## run the tests, the slow ones too
+	@$(BIN)/python -m pytest
+
+check: format lint types layers test  ## what CI runs: format, lint, types, layers, tests
+
+format: $(READY)
+	@echo "==> format" && $(BIN)/ruff format --check .
+
+lint: $(READY)
+	@echo "==> lint" && $(BIN)/ruff check .
+
+types: $(READY)
+	@echo "==> types" && $(BIN)/mypy
+
+layers: $(READY)
+	@echo "==> import layers" && $(BIN)/python tests/layers.py
+
+clean:  ## remove everything that was made here
+	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,15 @@
+"""Decides whether a synthetic table may leave: attack it, measure it, gate it, report it, release it.
+
+    import synth_audit
+
+    evidence = synth_audit.audit(train, control, synthetic)
+    print(evidence.verdict)
+
+Importing the package is light; each function imports what it needs.
+"""
+
+from synth_audit.api import audit, gate, release, render_report, run, verify
+
+__all__ = ["__version__", "audit", "gate", "release", "render_report", "run", "verify"]
+
+__version__ = "0.1.0"
