@@ -1,0 +1,1 @@
+"""Vocabulary shared by every layer: schema, table, subject, measurement, plan, registry, seeds, errors."""

@@ -1,0 +1,52 @@
+"""Errors that say what is wrong, where, what was expected and how to fix it, and never show a cell value."""
+
+from __future__ import annotations
+
+
+class SynthAuditError(Exception):
+    """Base of every error a user can cause or cure.
+
+    Args:
+        what: the problem in one sentence, without any cell value.
+        where: the plan key, file, table or column concerned.
+        expected: what would have been accepted.
+        fix: what to do next.
+    """
+
+    def __init__(self, what: str, *, where: str = "", expected: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.expected = expected
+        self.fix = fix
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        for label in ("where", "expected", "fix"):
+            if text := getattr(self, label):
+                lines.append(f"  {label}: {text}")
+        return "\n".join(lines)
+
+
+class PlanError(SynthAuditError):
+    """The plan is malformed or names something that does not exist."""
+
+
+class DataError(SynthAuditError):
+    """A table cannot be read, or does not hold what the plan says."""
+
+
+class PluginError(SynthAuditError):
+    """A plug-in cannot be found or imported, or broke its contract."""
+
+
+class GateError(SynthAuditError):
+    """A gate suite cannot be judged, so nothing may be released."""
+
+
+class ReleaseRefused(SynthAuditError):
+    """The evidence does not allow these bytes to leave."""
+
+
+class NotApplicable(SynthAuditError):
+    """Raised by an audit that cannot be asked of this table; its text must hold no cell value."""

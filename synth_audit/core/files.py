@@ -1,0 +1,41 @@
+"""Replaces a file wholly or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside ``path`` that takes its place when the block ends without an exception.
+
+    The new file is flushed to disk before it is moved, so that a crash at any moment leaves either
+    the old content or the new. After an exception the temporary file is gone and ``path`` untouched.
+
+    Raises:
+        OSError: the folder cannot be made or written to.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        yield temporary
+        _flush(temporary)
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    with suppress(OSError):  # some file systems cannot flush a folder; the file itself is safe
+        _flush(path.parent)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

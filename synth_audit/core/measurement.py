@@ -1,0 +1,155 @@
+"""What an audit may say: quantities with intervals, small series for pictures, and notes; never a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+
+class Direction(StrEnum):
+    """Which way is safer (privacy) or better (fidelity, utility)."""
+
+    LOWER = "lower is better"
+    HIGHER = "higher is better"
+    NEUTRAL = "descriptive"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Confidence interval.
+
+    Attributes:
+        low, high: ends in the unit of the value, unclipped.
+        level: coverage in (0, 1).
+        method: how it was computed, for example ``"wilson"``.
+    """
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the value would be for a release nobody would object to, with its meaning in words."""
+
+    value: float
+    meaning: str
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One number with everything needed to judge it.
+
+    Attributes:
+        name: ``<audit>.<quantity>`` once the runner has stamped it.
+        scope: column or setting; empty when the number stands for the whole table.
+        value: the number, unclipped; NaN only if it could not be computed, which no gate passes.
+        n_requested, n_achieved: guesses, rows or repeats asked for and actually made.
+        n_minimum: below this many achieved the number is insufficient evidence.
+    """
+
+    name: str
+    value: float
+    scope: str = ""
+    interval: Interval | None = None
+    n_requested: int | None = None
+    n_achieved: int | None = None
+    n_minimum: int | None = None
+    unit: str = "share"
+    direction: Direction = Direction.LOWER
+    reference: Reference | None = None
+
+    @property
+    def short(self) -> bool:
+        """True when fewer were achieved than the stated minimum."""
+        return self.n_minimum is not None and (self.n_achieved or 0) < self.n_minimum
+
+    @property
+    def finite(self) -> bool:
+        """True when the value and both ends of its interval are finite numbers."""
+        ends = (self.interval.low, self.interval.high) if self.interval else ()
+        return all(math.isfinite(x) for x in (self.value, *ends))
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that an audit declares: its name, unit, direction, range and meaning in one place.
+
+    Attributes:
+        name: the part after the dot of the measurement's name.
+        title: what a reader sees.
+        range: closed interval outside which a value is a fault of the audit.
+        help: one sentence on how to read it.
+    """
+
+    name: str
+    title: str
+    unit: str = "share"
+    direction: Direction = Direction.LOWER
+    range: tuple[float, float] = (0.0, 1.0)
+    help: str = ""
+
+    def at(
+        self,
+        value: float,
+        *,
+        scope: str = "",
+        interval: Interval | None = None,
+        n_requested: int | None = None,
+        n_achieved: int | None = None,
+        n_minimum: int | None = None,
+        reference: Reference | None = None,
+    ) -> Measurement:
+        """Make the measurement of this quantity."""
+        return Measurement(
+            name=self.name,
+            value=float(value),
+            scope=scope,
+            interval=interval,
+            n_requested=n_requested,
+            n_achieved=n_achieved,
+            n_minimum=n_minimum,
+            unit=self.unit,
+            direction=self.direction,
+            reference=reference,
+        )
+
+
+@dataclass(frozen=True)
+class Series:
+    """A small picture's worth of numbers: one line or bar group per label, no real rows, no small counts.
+
+    Attributes:
+        kind: ``line`` joins the points, ``step`` holds them, ``bar`` stands them on categories.
+        x: positions, or category names for bars; shared by all lines.
+        lines: label to values, each as long as ``x``.
+    """
+
+    name: str
+    title: str
+    kind: Literal["line", "step", "bar"]
+    x_label: str
+    y_label: str
+    x: tuple[float, ...] | tuple[str, ...]
+    lines: Mapping[str, tuple[float, ...]]
+    scope: str = ""
+
+    def __post_init__(self) -> None:
+        uneven = [label for label, ys in self.lines.items() if len(ys) != len(self.x)]
+        if uneven:
+            raise ValueError(f"series {self.name!r}: lines {uneven} differ in length from x")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything an audit returns."""
+
+    measurements: tuple[Measurement, ...]
+    series: tuple[Series, ...] = ()
+    notes: tuple[str, ...] = ()

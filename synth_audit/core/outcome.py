@@ -1,0 +1,51 @@
+"""What became of a configured audit: measured, not applicable, or an error; it can never vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from synth_audit.core.measurement import Findings, Measurement, Series
+from synth_audit.core.plugin import AuditInfo
+
+
+class Status(StrEnum):
+    """The three ends an audit can have."""
+
+    MEASURED = "measured"
+    NOT_APPLICABLE = "not applicable"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class AuditOutcome:
+    """What became of one configured audit, with all that a reader needs to understand it.
+
+    Attributes:
+        audit: plug-in name; family: the room it lives in (privacy, fidelity, utility).
+        info: what the audit says of itself; None only when it could not even be imported.
+        config: its full configuration, defaults included.
+        reason: why it was not applicable, or the kind and place of its error (never its text).
+    """
+
+    audit: str
+    family: str
+    status: Status
+    info: AuditInfo | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
+    series: tuple[Series, ...] = ()
+    notes: tuple[str, ...] = ()
+    reason: str = ""
+
+    def with_findings(self, findings: Findings) -> AuditOutcome:
+        """The outcome of a completed run; measurements are stamped with the audit's name."""
+        return replace(
+            self,
+            status=Status.MEASURED,
+            measurements=tuple(replace(m, name=f"{self.audit}.{m.name}") for m in findings.measurements),
+            series=findings.series,
+            notes=findings.notes,
+        )

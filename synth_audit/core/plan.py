@@ -1,0 +1,312 @@
+"""The plan: one YAML file per table, validated whole before any data is touched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
+
+from synth_audit.core import registry
+from synth_audit.core.errors import PlanError
+from synth_audit.core.schema import Bounds, Kind, Role
+
+if TYPE_CHECKING:
+    from synth_audit.core.plugin import Audit, Generator, Source
+
+DEFAULT_GATES = "expectations/release.json"
+
+
+class PluginChoice(BaseModel):
+    """A plug-in by name with its configuration: ``name`` or ``{name: {field: value}}``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    config: dict[str, Any] = Field(default_factory=dict)
+
+
+def _choice(value: object) -> object:
+    match value:
+        case str():
+            return {"name": value}
+        case Mapping() if len(value) == 1 and "name" not in value:
+            [(name, config)] = value.items()
+            return {"name": name, "config": {} if config is None else config}
+    return value
+
+
+def _file_or_choice(value: object) -> object:
+    """A bare path chooses the source that reads its suffix."""
+    if not isinstance(value, str):
+        return _choice(value)
+    for name, ref in registry.catalogue("source").items():
+        info = getattr(ref.load(), "info")  # noqa: B009  (Protocol class attribute)
+        if Path(value).suffix.lower() in info.suffixes:
+            return {"name": name, "config": {"path": value}}
+    return {"name": value}
+
+
+def _roles(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+Choice = Annotated[PluginChoice, BeforeValidator(_choice)]
+Place = Annotated[PluginChoice, BeforeValidator(_file_or_choice)]
+
+
+class ColumnSpec(BaseModel):
+    """What the plan declares of one column. Everything declared is taken to be public knowledge."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Kind | None = Field(None, description="how values are compared; inferred when left out")
+    roles: Annotated[tuple[Role, ...], BeforeValidator(_roles)] = Field(
+        (Role.FEATURE,), alias="role", description="one role or a list of roles"
+    )
+    bounds: tuple[float | date | datetime, float | date | datetime] | None = Field(
+        None, description="lowest and highest value that may occur; dates for datetime columns"
+    )
+    categories: tuple[str, ...] | None = Field(None, description="every label that may occur")
+    nullable: bool = Field(True, description="may values be missing")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _labels_as_text(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and isinstance(value.get("categories"), (list, tuple)):
+            return {**value, "categories": [_label(x) for x in value["categories"]]}
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ColumnSpec:
+        if self.bounds is not None:
+            if self.kind in (Kind.CATEGORICAL, Kind.BOOLEAN):
+                raise ValueError(f"bounds do not go with kind {self.kind}")
+            low, high = (_number(x) for x in self.bounds)
+            if not low <= high:
+                raise ValueError("bounds must be given as [lowest, highest]")
+        if self.categories is not None and self.kind is not None and self.kind.numeric:
+            raise ValueError(f"categories do not go with kind {self.kind}")
+        return self
+
+    def numeric_bounds(self, kind: Kind) -> Bounds | None:
+        """Bounds as floats, in microseconds for datetimes."""
+        if self.bounds is None or not kind.numeric:
+            return None
+        low, high = (_number(x) for x in self.bounds)
+        return low, high
+
+
+class SplitSpec(BaseModel):
+    """How control rows are set aside."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    control: float = Field(default=0.2, gt=0, lt=1, description="share of entities kept from the generator")
+
+
+class Plan(BaseModel):
+    """Everything that decides an audit. The same plan, data and seed give the same evidence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = Field(
+        "table",
+        pattern=r"^[\w.-]+$",
+        description="what the report calls the table; the plan file's name if left out",
+    )
+    source: Place | None = Field(None, description="where the sensitive table is")
+    columns: dict[str, ColumnSpec] = Field(
+        default_factory=dict, description="declared columns; the others are inferred and reported"
+    )
+    split: SplitSpec = Field(default_factory=SplitSpec)
+    generator: Choice | None = Field(None, description="what makes the synthetic table")
+    rows: int | None = Field(None, gt=0, description="synthetic rows; as many as train if left out")
+    audits: tuple[Choice, ...] = Field((), description="audits to run; all that are built in if left out")
+    gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
+    release: Place | None = Field(None, description="where a passing synthetic table goes")
+    seed: int = Field(0, ge=0)
+    level: float = Field(0.95, gt=0.5, lt=1, description="confidence level of every interval")
+    suppression: int = Field(10, ge=1, description="no smaller count is ever shown")
+
+    _base: Path = PrivateAttr(default_factory=Path.cwd)
+
+    @model_validator(mode="after")
+    def _distinct_audits(self) -> Plan:
+        names = [choice.name for choice in self.audits]
+        if twice := sorted({n for n in names if names.count(n) > 1}):
+            raise ValueError(f"audit {twice[0]!r} is listed more than once")
+        return self
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative paths start from: the plan file's, else the working folder."""
+        return self._base
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the normalised plan; where the file lies does not matter, nor its layout."""
+        text = json.dumps(self.plain(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def plain(self) -> dict[str, Any]:
+        """The plan as JSON values, as it stands in the evidence."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+    def build_source(self) -> Source:
+        """The configured source; raises ``PlanError`` when the plan has none."""
+        source: Source = self._build("source", self.source, "source")
+        return source
+
+    def build_generator(self) -> Generator:
+        """The configured generator; raises ``PlanError`` when the plan has none."""
+        generator: Generator = self._build("generator", self.generator, "generator")
+        return generator
+
+    def build_release(self) -> Source:
+        """The configured target; raises ``PlanError`` when the plan has none."""
+        target: Source = self._build("source", self.release, "release")
+        return target
+
+    def build_audits(self) -> dict[str, Audit]:
+        """Every configured audit by name; all built-in ones when the plan lists none."""
+        choices = self.audits or tuple(PluginChoice(name=n) for n in registry.catalogue("audit"))
+        return {c.name: registry.build("audit", c.name, c.config, where=f"audits.{c.name}") for c in choices}
+
+    def check(self) -> Plan:
+        """Build every plug-in the plan names, so that a mistake shows before any data is read."""
+        for part in ("source", "generator", "release"):
+            if getattr(self, part) is not None:
+                getattr(self, f"build_{part}")()
+        self.build_audits()
+        return self
+
+    def located(self, base: Path) -> Plan:
+        """The same plan with relative paths starting at ``base``."""
+        plan = self.model_copy()
+        plan._base = base
+        return plan
+
+    def _build(self, room: registry.Room, choice: PluginChoice | None, key: str) -> Any:
+        if choice is None:
+            raise PlanError(
+                f"the plan has no {key}",
+                where=key,
+                expected=f"`{key}: ...`",
+                fix="`synth-audit init` writes a plan to start from",
+            )
+        plugin = registry.build(room, choice.name, choice.config, where=f"{key}.{choice.name}")
+        # A generator that reads a file learns where relative paths start, which is no part of its settings.
+        return plugin.located(self.base) if hasattr(plugin, "located") else plugin
+
+
+def load_plan(path: Path | str) -> Plan:
+    """Read and validate a plan file, plug-ins included.
+
+    Raises:
+        PlanError: the file is missing, is no YAML mapping, or does not validate.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(
+            f"the plan cannot be read ({type(error).__name__})",
+            where=str(path),
+            expected="a YAML file",
+            fix="check the path, or start one with `synth-audit init`",
+        ) from None
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise PlanError(
+            "the plan is not valid YAML", where=f"{path}{line}", expected="a YAML mapping"
+        ) from None
+    if isinstance(value, Mapping):
+        value = {"name": re.sub(r"[^\w.-]", "_", path.stem)} | dict(value)
+    return parse_plan(value, where=str(path)).located(path.resolve().parent).check()
+
+
+def parse_plan(value: object, *, where: str = "plan") -> Plan:
+    """Validate a plan given as plain values, without building its plug-ins.
+
+    Raises:
+        PlanError: naming each key that is wrong.
+    """
+    if not isinstance(value, Mapping):
+        raise PlanError("the plan is not a mapping", where=where, expected="`key: value` lines")
+    try:
+        return Plan.model_validate(dict(value))
+    except ValidationError as error:
+        problems = [_sentence(e) for e in error.errors(include_url=False, include_input=False)]
+        raise PlanError(
+            "; ".join(problems),
+            where=where,
+            expected=f"keys {', '.join(Plan.model_fields)}",
+            fix="`synth-audit schema` prints the plan's JSON Schema; `synth-audit init` writes an example",
+        ) from None
+
+
+def plan_schema() -> dict[str, Any]:
+    """JSON Schema of the plan, with the configuration of every plug-in that is installed."""
+    schema = Plan.model_json_schema(by_alias=True)
+    rooms: dict[registry.Room, tuple[str, ...]] = {
+        "source": ("source", "release"),
+        "generator": ("generator",),
+        "audit": ("audits",),
+    }
+    for room, keys in rooms.items():
+        variants = [
+            _variant(ref.name, registry.config_schema(ref)) for ref in registry.catalogue(room).values()
+        ]
+        schema["$defs"][f"{room}_plugin"] = {"anyOf": [*variants, {"type": "string"}]}
+        for key in keys:
+            link = {"$ref": f"#/$defs/{room}_plugin"}
+            old = schema["properties"][key]
+            new = {"type": "array", "items": link} if key == "audits" else link
+            schema["properties"][key] = {k: old[k] for k in ("description",) if k in old} | new
+    schema["$defs"].pop("PluginChoice", None)
+    return schema
+
+
+def _variant(name: str, config: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: {"anyOf": [config, {"type": "null"}]}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+def _label(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _number(value: float | date | datetime) -> float:
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return moment.timestamp() * 1e6
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp() * 1e6
+    return float(value)
+
+
+def _sentence(error: Any) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"unknown key {place!r}"
+    return f"{place}: {error['msg']}" if place else str(error["msg"])

@@ -1,0 +1,195 @@
+"""Finds plug-ins by file name or entry point, and imports one only when it is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from synth_audit.core.errors import PlanError, PluginError
+
+Room = Literal["source", "generator", "audit"]
+
+_PACKAGES: dict[Room, tuple[str, ...]] = {
+    "source": ("synth_audit.sources",),
+    "generator": ("synth_audit.generators",),
+    "audit": (
+        "synth_audit.audits.privacy",
+        "synth_audit.audits.fidelity",
+        "synth_audit.audits.utility",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class PluginRef:
+    """Where a plug-in is to be found, without importing it.
+
+    Attributes:
+        family: the room's last name, for example ``privacy``; for an entry point the word before
+            the first dot of its name, else ``privacy``.
+    """
+
+    room: Room
+    name: str
+    family: str
+    module: str
+    attribute: str | None = None
+
+    def load(self) -> type:
+        """Import the plug-in's class.
+
+        Raises:
+            PluginError: it does not import, or holds none or several plug-in classes.
+        """
+        return _load(self)
+
+
+def catalogue(room: Room) -> dict[str, PluginRef]:
+    """Every plug-in of a room by name, in alphabetical order, importing none of them.
+
+    Raises:
+        PluginError: two plug-ins have one name.
+    """
+    refs = [*_built_in(room), *(_from_entry_point(room, e) for e in _entry_points(room))]
+    names = [ref.name for ref in refs]
+    if twice := sorted({n for n in names if names.count(n) > 1}):
+        places = [ref.module for ref in refs if ref.name == twice[0]]
+        raise PluginError(
+            f"two {room} plug-ins are named {twice[0]!r}",
+            where=", ".join(places),
+            fix="rename one of the files or entry points",
+        )
+    return {ref.name: ref for ref in sorted(refs, key=lambda r: r.name)}
+
+
+def find(room: Room, name: str) -> PluginRef:
+    """The plug-in of that name.
+
+    Raises:
+        PlanError: there is none.
+    """
+    known = catalogue(room)
+    if name not in known:
+        raise PlanError(
+            f"unknown {room} {name!r}",
+            expected=f"one of {', '.join(known)}",
+            fix="`synth-audit list` shows every plug-in with a description",
+        )
+    return known[name]
+
+
+def build(room: Room, name: str, config: Mapping[str, object], *, where: str = "") -> Any:
+    """Make a configured plug-in from plain values, validating every field.
+
+    Raises:
+        PlanError: unknown name, unknown field, or a value the plug-in refuses.
+        PluginError: the plug-in does not import.
+    """
+    cls = find(room, name).load()
+    where = where or f"{room} {name!r}"
+    expected = f"fields: {', '.join(field_names(cls)) or 'none'}"
+    fix = f"`synth-audit describe {name}` shows each field with its meaning"
+    if unknown := sorted(set(config) - set(field_names(cls))):
+        raise PlanError(f"unknown field {unknown[0]!r}", where=where, expected=expected, fix=fix)
+    try:
+        return _adapter(cls).validate_python(dict(config))
+    except ValidationError as error:
+        raise PlanError(
+            "; ".join(_sentence(e) for e in error.errors(include_url=False, include_input=False)),
+            where=where,
+            expected=expected,
+            fix=fix,
+        ) from None
+
+
+def config_of(plugin: object) -> dict[str, Any]:
+    """The full configuration of a plug-in, defaults included, as plain JSON values."""
+    cls: type = type(plugin)
+    dumped = _adapter(cls).dump_python(plugin, mode="json")
+    assert isinstance(dumped, dict)
+    return dumped
+
+
+def config_schema(ref: PluginRef) -> dict[str, Any]:
+    """JSON Schema of a plug-in's configuration."""
+    return _adapter(ref.load()).json_schema()
+
+
+def field_names(cls: type) -> tuple[str, ...]:
+    """Names of the configuration fields of a plug-in class."""
+    return tuple(f.name for f in dataclasses.fields(cls))
+
+
+@cache
+def _adapter(cls: type) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
+@cache
+def _built_in(room: Room) -> tuple[PluginRef, ...]:
+    refs = []
+    for package in _PACKAGES[room]:
+        paths = importlib.import_module(package).__path__
+        family = package.rsplit(".", 1)[-1]
+        refs += [
+            PluginRef(room, m.name, family, f"{package}.{m.name}")
+            for m in pkgutil.iter_modules(paths)
+            if not m.name.startswith("_")
+        ]
+    return tuple(refs)
+
+
+def _entry_points(room: Room) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=f"synth_audit.{room}s"))
+
+
+def _from_entry_point(room: Room, point: EntryPoint) -> PluginRef:
+    family, _, name = point.name.rpartition(".")
+    default = "privacy" if room == "audit" else f"{room}s"
+    return PluginRef(room, name, family or default, point.module, point.attr or None)
+
+
+def _load(ref: PluginRef) -> type:
+    try:
+        module = importlib.import_module(ref.module)
+    except Exception as error:
+        raise PluginError(
+            f"{ref.room} plug-in {ref.name!r} does not import",
+            where=ref.module,
+            expected="an importable module",
+            fix="".join(traceback.format_exception(error)),
+        ) from error
+    if ref.attribute:
+        found = [getattr(module, ref.attribute)]
+    else:
+        found = [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type)
+            and value.__module__ == module.__name__
+            and dataclasses.is_dataclass(value)
+            and "info" in vars(value)
+        ]
+    if len(found) != 1:
+        raise PluginError(
+            f"{ref.room} plug-in {ref.name!r} must define exactly one dataclass with `info`",
+            where=ref.module,
+            expected="one plug-in class",
+            fix=f"found {len(found)}",
+        )
+    cls: type = found[0]
+    return cls
+
+
+def _sentence(error: Any) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    return f"{place}: {error['msg']}" if place else str(error["msg"])

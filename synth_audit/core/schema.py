@@ -1,0 +1,303 @@
+"""What the columns of a table are: kind, roles, and the domain, declared apart from inferred."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.core.errors import DataError, PlanError
+
+if TYPE_CHECKING:
+    from synth_audit.core.plan import ColumnSpec
+
+MAX_CATEGORIES = 10_000
+"""More distinct labels than this is an identifier or free text, not a category."""
+
+Bounds = tuple[float, float]
+
+
+class Kind(StrEnum):
+    """How a column's values are compared."""
+
+    CONTINUOUS = "continuous"
+    INTEGER = "integer"
+    CATEGORICAL = "categorical"
+    BOOLEAN = "boolean"
+    DATETIME = "datetime"
+
+    @property
+    def numeric(self) -> bool:
+        """True where differences have a meaning; datetimes count in microseconds."""
+        return self in (Kind.CONTINUOUS, Kind.INTEGER, Kind.DATETIME)
+
+
+class Role(StrEnum):
+    """What a column is for. A column may have several; none named means feature."""
+
+    FEATURE = "feature"
+    TARGET = "target"
+    SENSITIVE = "sensitive"
+    IDENTIFIER = "identifier"
+    SPLIT_KEY = "split_key"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        storage: Arrow type as the source gave it; synthetic values are returned in it.
+        kind_declared: False when the kind was inferred.
+        declared_bounds, declared_categories: from the plan; public knowledge.
+        inferred_bounds, inferred_categories: read off train; private, and never a basis for a
+            differential privacy claim. Categories are labels (see :func:`labels_of`), sorted.
+    """
+
+    name: str
+    kind: Kind
+    storage: pa.DataType
+    roles: frozenset[Role] = frozenset({Role.FEATURE})
+    kind_declared: bool = False
+    nullable: bool = True
+    declared_bounds: Bounds | None = None
+    declared_categories: tuple[str, ...] | None = None
+    inferred_bounds: Bounds | None = None
+    inferred_categories: tuple[str, ...] | None = None
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """Declared bounds, else inferred ones; None for a discrete or wholly missing column."""
+        return self.declared_bounds or self.inferred_bounds
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Declared categories, else inferred ones; empty for a numeric column."""
+        return self.declared_categories or self.inferred_categories or ()
+
+    @property
+    def released(self) -> bool:
+        """False for identifiers and split keys, which never reach a generator or a distance."""
+        return not self.roles & {Role.IDENTIFIER, Role.SPLIT_KEY}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns in the table's order; inferred from train only, so that no candidate moves it."""
+
+    columns: tuple[Column, ...]
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All column names."""
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def features(self) -> tuple[Column, ...]:
+        """The columns that may be learnt and released: all but identifiers and split keys."""
+        return tuple(c for c in self.columns if c.released)
+
+    def with_role(self, role: Role) -> tuple[Column, ...]:
+        """The columns that have ``role``."""
+        return tuple(c for c in self.columns if role in c.roles)
+
+    @property
+    def target(self) -> Column | None:
+        """The response, if the plan names one."""
+        return next(iter(self.with_role(Role.TARGET)), None)
+
+    def released_only(self) -> Schema:
+        """The schema of the synthetic table."""
+        return Schema(self.features)
+
+
+def infer_schema(
+    data: pa.Table, specs: Mapping[str, ColumnSpec] | None = None, *, where: str = "train"
+) -> Schema:
+    """Build the schema of a table from the plan's declarations and, where silent, from its values.
+
+    Inference: boolean stays boolean; dates and timestamps are datetime; text is categorical; a number
+    with exactly two distinct values is categorical; other integers are integer, other numbers
+    continuous (decimals too, so that NUMERIC never becomes a label).
+
+    Raises:
+        PlanError: a declaration names no column, or contradicts itself.
+        DataError: a column cannot be what the plan says, is of no usable type, or has too many categories.
+    """
+    specs = specs or {}
+    check_names(data.column_names, where=where)
+    if unknown := [name for name in specs if name not in data.column_names]:
+        raise PlanError(
+            f"the plan describes column {unknown[0]!r}, which the table does not have",
+            where=f"columns.{unknown[0]}",
+            expected=f"one of {', '.join(data.column_names)}",
+        )
+    columns = tuple(
+        _infer_column(name, data.column(name), specs.get(name), where) for name in data.column_names
+    )
+    schema = Schema(columns)
+    _check_roles(schema)
+    return schema
+
+
+def check_names(names: Sequence[str], *, where: str) -> None:
+    """Raise ``DataError`` if a column name is empty or occurs twice."""
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise DataError(
+            f"column {twice[0]!r} occurs more than once",
+            where=where,
+            expected="distinct column names",
+            fix="rename or drop the duplicate before the audit",
+        )
+
+
+def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as text labels, missing as null; integral floats read as integers, so 1 and 1.0 agree."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_floating(values.type):
+        whole = pc.all(pc.equal(pc.round(values), values)).as_py()
+        if whole is not False:
+            values = values.cast(pa.int64())
+    return values.cast(pa.string())
+
+
+def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as float64, missing as null; datetimes as microseconds since 1970 (UTC)."""
+    if pa.types.is_temporal(values.type):
+        values = values.cast(pa.timestamp("us", tz=getattr(values.type, "tz", None)), safe=False)
+        values = values.cast(pa.int64())
+    return values.cast(pa.float64(), safe=False)
+
+
+def storage_allows(kind: Kind, storage: pa.DataType) -> bool:
+    """True when values stored as ``storage`` can be read as ``kind``."""
+    if pa.types.is_null(storage):
+        return True
+    number = pa.types.is_integer(storage) or pa.types.is_floating(storage) or pa.types.is_decimal(storage)
+    match kind:
+        case Kind.CONTINUOUS | Kind.INTEGER:
+            return bool(number)
+        case Kind.DATETIME:
+            return bool(pa.types.is_timestamp(storage) or pa.types.is_date(storage))
+        case Kind.BOOLEAN:
+            return bool(pa.types.is_boolean(storage) or number)
+        case Kind.CATEGORICAL:
+            return bool(not pa.types.is_nested(storage))
+
+
+def _infer_column(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, where: str) -> Column:
+    storage = values.type
+    kind = spec.kind if spec and spec.kind else _infer_kind(name, values, where)
+    if not storage_allows(kind, storage):
+        raise DataError(
+            f"column {name!r} is declared {kind} but holds {storage}",
+            where=where,
+            expected=f"values that can be read as {kind}",
+            fix=f"declare another kind for {name!r}, or convert the column at its source",
+        )
+    roles = frozenset(spec.roles) if spec else frozenset({Role.FEATURE})
+    column = Column(
+        name=name,
+        kind=kind,
+        storage=storage,
+        roles=roles,
+        kind_declared=bool(spec and spec.kind),
+        nullable=spec.nullable if spec else True,
+        declared_bounds=spec.numeric_bounds(kind) if spec else None,
+        declared_categories=spec.categories if spec else None,
+    )
+    return _with_domain(column, values, where) if column.released else column
+
+
+def _infer_kind(name: str, values: pa.ChunkedArray, where: str) -> Kind:
+    storage = values.type
+    if pa.types.is_boolean(storage):
+        return Kind.BOOLEAN
+    if pa.types.is_timestamp(storage) or pa.types.is_date(storage):
+        return Kind.DATETIME
+    if pa.types.is_decimal(storage):
+        return Kind.CONTINUOUS
+    if pa.types.is_integer(storage) or pa.types.is_floating(storage):
+        if pc.count_distinct(values).as_py() == 2:
+            return Kind.CATEGORICAL
+        return Kind.INTEGER if pa.types.is_integer(storage) else Kind.CONTINUOUS
+    text = pa.types.is_string(storage) or pa.types.is_large_string(storage)
+    if (
+        text
+        or pa.types.is_string_view(storage)
+        or pa.types.is_dictionary(storage)
+        or pa.types.is_null(storage)
+    ):
+        return Kind.CATEGORICAL
+    raise DataError(
+        f"column {name!r} has type {storage}, which cannot be audited",
+        where=where,
+        expected="numbers, text, booleans, dates or timestamps",
+        fix=f"cast {name!r} in the source query, or give it `role: identifier`",
+    )
+
+
+def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
+    """The column with its inferred domain, after checking the declared one."""
+    if column.kind.numeric:
+        numbers = numbers_of(values)
+        ends = pc.min_max(numbers).as_py()
+        if ends["min"] is None:
+            return column
+        found = (float(ends["min"]), float(ends["max"]))
+        if (known := column.declared_bounds) and (found[0] < known[0] or found[1] > known[1]):
+            raise _outside(column, "bounds", where)
+        return replace(column, inferred_bounds=found)
+    labels = tuple(sorted(x for x in labels_of(values).unique().to_pylist() if x is not None))
+    if column.declared_categories is not None:
+        if set(labels) - set(column.declared_categories):
+            raise _outside(column, "categories", where)
+    elif len(labels) > MAX_CATEGORIES:
+        raise DataError(
+            f"column {column.name!r} has {len(labels):,} categories",
+            where=where,
+            expected=f"at most {MAX_CATEGORIES:,} categories",
+            fix=f"give {column.name!r} `role: identifier`, or group its values at the source",
+        )
+    return replace(column, inferred_categories=labels)
+
+
+def _outside(column: Column, what: str, where: str) -> DataError:
+    return DataError(
+        f"column {column.name!r} has values outside its declared {what}",
+        where=where,
+        expected=f"every value within columns.{column.name}.{what}",
+        fix="widen the declaration, or clean the values at the source",
+    )
+
+
+def _check_roles(schema: Schema) -> None:
+    targets = schema.with_role(Role.TARGET)
+    if len(targets) > 1:
+        raise PlanError(
+            f"{len(targets)} columns have the role target: {', '.join(c.name for c in targets)}",
+            where="columns",
+            expected="at most one target",
+        )
+    if not schema.features:
+        raise PlanError(
+            "no column is left to release: all are identifiers or split keys",
+            where="columns",
+            expected="at least one feature",
+        )

@@ -1,0 +1,43 @@
+"""What an audit looks at: the three tables and the circumstances of the release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from synth_audit.core.schema import Column, Schema
+from synth_audit.core.table import Table
+
+if TYPE_CHECKING:
+    from synth_audit.core.plugin import Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One candidate release under audit.
+
+    Attributes:
+        train: the real rows the generator saw.
+        control: real rows of the same population it never saw; None when there are none.
+        synthetic: the candidate.
+        generator: its configuration, for audits that refit it; None for a table made elsewhere.
+        level: confidence level of every interval, in (0, 1).
+        suppression: no count below this may appear in findings.
+    """
+
+    train: Table
+    control: Table | None
+    synthetic: Table
+    generator: Generator | None = None
+    level: float = 0.95
+    suppression: int = 10
+
+    @property
+    def schema(self) -> Schema:
+        """The schema inferred from train and the plan."""
+        return self.train.schema
+
+    @property
+    def features(self) -> tuple[Column, ...]:
+        """The columns that audits compare: all but identifiers and split keys."""
+        return self.schema.features

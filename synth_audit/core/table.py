@@ -1,0 +1,161 @@
+"""An immutable table read through a schema: numbers with NaN, labels with None, exact types back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.schema import Column, Kind, Schema, check_names, labels_of, numbers_of, storage_allows
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows with their schema. Arrow data are immutable, so no audit can change what another sees."""
+
+    schema: Schema = field(repr=False)
+    data: pa.Table = field(repr=False)  # Arrow's own form prints cell values
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.data.num_rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that are present."""
+        return tuple(self.data.column_names)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Content hash, the same for any row or column order; see :func:`fingerprint`."""
+        return fingerprint(self.data)
+
+    def numbers(self, name: str) -> Floats:
+        """A numeric column as float64, shape (n,); missing is NaN, datetimes are microseconds."""
+        values = numbers_of(self.data.column(name)).to_numpy()
+        return np.asarray(values, dtype=np.float64)
+
+    def labels(self, name: str) -> Labels:
+        """A column as text labels, shape (n,), dtype object; missing is None."""
+        return np.asarray(labels_of(self.data.column(name)).to_numpy(), dtype=object)
+
+    def missing(self, name: str) -> npt.NDArray[np.bool_]:
+        """True where the column has no value, shape (n,)."""
+        return np.asarray(pc.is_null(self.data.column(name)).to_numpy(), dtype=bool)
+
+    def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Table:
+        """The rows at these positions, or where the mask is true."""
+        positions = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Table(self.schema, self.data.take(pa.array(positions)))
+
+    def released_only(self) -> Table:
+        """Without identifiers and split keys: what a generator may see."""
+        schema = self.schema.released_only()
+        return Table(schema, self.data.select([c.name for c in schema]))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""
+        frame: pd.DataFrame = self.data.to_pandas(types_mapper=pd.ArrowDtype)
+        return frame
+
+
+def read_table(data: pa.Table, schema: Schema, *, where: str, partial: bool = False) -> Table:
+    """Check data against a schema and return it in the schema's column order, NaN read as missing.
+
+    Args:
+        where: the table's name for messages: train, control, synthetic.
+        partial: allow identifiers and split keys to be absent, as they are from a release.
+
+    Raises:
+        DataError: no rows; columns missing, unknown or twice there; another kind; infinite values.
+    """
+    check_names(data.column_names, where=where)
+    optional = {c.name for c in schema if not c.released} if partial else set()
+    lacking = [n for n in schema.names if n not in data.column_names and n not in optional]
+    extra = [n for n in data.column_names if n not in schema.names]
+    if lacking or extra:
+        parts = [f"lacks {', '.join(lacking)}"] * bool(lacking)
+        parts += [f"has the unknown {', '.join(extra)}"] * bool(extra)
+        raise DataError(
+            f"the columns of {where} differ from train: it {' and '.join(parts)}",
+            where=where,
+            expected=f"columns {', '.join(schema.names)}",
+            fix="rename, add or drop columns so that all tables agree",
+        )
+    if data.num_rows == 0:
+        raise DataError(f"{where} has no rows", where=where, expected="at least one row")
+    present = [c for c in schema if c.name in data.column_names]
+    columns = {c.name: _checked(c, data.column(c.name), where) for c in present}
+    return Table(schema, pa.table(columns))
+
+
+def assemble(schema: Schema, columns: Mapping[str, Floats | Labels]) -> Table:
+    """Make a table in the schema's storage types from a generator's plain arrays.
+
+    Args:
+        columns: for every column of ``schema`` float64 with NaN (numeric kinds; datetimes in
+            microseconds; integers are rounded) or labels with None (categorical, boolean).
+    """
+    stored = {c.name: _stored(c, columns[c.name]) for c in schema}
+    return Table(schema, pa.table(stored))
+
+
+def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    if not storage_allows(column.kind, values.type):
+        raise DataError(
+            f"column {column.name!r} is {column.kind} but {where} holds {values.type}",
+            where=where,
+            expected=f"{column.kind} values, as in train",
+            fix=f"convert {column.name!r} in {where}, or declare its kind in the plan",
+        )
+    if not pa.types.is_floating(values.type):
+        return values
+    values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+    if pc.any(pc.is_inf(values)).as_py():
+        raise DataError(
+            f"column {column.name!r} holds infinite values",
+            where=where,
+            expected="finite numbers; missing values as null",
+            fix="replace infinities by a finite value or by null at the source",
+        )
+    return values
+
+
+def _stored(column: Column, values: Floats | Labels) -> pa.Array:
+    storage = column.storage
+    if pa.types.is_null(storage):
+        return pa.nulls(len(values))
+    if not column.kind.numeric:
+        return _stored_labels(values, storage)
+    numbers = np.asarray(values, dtype=np.float64)
+    missing = np.isnan(numbers)
+    if pa.types.is_decimal(storage):  # an int64 does not cast to a decimal of fewer than 19 digits
+        whole_kind = column.kind is Kind.INTEGER
+        return pa.array(np.rint(numbers) if whole_kind else numbers, mask=missing).cast(storage, safe=False)
+    if column.kind is not Kind.CONTINUOUS or pa.types.is_integer(storage):
+        whole = pa.array(np.where(missing, 0, np.rint(numbers)).astype(np.int64), mask=missing)
+        if column.kind is Kind.DATETIME:
+            whole = whole.cast(pa.timestamp("us", tz=getattr(storage, "tz", None)))
+        return whole.cast(storage, safe=False)
+    return pa.array(numbers, mask=missing).cast(storage, safe=False)
+
+
+def _stored_labels(labels: Floats | Labels, storage: pa.DataType) -> pa.Array:
+    text = pa.array(labels, type=pa.string())
+    if pa.types.is_dictionary(storage):
+        return text.cast(storage.value_type).dictionary_encode().cast(storage)
+    if pa.types.is_integer(storage) or pa.types.is_decimal(storage):
+        return text.cast(pa.float64()).cast(storage, safe=False)
+    return text.cast(storage)
