@@ -1,0 +1,108 @@
+"""Closest-record statistics on arrays of distances: pure functions, ties counted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.kernels.intervals import quantile_rank
+from synth_audit.kernels.neighbours import Nearest
+
+Floats = npt.NDArray[np.float64]
+
+
+class Threshold(NamedTuple):
+    """The α-quantile of the real distances, with the part of its ties that makes up exactly α."""
+
+    distance: float
+    tie_part: float
+
+
+def threshold(ordered: Floats, alpha: float) -> Threshold:
+    """Quantile q and tie part γ with ``P(D < q) + γ·P(D = q) = α`` on a sorted sample, shape (n,)."""
+    q = float(ordered[quantile_rank(len(ordered), alpha) - 1])
+    below, upto = np.searchsorted(ordered, q, "left"), np.searchsorted(ordered, q, "right")
+    n = len(ordered)
+    return Threshold(q, float((alpha - below / n) / ((upto - below) / n)))
+
+
+def score_of(close: float, limit: Threshold, alpha: float) -> float:
+    """DCR privacy score from the share of close synthetic rows.
+
+    ``score = (DCR − 1) / (DCR_max − 1)``, ``DCR = close / α``. A copy of train has distance 0 everywhere, so
+    DCR_max = 1/α, which gives the published ``(α/100)(DCR − 1)/(1 − α/100)``. Where real duplicates are so
+    common that q = 0, DCR_max = γ/α: the scale still runs to 1 at a full copy instead of hiding it.
+
+    Returns:
+        At most 1; NaN where a full copy cannot be told from chance (every control row is a duplicate).
+    """
+    most = (1.0 if limit.distance > 0 else limit.tie_part) / alpha
+    return (close / alpha - 1) / (most - 1) if most > 1 + 1e-9 else float("nan")
+
+
+def privacy_score(synthetic: Floats, control: Floats, alpha: float) -> float:
+    """DCR privacy score in its size-correct form.
+
+    Args:
+        synthetic: d(s, train), shape (n_s,). control: d(c, train), shape (n_c,): the same reference set.
+        alpha: share of real distances that counts as close.
+
+    Returns:
+        0 no perceived risk, 1 everything leaked; see :func:`score_of`.
+    """
+    limit = threshold(np.sort(control), alpha)
+    close = float(np.mean(synthetic < limit.distance))
+    close += limit.tie_part * float(np.mean(synthetic == limit.distance))
+    return score_of(close, limit, alpha)
+
+
+def bootstrap_privacy_score(
+    synthetic: Floats, control: Floats, alpha: float, n_draws: int, rng: np.random.Generator
+) -> Floats:
+    """Privacy scores of resampled synthetic and control rows, shape (n_draws,).
+
+    Control rows are resampled. How many resampled synthetic rows fall below or at the threshold is
+    multinomial in the original shares, so it is drawn as such: the same distribution, without the rows.
+    """
+    ordered, n = np.sort(synthetic), len(synthetic)
+    draws = np.empty(n_draws)
+    for i in range(n_draws):
+        resampled = np.sort(control[rng.integers(0, len(control), len(control))])
+        limit = threshold(resampled, alpha)
+        below = np.searchsorted(ordered, limit.distance, "left")
+        at = np.searchsorted(ordered, limit.distance, "right") - below
+        n_below, n_at, _ = rng.multinomial(n, [below / n, at / n, max(0.0, 1 - (below + at) / n)])
+        draws[i] = score_of((n_below + limit.tie_part * n_at) / n, limit, alpha)
+    return draws
+
+
+class ClosestShare(NamedTuple):
+    """Share of synthetic rows whose nearest real row is in train, and how many rows that is worth."""
+
+    share: float
+    n_effective: float
+
+
+def closest_share(to_train: Nearest, to_control: Nearest, n_train: int) -> ClosestShare:
+    """P(the nearest real row is a training row), a tie counting by how many of the tied rows are.
+
+    Picking one of the tied rows at random makes the expectation exactly n_train / (n_train + n_control)
+    for a release that is independent of the split; half a point per tie would not, for unequal sizes, and
+    would let a copy of a table with many duplicates pass.
+
+    Several synthetic rows may share one nearest real row and then count as one draw, so the number
+    of independent draws is ``n² / Σ_r w_r²`` with w_r the synthetic rows whose nearest row is r.
+    """
+    tied = to_train.first == to_control.first
+    part = to_train.ties / (to_train.ties + to_control.ties)
+    in_train = np.where(tied, part, to_train.first < to_control.first)
+    whose = np.where(in_train >= 0.5, to_train.index, n_train + to_control.index)
+    weights = np.bincount(whose).astype(np.float64)
+    return ClosestShare(float(in_train.mean()), len(whose) ** 2 / float(np.sum(weights**2)))
+
+
+def distance_ratio(found: Nearest) -> Floats:
+    """d1/d2 of each row, shape (n,); 1 where both are 0, since a duplicated record singles nobody out."""
+    return np.divide(found.first, found.second, out=np.ones_like(found.first), where=found.second > 0)
