@@ -1,0 +1,1 @@
+"""Audits by family, one file each; the file name is the name in the plan."""
