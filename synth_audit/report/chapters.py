@@ -1,0 +1,255 @@
+"""The sections of the report, each built by one function from the evidence; the page is their list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.report import words
+from synth_audit.report.audits import audit_view, has_numbers
+from synth_audit.report.examples import examples
+from synth_audit.report.view import Cells, Chapter, Fact, GateView, RiskView
+from synth_audit.workflow.evidence import Evidence, Result
+
+
+@dataclass(frozen=True)
+class Risk:
+    """A section of the report that audits belong to."""
+
+    name: str
+    title: str
+    question: str
+    silence: str
+
+
+RISKS = (
+    Risk(
+        "singling out",
+        "Singling out",
+        "Can somebody use the synthetic table to describe exactly one person of the real one?",
+        "whether single people can be picked out",
+    ),
+    Risk(
+        "linkability",
+        "Linkability",
+        "Can somebody use the synthetic table to find out that two records belong to the same person?",
+        "whether records of one person can be linked",
+    ),
+    Risk(
+        "inference",
+        "Inference",
+        "Can somebody who knows part of a person's record learn a secret from the synthetic table?",
+        "whether secrets about a person can be learnt",
+    ),
+    Risk(
+        "membership",
+        "Membership",
+        "Can somebody find out that a person's record was among those the generator learnt from?",
+        "whether it can be found out who was in the real table",
+    ),
+    Risk(
+        "fidelity",
+        "Fidelity",
+        "Does the synthetic table look like the real one?",
+        "whether the synthetic table resembles the real one",
+    ),
+    Risk(
+        "utility",
+        "Utility",
+        "Does work done with the synthetic table give the results that the real one would give?",
+        "whether the synthetic table is of any use",
+    ),
+)
+
+Builder = Callable[[Evidence, Sequence[GateView]], "Chapter | None"]
+
+
+def chapters(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Chapter, ...]:
+    """Every section after the first screen, in reading order."""
+    builders: tuple[Builder, ...] = (
+        _how_to_read,
+        _no_result,
+        *(_risk_builder(risk) for risk in RISKS),
+        _unplaced,
+        _warnings,
+        _columns,
+        _certificate,
+        _identity,
+    )
+    built = (build(evidence, gates) for build in builders)
+    return tuple(c for c in built if c is not None)
+
+
+def _how_to_read(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
+    body = {"level": words.percent_level(evidence.level), "examples": examples()}
+    return Chapter("how-to-read", "How to read this report", "how_to_read.html.j2", body)
+
+
+def _no_result(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
+    silent = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.status is not Status.MEASURED]
+    if not silent:
+        return None
+    rows = tuple(
+        (_link(i), o.info.title if o.info else o.audit, str(o.status), words.sentence(o.reason))
+        for i, o in silent
+    )
+    return Chapter("no-result", "Audits without a result", "no_result.html.j2", rows)
+
+
+def _risk_builder(risk: Risk) -> Builder:
+    def build(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
+        mine = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info and o.info.risk == risk.name]
+        views = tuple(audit_view(o, gates, _link(i)) for i, o in mine)
+        measured = sum(has_numbers(o) for _, o in mine)
+        return Chapter(
+            anchor=f"risk-{risk.name.replace(' ', '-')}",
+            title=risk.title,
+            template="risk.html.j2",
+            body=RiskView(risk.question, _alarm(risk, [o for _, o in mine], measured), views),
+            state="measured" if measured else "missing",
+            note=_coverage(len(mine), measured),
+        )
+
+    return build
+
+
+def _coverage(configured: int, measured: int) -> str:
+    if not configured:
+        return "not measured"
+    if not measured:
+        return f"not measured ({words.counted(configured, 'audit')} without a result)"
+    if measured < configured:
+        return f"{measured} of {words.counted(configured, 'audit')} gave a result"
+    return f"measured by {words.counted(measured, 'audit')}"
+
+
+def _alarm(risk: Risk, outcomes: Sequence[AuditOutcome], measured: int) -> str:
+    if measured:
+        return ""
+    why = "The audits for it gave no result" if outcomes else "The plan has no audit for it"
+    return f"{why}: this report does not say {risk.silence}."
+
+
+def _unplaced(evidence: Evidence, gates: Sequence[GateView]) -> Chapter | None:
+    lost = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if not _placed(o)]
+    if not lost:
+        return None
+    views = tuple(audit_view(o, gates, _link(i)) for i, o in lost)
+    body = RiskView("These audits could not be loaded, so their section is not known.", "", views)
+    return Chapter("unplaced", "Audits that could not be placed", "risk.html.j2", body)
+
+
+def _placed(outcome: AuditOutcome) -> bool:
+    return outcome.info is not None and outcome.info.risk in {r.name for r in RISKS}
+
+
+def _warnings(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
+    if not evidence.warnings:
+        return None
+    body = tuple(words.sentence(w) for w in evidence.warnings)
+    return Chapter("warnings", "Warnings", "warnings.html.j2", body)
+
+
+def _columns(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
+    rows = tuple(
+        (
+            c.name,
+            c.kind,
+            "declared" if c.kind_declared else "inferred",
+            ", ".join(r.replace("_", " ") for r in c.roles) or "feature",
+            "declared" if c.domain_declared else "inferred",
+            "–" if c.categories is None else f"{c.categories:,}",
+        )
+        for c in evidence.columns
+    )
+    header = ("Column", "Kind", "Kind was", "Roles", "Range or categories", "Categories")
+    body = Cells("Columns of the table and what was known of them", header, rows)
+    return Chapter("columns", "Columns", "columns.html.j2", body)
+
+
+def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
+    certificate = evidence.generator.certificate
+    if certificate.claim == "none":
+        claim = (
+            "The generator gives no formal privacy guarantee. "
+            "The measurements above are all there is to rely on."
+        )
+    else:
+        parts = (("ε", certificate.epsilon), ("δ", certificate.delta))
+        known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts if x is not None)
+        claim = f"The generator claims differential privacy{f' with {known}' if known else ''}."
+    body = {"claim": claim, "reason": words.sentence(certificate.reason)}
+    return Chapter("certificate", "Formal privacy guarantee", "certificate.html.j2", body)
+
+
+def _identity(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
+    tables = tuple((name, f"{t.rows:,}", t.sha256) for name, t in evidence.tables.items())
+    body = {
+        "facts": _identity_facts(evidence),
+        "tables": Cells(
+            "Content of the tables, independent of row order", ("Table", "Rows", "SHA-256"), tables
+        ),
+        "checks": _checks(evidence),
+        "versions": Cells("Software", ("Package", "Version"), tuple(evidence.versions.items())),
+        "timings": _timings(evidence),
+        "details": (
+            Fact("Plan", yaml.safe_dump(_plain(evidence.plan), sort_keys=False, allow_unicode=True)),
+            Fact(
+                "Generator configuration",
+                yaml.safe_dump(_plain(evidence.generator.config), sort_keys=False, allow_unicode=True),
+            ),
+            Fact("Gate suite", json.dumps(_plain(evidence.gates.suite), indent=2, ensure_ascii=False)),
+        ),
+    }
+    return Chapter("evidence", "Evidence", "evidence.html.j2", body)
+
+
+def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
+    return (
+        Fact("Digest of the evidence", evidence.digest or "not sealed", "SHA-256 of everything below"),
+        Fact("Plan", evidence.plan_sha256, "SHA-256"),
+        Fact("Gate suite", evidence.gates.suite_sha256, f"SHA-256 of {evidence.gates.suite_name}"),
+        Fact("Audited", words.moment(evidence.created), "outside the digest"),
+        Fact("Seed", str(evidence.seed), "the same plan, data and seed give the same numbers"),
+        Fact("Confidence level", words.percent_level(evidence.level)),
+        Fact("Suppression limit", str(evidence.suppression), "no smaller count of records is shown"),
+        Fact("Version of the evidence format", evidence.schema_version),
+    )
+
+
+def _checks(evidence: Evidence) -> Cells:
+    states = {True: "met", False: "not met", None: "could not be evaluated"}
+    rows = tuple((c.key, states[c.met], words.sentence(c.explanation)) for c in evidence.table_checks)
+    return Cells("Checks of the synthetic table itself", ("Check", "State", "Explanation"), rows)
+
+
+def _timings(evidence: Evidence) -> Cells:
+    rows = tuple((k, f"{words.number(v, places=1)} s") for k, v in evidence.timings.items())
+    return Cells("Time taken", ("Step", "Seconds"), rows)
+
+
+def _link(place: int) -> str:
+    return f"audit-{place}"
+
+
+def _plain(value: object) -> object:
+    return json.loads(json.dumps(value, default=str))
+
+
+def signing(evidence: Evidence, *, sound: bool) -> dict[str, str]:
+    """What a signature under this report confirms."""
+    allowed = sound and evidence.verdict is Result.PASS
+    return {
+        "statement": (
+            "I have read this report, including what was not measured, and decide:"
+            if allowed
+            else "I have read this report. The table stays in; my signature does not release it."
+        ),
+        "yes": "the synthetic table may be released" if allowed else "",
+        "no": "the synthetic table may not be released" if allowed else "",
+        "digest": evidence.digest or "not sealed",
+    }

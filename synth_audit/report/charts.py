@@ -1,0 +1,15 @@
+"""Every chart as an SVG string that also stands alone, for example as an image in a data URI."""
+
+from __future__ import annotations
+
+from synth_audit.report.plots import series_svg
+from synth_audit.report.strips import gate_chart_svg, gate_strip_svg, measurement_strip_svg
+from synth_audit.workflow.evidence import Evidence
+
+__all__ = ["gate_chart_svg", "gate_strip_svg", "measurement_strip_svg", "series_svg", "units_of"]
+
+
+def units_of(evidence: Evidence) -> dict[str, str]:
+    """Unit by measurement name, for :func:`gate_chart_svg`."""
+    declared = {f"{o.audit}.{q.name}": q.unit for o in evidence.outcomes if o.info for q in o.info.quantities}
+    return declared | {m.name: m.unit for m in evidence.measurements}

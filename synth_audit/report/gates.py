@@ -1,0 +1,148 @@
+"""Gates and the verdict in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+
+from synth_audit.report import strips, svg, words
+from synth_audit.report.charts import units_of
+from synth_audit.report.view import GateView, Sign, VerdictView
+from synth_audit.workflow.evidence import Evidence, GateResult, Result
+
+_URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
+_BOUNDS = {
+    "upper": "The upper end of the interval is compared with the limit.",
+    "lower": "The lower end of the interval is compared with the limit.",
+    "value": "The value itself is compared with the limit.",
+}
+
+
+def sign_of(result: Result) -> Sign:
+    """Shape, word and class of a result."""
+    icon = svg.element(
+        "svg",
+        strips.mark(result, 12, 12, 9),
+        class_="icon",
+        viewBox="0 0 24 24",
+        width=24,
+        height=24,
+        aria_hidden="true",
+    )
+    return Sign(strips.RESULT_CLASSES[result], strips.RESULT_WORDS[result], Markup(icon))  # noqa: S704
+
+
+def gate_views(evidence: Evidence) -> tuple[GateView, ...]:
+    """Every gate, those that keep the release in first, otherwise in the order of the suite."""
+    units = units_of(evidence)
+    gates = [_gate_view(g, units, i) for i, g in enumerate(evidence.gates.results, 1)]
+    order = {g.anchor: _rank(r) for g, r in zip(gates, evidence.gates.results, strict=True)}
+    return tuple(sorted(gates, key=lambda g: order[g.anchor]))
+
+
+def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) -> VerdictView:
+    """The verdict as sentences; evidence that is not sound decides nothing."""
+    if not sound:
+        return VerdictView(
+            sign_of(Result.FAIL),
+            "This report must not be used to decide.",
+            "The evidence behind it contradicts itself, see above. Run the audit again.",
+            "",
+            (),
+        )
+    headline = {
+        Result.PASS: "This synthetic table may be released.",
+        Result.FAIL: "This synthetic table must not be released.",
+        Result.INSUFFICIENT: "This synthetic table must not be released yet: there is not enough evidence.",
+    }[evidence.verdict]
+    blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
+    return VerdictView(sign_of(evidence.verdict), headline, _tally(evidence), _silence(unmeasured), blockers)
+
+
+def _tally(evidence: Evidence) -> str:
+    results = [g.result for g in evidence.gates.results if g.blocking]
+    if not results:
+        return "No gate decides about this table, and without one nothing may leave."
+    counts = {r: results.count(r) for r in Result}
+    total = words.counted(len(results), "deciding gate")
+    if counts[Result.PASS] == len(results):
+        parts = [f"{'The only deciding gate' if len(results) == 1 else f'All {total}'} passed"]
+    else:
+        endings = {Result.FAIL: "failed", Result.INSUFFICIENT: "could not be decided", Result.PASS: "passed"}
+        found = [f"{n} {endings[r]}" for r in _URGENCY if (n := counts[r])]
+        parts = [f"Of {total}, {', '.join(found)}"]
+        if len(results) == 1:
+            parts = [f"The only deciding gate {endings[results[0]]}"]
+    advisory = sum(not g.blocking and g.result is not Result.PASS for g in evidence.gates.results)
+    if advisory:
+        parts.append(
+            f"{words.counted(advisory, 'advisory gate')} did not pass; advice does not stop a release"
+        )
+    return words.sentence(". ".join(parts))
+
+
+def _silence(unmeasured: Sequence[str]) -> str:
+    if not unmeasured:
+        return ""
+    *first, last = (name.lower() for name in unmeasured)
+    return f"Not measured: {', '.join(first)}{' and ' if first else ''}{last}."
+
+
+def _rank(gate: GateResult) -> tuple[int, int]:
+    trouble = gate.result is not Result.PASS
+    return (0 if trouble and gate.blocking else 1 if trouble else 2, _URGENCY[gate.result])
+
+
+def _gate_view(gate: GateResult, units: Mapping[str, str], place: int) -> GateView:
+    unit = units.get(gate.measurement, "")
+    value, interval = _number_texts(gate, unit)
+    limit = words.limits(gate.minimum, gate.maximum, unit)
+    anchor = f"gate-{place}"
+    drawn = strips.Strip.of_gate(gate, unit).anything
+    picture = strips.gate_strip_svg(gate, unit=unit, anchor=f"{anchor}-picture") if drawn else None
+    return GateView(
+        anchor=anchor,
+        gate=gate.gate,
+        title=gate.title,
+        sign=sign_of(gate.result),
+        blocking=gate.blocking,
+        numbers=_numbers(gate, value, interval, limit),
+        limit=limit or ("the table itself" if not gate.measurement else "none"),
+        judged=_BOUNDS.get(gate.bound, ""),
+        explanation=words.sentence(gate.explanation),
+        advice="" if gate.result is Result.PASS else _advice(gate),
+        reason=words.sentence(gate.reason),
+        measurement=gate.measurement,
+        scope=gate.scope,
+        value=value,
+        interval=interval,
+        picture=None if picture is None else Markup(picture),  # noqa: S704
+    )
+
+
+def _number_texts(gate: GateResult, unit: str) -> tuple[str, str]:
+    places = words.decimals(unit, gate.value, low=gate.low, high=gate.high)
+    for limit in (gate.minimum, gate.maximum):
+        for end in (gate.value, gate.low, gate.high):
+            places = words.telling_apart(places, unit, end, limit)
+    known = gate.low is not None and gate.high is not None
+    interval = words.interval(gate.low, gate.high, unit, places) if known else ""  # type: ignore[arg-type]
+    return words.number(gate.value, unit, places), interval
+
+
+def _numbers(gate: GateResult, value: str, interval: str, limit: str) -> str:
+    if gate.value is None and not gate.measurement:
+        return "Checked on the table itself"
+    measured = value
+    if interval:
+        level = f"{words.percent_level(gate.level)} interval " if gate.level else "interval "
+        measured = f"{value} ({level}{interval})"
+    return measured + (f"; allowed: {limit}" if limit else "")
+
+
+def _advice(gate: GateResult) -> str:
+    advice = words.sentence(gate.advice)
+    if gate.n_needed is not None and f"{gate.n_needed:,}" not in advice and str(gate.n_needed) not in advice:
+        advice += f" About {gate.n_needed:,} attempts or rows would probably decide it."
+    return advice.strip()

@@ -1,0 +1,82 @@
+"""Pictures of series: lines, steps and bars that stay readable in print and without colour."""
+
+from __future__ import annotations
+
+from synth_audit.core.measurement import Series
+from synth_audit.report import bars, curves, svg, words
+from synth_audit.report.axes import SIZE, WIDTH, Plot
+from synth_audit.report.looks import Look
+
+
+def series_svg(series: Series, *, anchor: str = "series", heading: bool = True) -> str:
+    """The picture of one series.
+
+    Args:
+        anchor: prefix of the ids inside; must be unique on a page.
+        heading: write the title above the picture, for where nothing else does.
+    """
+    top, body = 0.0, ""
+    title = full_title(series)
+    if heading:
+        body += svg.text(0, 16, svg.fitted(title, WIDTH, 14), size=14, weight="600")
+        top = 30.0
+    looks = {label: Look(i, anchor) for i, label in enumerate(series.lines)}
+    if not any(svg.drawable(y) for ys in series.lines.values() for y in ys):
+        body += svg.text(0, top + 16, "There are no values to draw.", muted=True)
+        height = top + 26
+    else:
+        legend = _legend(series, looks, top)
+        drawn = _plot(series, looks, top + legend.height)
+        body += legend.body + drawn.body
+        height = top + legend.height + drawn.height
+    return svg.document(WIDTH, height, body, anchor=anchor, title=title, description=describe(series))
+
+
+def full_title(series: Series) -> str:
+    """The title, with the scope unless the title names it already."""
+    return series.title if series.scope in series.title else f"{series.title}: {series.scope}"
+
+
+def describe(series: Series) -> str:
+    """The picture in words: its kind, axes and the range of each line."""
+    kind = {"line": "Line chart", "step": "Step chart", "bar": "Bar chart"}[series.kind]
+    parts = [f"{kind} of {series.y_label} by {series.x_label}, {words.counted(len(series.x), 'position')}"]
+    for label, ys in list(series.lines.items())[:8]:
+        values = [y for y in ys if svg.drawable(y)]
+        missing = len(ys) - len(values)
+        span = f"from {words.number(min(values))} to {words.number(max(values))}" if values else "no values"
+        parts.append(f"{label}: {span}" + (f", {missing} not computed" if missing else ""))
+    if len(series.lines) > len(parts) - 1:
+        parts.append(f"and {len(series.lines) - len(parts) + 1} more lines")
+    return ". ".join(parts) + "."
+
+
+def _plot(series: Series, looks: dict[str, Look], top: float) -> Plot:
+    if series.kind == "bar":
+        return bars.draw(series, looks, top)
+    return curves.draw(series, looks, top)
+
+
+def _legend(series: Series, looks: dict[str, Look], top: float) -> Plot:
+    if len(looks) == 1 and next(iter(looks)) in ("", series.y_label, series.title):
+        return Plot("", 4.0)
+    x, y, out = 0.0, top + 12, ""
+    for label, look in looks.items():
+        shown = svg.fitted(label or "value", WIDTH - 44, SIZE)
+        wide = 38 + svg.text_width(shown, SIZE) + 16
+        if x and x + wide - 16 > WIDTH:
+            x, y = 0.0, y + 19
+        if series.kind == "bar":
+            out += look.bar(x + 1, y - 10, 28, 12)
+        else:
+            out += svg.element(
+                "path",
+                d=f"M{x:.1f} {y - 4:.1f}h32",
+                class_=f"s-{look.name}",
+                stroke=look.colour,
+                stroke_width=2,
+                stroke_dasharray=look.dash,
+            ) + look.marker(x + 16, y - 4)
+        out += svg.text(x + 38, y, shown, size=SIZE)
+        x += wide
+    return Plot(out, y - top + 12)

@@ -1,0 +1,167 @@
+"""What a page shows, typed and frozen: every text and picture is ready, templates only place them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A label with its value, and a remark."""
+
+    label: str
+    value: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A result as shape and words. ``kind`` is ``pass``, ``fail`` or ``open``."""
+
+    kind: str
+    word: str
+    icon: Markup
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """The verdict as sentences, with what stands in the way of a release."""
+
+    sign: Sign
+    headline: str
+    explanation: str
+    silence: str
+    obstacles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GateView:
+    """One gate: what was required, what was found, and what to do."""
+
+    anchor: str
+    gate: str
+    title: str
+    sign: Sign
+    blocking: bool
+    numbers: str
+    limit: str
+    judged: str
+    explanation: str
+    advice: str
+    reason: str
+    measurement: str
+    scope: str
+    value: str
+    interval: str
+    picture: Markup | None
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A plain table; the first column heads its rows."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture with its caption and the numbers behind it."""
+
+    title: str
+    drawing: Markup
+    table: Cells
+
+
+@dataclass(frozen=True)
+class NumberRow:
+    """One measurement as a reader sees it."""
+
+    title: str
+    help: str
+    direction: str
+    value: str
+    interval: str
+    reference: str
+    meaning: str
+    attempts: str
+    short: bool
+    missing: bool
+    gates: tuple[GateView, ...]
+    picture: Markup | None
+
+
+@dataclass(frozen=True)
+class ScopeTable:
+    """One quantity for each column or setting, worst first."""
+
+    title: str
+    summary: str
+    table: Cells
+
+
+@dataclass(frozen=True)
+class AuditView:
+    """One audit; ``status`` is ``measured``, ``not applicable`` or ``error``."""
+
+    anchor: str
+    name: str
+    title: str
+    status: str
+    reason: str
+    question: str
+    threat_label: str
+    threat_model: str
+    not_covered: str
+    source: str
+    numbers: tuple[NumberRow, ...]
+    scopes: tuple[ScopeTable, ...]
+    pictures: tuple[Picture, ...]
+    more_pictures: tuple[Picture, ...]
+    notes: tuple[str, ...]
+    config: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class RiskView:
+    """One section: a risk, or a kind of usefulness, with its audits."""
+
+    question: str
+    alarm: str
+    audits: tuple[AuditView, ...]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One section of the page. ``state`` is empty, or ``measured`` or ``missing`` for the overview."""
+
+    anchor: str
+    title: str
+    template: str
+    body: object
+    state: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """The whole page."""
+
+    title: str
+    table: str
+    facts: tuple[Fact, ...]
+    alerts: tuple[str, ...]
+    verdict: VerdictView
+    gates: tuple[GateView, ...]
+    suite_name: str
+    chapters: tuple[Chapter, ...]
+    signing: Mapping[str, str]
+
+    @property
+    def risks(self) -> tuple[Chapter, ...]:
+        """The chapters that belong to the overview of what was examined."""
+        return tuple(c for c in self.chapters if c.state)

@@ -1,0 +1,179 @@
+"""Numbers, intervals, limits and dates as a reader sees them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from datetime import datetime, timedelta
+
+NOT_COMPUTED = "not computed"
+_BARE_UNITS = frozenset(
+    {"", "score", "ratio", "p-value", "distance", "index", "number", "correlation", "probability"}
+)
+_COUNT_UNITS = frozenset({"count", "rows", "records", "columns"})
+_SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_MAX_DECIMALS = 6
+_NBSP = "\u00a0"
+
+
+def clean(text: str) -> str:
+    """Text without control, bidirectional-override and surrogate characters, which could mislead or break."""
+    return "".join(
+        "\ufffd"
+        if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn") and c not in "\n\r\t\u00ad"
+        else c
+        for c in text
+    )
+
+
+def sentence(text: str, end: str = ".") -> str:
+    """Text with a capital first letter and a full stop, or another end."""
+    text = text.strip()
+    if not text:
+        return ""
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?…" else end)
+
+
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """``1 gate``, ``2 gates``, ``1,000 gates``."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def decimals(unit: str, *values: float | None, low: float | None = None, high: float | None = None) -> int:
+    """How many decimals say enough: one or two digits of the interval's width, else three of the number."""
+    if unit in _COUNT_UNITS and all(v is None or not math.isfinite(v) or v == round(v) for v in values):
+        return 0
+    factor = _factor(unit)
+    if low is not None and high is not None and math.isfinite(high - low) and high > low:
+        return _clamp(math.floor(-math.log10((high - low) * factor / 5)) + 1)
+    sizes = [abs(v) * factor for v in values if v is not None and math.isfinite(v) and v != 0]
+    if not sizes:
+        return 0
+    return _clamp(2 - math.floor(math.log10(max(sizes))))
+
+
+def telling_apart(start: int, unit: str, value: float | None, limit: float | None) -> int:
+    """More decimals, if that is what it takes to see that a value is not its limit."""
+    if value is None or limit is None or value == limit or not math.isfinite(value - limit):
+        return start
+    for places in range(start, _MAX_DECIMALS + 1):
+        if number(value, unit, places) != number(limit, unit, places):
+            return places
+    return start
+
+
+def number(value: float | None, unit: str = "", places: int | None = None) -> str:
+    """One number with its unit; shares in percent."""
+    bare = bare_number(value, unit, places)
+    if bare == NOT_COMPUTED:
+        return bare
+    if unit == "share":
+        return f"{bare}{_NBSP}%"
+    if unit in _BARE_UNITS or unit == "count":
+        return bare
+    return f"{bare}{_NBSP}{unit}"
+
+
+def bare_number(value: float | None, unit: str = "", places: int | None = None) -> str:
+    """One number without its unit, scaled as its unit wants."""
+    if value is None or math.isnan(value):
+        return NOT_COMPUTED
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    scaled = value * _factor(unit)
+    if abs(scaled) >= 1e7 or (0 < abs(scaled) < 1e-4):
+        return _scientific(scaled)
+    if places is None:
+        places = decimals(unit, value)
+        text = f"{scaled:,.{places}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    else:
+        text = f"{scaled:,.{places}f}"
+    return _signed(text)
+
+
+def interval(low: float, high: float, unit: str = "", places: int | None = None) -> str:
+    """``0.2 to 1.9 %``."""
+    if math.isnan(low) or math.isnan(high):
+        return NOT_COMPUTED
+    places = decimals(unit, low=low, high=high) if places is None else places
+    return f"{bare_number(low, unit, places)} to {number(high, unit, places)}"
+
+
+def percent_level(level: float) -> str:
+    """``95 %`` for 0.95."""
+    return f"{level * 100:g}{_NBSP}%"
+
+
+def limits(minimum: float | None, maximum: float | None, unit: str = "") -> str:
+    """``at most 9 %``, ``at least 80 %``, ``between 0.8 and 1.2``."""
+    if minimum is not None and maximum is not None:
+        return f"between {bare_number(minimum, unit)} and {number(maximum, unit)}"
+    if maximum is not None:
+        return f"at most {number(maximum, unit)}"
+    if minimum is not None:
+        return f"at least {number(minimum, unit)}"
+    return ""
+
+
+def tick(value: float, step: float, unit: str = "") -> str:
+    """A number on an axis whose ticks are ``step`` apart."""
+    scaled, step = value * _factor(unit), step * _factor(unit)
+    suffix = f"{_NBSP}%" if unit == "share" else ""
+    if abs(scaled) >= 1e6 or step < 1e-5:
+        return (_scientific(scaled) if scaled else "0") + suffix
+    if abs(scaled) < 1e-9 * abs(step):
+        return f"0{suffix}"
+    places = next((p for p in range(6) if abs(round(step, p) - step) < 1e-9 * step), 6)
+    return _signed(f"{scaled:,.{places}f}") + suffix
+
+
+def moment(iso: str, *, day_only: bool = False) -> str:
+    """``14 November 2026, 10:32 UTC`` for an ISO 8601 time; the text itself when it is none."""
+    if not iso:
+        return "not recorded"
+    try:
+        when = datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    day = f"{when.day} {_MONTHS[when.month - 1]} {when.year}"
+    if day_only or len(iso) <= len("2026-11-14"):
+        return day
+    offset = when.utcoffset()
+    zone = "" if offset is None else " UTC" if offset == timedelta(0) else f" {when:%z}"
+    return f"{day}, {when:%H:%M}{zone}"
+
+
+_MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
+
+def _factor(unit: str) -> float:
+    return 100.0 if unit == "share" else 1.0
+
+
+def _clamp(places: int) -> int:
+    return min(max(places, 0), _MAX_DECIMALS)
+
+
+def _signed(text: str) -> str:
+    if text.startswith("-") and not text.strip("-0.,"):
+        return text[1:]
+    return text.replace("-", "−")
+
+
+def _scientific(value: float) -> str:
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{_signed(mantissa)} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"

@@ -1,0 +1,29 @@
+"""Invented evidence as fixtures."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+_FOLDER = Path(__file__).parent
+
+
+def _load(name: str, file: str) -> ModuleType:
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, _FOLDER / file)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def build() -> ModuleType:
+    """The module that makes evidence."""
+    _load("report_pieces", "pieces.py")
+    return _load("report_builder", "builder.py")

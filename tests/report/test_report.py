@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from types import ModuleType
+
+import pytest
+
+from synth_audit.core.measurement import Direction, Measurement
+from synth_audit.report import render_report
+from synth_audit.report.audits import worst_first
+from synth_audit.report.gates import gate_views
+from synth_audit.workflow.evidence import Result, parse_evidence
+
+KINDS = ("passing", "failing", "undecided", "hostile")
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, text by nearest element, and whether every element was closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.stack: list[str] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.stack:
+            self.texts.append((self.stack[-1], data))
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(t for tag, t in self.texts if tag != "style").split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [a for t, a in self.elements if t == tag]
+
+
+@pytest.fixture(scope="module")
+def pages(build: ModuleType) -> dict[str, str]:
+    return {kind: render_report(getattr(build, kind)()) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_well_formed_and_self_contained(pages: dict[str, str], kind: str) -> None:
+    page = Page(pages[kind])
+    assert page.stack == []
+    assert not {"script", "link", "iframe", "object", "embed", "img", "form", "base"} & {
+        t for t, _ in page.elements
+    }
+    for _, attributes in page.elements:
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+        for name in ("href", "src", "xlink:href", "action"):
+            assert (attributes.get(name) or "#").startswith("#")
+        assert "url(" not in (attributes.get("fill") or "").replace("url(#", "")
+    style = "".join(t for tag, t in page.texts if tag == "style")
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_links_and_labels_lead_somewhere_and_ids_are_unique(pages: dict[str, str], kind: str) -> None:
+    page = Page(pages[kind])
+    ids = Counter(a["id"] for _, a in page.elements if a.get("id"))
+    assert [i for i, n in ids.items() if n > 1] == []
+    for tag, attributes in page.elements:
+        if tag == "a":
+            assert (attributes["href"] or "")[1:] in ids
+        for target in (attributes.get("aria-labelledby") or "").split():
+            assert target in ids
+        if match := re.fullmatch(r"url\(#(.+)\)", attributes.get("fill") or ""):
+            assert match[1] in ids
+
+
+def test_the_policy_names_exactly_our_style(pages: dict[str, str]) -> None:
+    style = re.search(r"<style>(.*?)</style>", pages["passing"], re.DOTALL)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policies = [a["content"] or "" for a in Page(pages["passing"]).all("meta") if a.get("http-equiv")]
+    assert len(policies) == 1
+    assert "default-src 'none'" in policies[0]
+    assert f"style-src 'sha256-{digest}'" in policies[0]
+    assert "unsafe" not in policies[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("passing", "This synthetic table may be released."),
+        ("failing", "This synthetic table must not be released."),
+        ("undecided", "This synthetic table must not be released yet: there is not enough evidence."),
+    ],
+)
+def test_the_verdict_is_a_sentence(pages: dict[str, str], kind: str, sentence: str) -> None:
+    page = Page(pages[kind])
+    headings = [t.strip() for tag, t in page.texts if tag == "h2"]
+    assert headings[0] == sentence
+    assert page.text.count("This synthetic table m") == 2  # the title and the heading
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_gate_appears_with_result_and_limit(
+    pages: dict[str, str], kind: str, build: ModuleType
+) -> None:
+    text = Page(pages[kind]).text
+    gates = getattr(build, kind)().gates.results
+    for gate in gates:
+        assert gate.gate.replace("\u202e", "\ufffd") in text
+        assert gate.advice.rstrip(".").replace("\u202e", "\ufffd") in text
+    assert len(re.findall(r'<li id="gate-\d+"', pages[kind])) == len(gates)
+
+
+def test_what_keeps_the_release_in_comes_first(pages: dict[str, str]) -> None:
+    assert re.findall(r'<li id="gate-\d+" class="(\w+)"', pages["failing"]) == [
+        "fail",
+        "open",
+        "pass",
+        "pass",
+        "pass",
+    ]
+    assert "About 5,400 attempts or rows would probably decide it." in pages["failing"]
+    assert "The audit density_ratio ended in an error." in pages["undecided"]
+
+
+def test_advice_comes_after_what_decides(build: ModuleType) -> None:
+    advisory = build.gate("advisory", "a", Result.FAIL, blocking=False)
+    gates = (build.gate("fine", "f"), advisory, build.gate("deciding", "d", Result.INSUFFICIENT))
+    order = [g.gate for g in gate_views(build.evidence((), build.report_of(gates)))]
+    assert order == ["deciding", "advisory", "fine"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_picture_has_title_description_and_table(pages: dict[str, str], kind: str) -> None:
+    pictures = re.findall(r'<svg [^>]*role="img".*?</svg>', pages[kind], re.DOTALL)
+    assert pictures
+    for picture in pictures:
+        assert re.search(r"<title [^>]*>[^<]+</title><desc [^>]*>[^<]+</desc>", picture)
+    figures = re.findall(r"<figure>.*?</figure>", pages[kind], re.DOTALL)
+    assert all("<table>" in f and "<details" in f for f in figures)
+    outside = re.sub(r"<figure>.*?</figure>", "", pages[kind], flags=re.DOTALL)
+    in_table_or_gate = re.findall(r'<div class="strip"><svg', outside)
+    assert outside.count('role="img"') == len(in_table_or_gate)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_headings_are_in_order_and_table_heads_have_scope(pages: dict[str, str], kind: str) -> None:
+    page = Page(pages[kind])
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    assert all(a.get("scope") in ("row", "col") for a in page.all("th"))
+    assert page.all("html")[0]["lang"] == "en"
+    assert {"header", "main", "nav", "footer"} <= {t for t, _ in page.elements}
+
+
+def test_hostile_text_stays_text(pages: dict[str, str], build: ModuleType) -> None:
+    page = Page(pages["hostile"])
+    assert build.HOSTILE.replace("\u202e", "\ufffd") in page.text
+    assert "\u202e" not in pages["hostile"]
+    assert "<script" not in pages["hostile"].lower()
+
+
+def test_hundreds_of_columns_are_folded_away_worst_first(pages: dict[str, str]) -> None:
+    folded = re.search(
+        r"<details[^>]*><summary>[^<]*one by one: 300 values.*?</details>", pages["hostile"], re.DOTALL
+    )
+    assert folded is not None
+    shares = [float(x) for x in re.findall(r"</th><td>([\d.]+)\u00a0%</td>", folded[0])]
+    assert len(shares) == 300
+    assert shares == sorted(shares, reverse=True)
+    assert re.search(r"<details[^>]*open[^>]*><summary>300 columns", pages["hostile"]) is None
+
+
+def test_worst_first_knows_both_directions_and_missing_values() -> None:
+    def order(direction: Direction) -> list[str]:
+        values = {"a": 0.2, "b": float("nan"), "c": 0.9}
+        group = [Measurement("x.y", v, scope=s, direction=direction) for s, v in values.items()]
+        return [m.scope for m in worst_first(group)]
+
+    assert order(Direction.LOWER) == ["b", "c", "a"]
+    assert order(Direction.HIGHER) == ["b", "a", "c"]
+    assert order(Direction.NEUTRAL) == ["b", "a", "c"]
+
+
+def test_audits_without_a_result_are_prominent(pages: dict[str, str]) -> None:
+    text = Page(pages["undecided"]).text
+    assert "Audits without a result" in text
+    assert text.count("LinAlgError in density_ratio.py, line 81.") == 2
+    assert text.count("It needs a sensitive column and the plan names none.") == 2
+    assert "ImportError while loading the plug-in." in text
+    assert "Audits that could not be placed" in text
+
+
+def test_what_was_not_measured_is_said(pages: dict[str, str]) -> None:
+    text = Page(pages["passing"]).text
+    assert "All 4 deciding gates passed. Not measured: linkability and inference." in text
+    assert (
+        "The plan has no audit for it: this report does not say whether records of one person can be linked."
+        in text
+    )
+    assert "The audits for it gave no result" in text
+
+
+def test_too_few_attempts_are_pointed_out(pages: dict[str, str]) -> None:
+    assert "3 of 100 wanted, fewer than the 50 needed" in pages["hostile"]
+
+
+def test_numbers_stand_beside_their_reference(pages: dict[str, str]) -> None:
+    text = Page(pages["passing"]).text
+    assert "80.1\u00a0%" in pages["passing"]
+    assert "a release independent of who was in train" in text
+    assert "95\xa0% interval (wilson): 79.7 to 80.5\xa0%" in pages["passing"]
+
+
+def test_the_evidence_is_identified(pages: dict[str, str], build: ModuleType) -> None:
+    evidence = build.passing()
+    for mark in (evidence.digest, evidence.plan_sha256, evidence.gates.suite_sha256):
+        assert mark in pages["passing"]
+    assert all(t.sha256 in pages["passing"] for t in evidence.tables.values())
+    assert "my signature does not release it" in pages["failing"]
+    assert "my signature does not release it" not in pages["passing"]
+
+
+def test_same_evidence_same_bytes(pages: dict[str, str], build: ModuleType) -> None:
+    assert render_report(build.failing()) == pages["failing"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_read_back_from_its_file_it_gives_the_same_report(
+    pages: dict[str, str], kind: str, build: ModuleType
+) -> None:
+    assert render_report(parse_evidence(getattr(build, kind)().to_json())) == pages[kind]
+
+
+def test_a_forged_verdict_is_not_repeated(build: ModuleType) -> None:
+    forged = replace(build.failing(), verdict=Result.PASS, digest="")
+    page = Page(render_report(forged))
+    assert "may be released" not in page.text
+    assert "The recorded verdict does not follow from the results of the gates." in page.text
+
+
+def test_changed_evidence_is_not_believed(build: ModuleType) -> None:
+    changed = replace(build.passing(), seed=8)
+    text = Page(render_report(changed)).text
+    assert "This report must not be used to decide." in text
+    assert "This synthetic table may be released." not in text
+
+
+def test_a_suite_without_gates_never_allows(build: ModuleType) -> None:
+    text = Page(render_report(build.evidence((), build.report_of(())))).text
+    assert "No gate decides about this table" in text
+    assert "must not be released yet" in text
+
+
+def test_importing_the_report_is_light() -> None:
+    heavy = ("jinja2", "synth_audit.report.render")
+    code = f"import sys, synth_audit.report; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

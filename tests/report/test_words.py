@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from synth_audit.report import words
+
+NB = "\u00a0"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.8007, "share", f"80.1{NB}%"),
+        (0.09, "share", f"9{NB}%"),
+        (-0.0151, "share", f"−1.51{NB}%"),
+        (0.0, "share", f"0{NB}%"),
+        (1.0, "share", f"100{NB}%"),
+        (39084, "count", "39,084"),
+        (12, "rows", f"12{NB}rows"),
+        (0.382123, "p-value", "0.382"),
+        (3.2e-9, "p-value", "3.2 × 10⁻⁹"),
+        (math.nan, "share", "not computed"),
+        (None, "share", "not computed"),
+        (math.inf, "ratio", "∞"),
+        (-math.inf, "share", f"−∞{NB}%"),
+        (1689.2, "ratio", "1,689"),
+        (2.5e12, "", "2.5 × 10¹²"),
+    ],
+)
+def test_numbers(value: float | None, unit: str, text: str) -> None:
+    assert words.number(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.0062, 0.0184, f"0.6 to 1.8{NB}%"),
+        (0.7965, 0.8049, f"79.7 to 80.5{NB}%"),
+        (-0.005, 0.009, f"−0.5 to 0.9{NB}%"),
+        (0.2, 0.6, f"20 to 60{NB}%"),
+        (-0.00001, 0.02, f"0.0 to 2.0{NB}%"),
+        (math.nan, 0.2, "not computed"),
+    ],
+)
+def test_intervals_show_as_many_digits_as_they_are_worth(low: float, high: float, text: str) -> None:
+    assert words.interval(low, high, "share") == text
+
+
+def test_a_number_beyond_its_limit_never_reads_like_the_limit() -> None:
+    places = words.telling_apart(1, "share", 0.09004, 0.09)
+    assert words.number(0.09004, "share", places) == f"9.004{NB}%"
+
+
+def test_limits_are_worded() -> None:
+    assert words.limits(None, 0.09, "share") == f"at most 9{NB}%"
+    assert words.limits(0.85, None) == "at least 0.85"
+    assert words.limits(0.9, 1.1) == "between 0.9 and 1.1"
+    assert words.limits(None, None) == ""
+
+
+@pytest.mark.parametrize(("step", "label"), [(0.025, f"2.5{NB}%"), (0.01, f"2{NB}%"), (0.0025, f"2.50{NB}%")])
+def test_ticks_are_not_rounded_away(step: float, label: str) -> None:
+    value = 0.02 if step == 0.01 else 0.025
+    assert words.tick(value, step, "share") == label
+
+
+def test_moments() -> None:
+    assert words.moment("2026-11-14T10:32:00+00:00") == "14 November 2026, 10:32 UTC"
+    assert words.moment("2026-11-14T10:32:00+00:00", day_only=True) == "14 November 2026"
+    assert words.moment("2026-11-14") == "14 November 2026"
+    assert words.moment("") == "not recorded"
+    assert words.moment("yesterday") == "yesterday"
+
+
+def test_misleading_characters_are_made_visible() -> None:
+    assert words.clean("a\u202eb\x00c\ud800") == "a\ufffdb\ufffdc\ufffd"
+    assert words.clean("two\nlines, σ × é 表") == "two\nlines, σ × é 表"
