@@ -1,0 +1,92 @@
+"""Writes a plan to start from: a commented example, or one that fits a given table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema import MAX_CATEGORIES, Column, Kind, Role, infer_schema
+from synth_audit.core.table import Table, read_table
+
+_HEAD = """\
+# A plan decides everything about one table. `synth-audit schema` prints its JSON Schema,
+# `synth-audit list` every source, generator and audit, `synth-audit describe NAME` their settings.
+# Relative paths start at this file. Run it with: synth-audit run {file}
+"""
+
+_COLUMNS = """
+# Kinds: continuous, integer, categorical, boolean, datetime.
+# Roles: feature, target, sensitive, identifier, split_key; a list gives a column several.
+# What you declare (bounds, categories) is taken to be public knowledge. Columns left out are inferred.
+"""
+
+_REST = """
+split: {control: 0.2}            # share of people kept from the generator, to test against
+
+generator: {vine: {}}            # see `synth-audit describe vine`
+
+# audits: [exact_match, closest_record]   # all of them when left out
+gates: expectations/release.json # the suite that ships; copy it to make your own
+
+# release: {parquet: {path: released.parquet}}   # where a passing table goes
+seed: 1
+"""
+
+
+def starter_plan(source: Mapping[str, Any], data: pa.Table | None, file: str) -> str:
+    """YAML text of a plan.
+
+    Args:
+        source: the source choice to write.
+        data: the table it reads, to propose columns from; None for an example.
+        file: name of the plan file, for the comment on how to run it.
+
+    Raises:
+        DataError: no column of the table, or none of its rows, can be audited.
+    """
+    parts = [_HEAD.format(file=file), "\n", _yaml({"source": dict(source)}), _COLUMNS]
+    parts.append(_yaml({"columns": _EXAMPLE if data is None else _proposed(_read(data))}))
+    return "".join([*parts, _REST])
+
+
+_EXAMPLE = {
+    "patient_id": {"role": "identifier"},
+    "diagnosis": {"role": "target"},
+    "income": {"role": "sensitive", "bounds": [0, 500000]},
+}
+
+
+def _read(data: pa.Table) -> Table:
+    """The table, with text that has too many values for a category taken for identifiers."""
+    crowded = {
+        field.name: ColumnSpec.model_validate({"role": Role.IDENTIFIER})
+        for field, values in zip(data.schema, data.columns, strict=True)
+        if _is_text(field.type) and pc.count_distinct(values).as_py() > MAX_CATEGORIES
+    }
+    return read_table(data, infer_schema(data, crowded, where="source"), where="source")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _proposed(table: Table) -> dict[str, dict[str, str]]:
+    """Kind of every column, and the role identifier where each row has its own value."""
+    return {column.name: _column(table, column) for column in table.schema}
+
+
+def _column(table: Table, column: Column) -> dict[str, str]:
+    said = {"kind": str(column.kind)}
+    numbered = column.kind in (Kind.INTEGER, Kind.CATEGORICAL)
+    if not column.released or (numbered and len(set(table.labels(column.name))) == table.n_rows > 1):
+        said["role"] = str(Role.IDENTIFIER)
+    return said
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(value, sort_keys=False, default_flow_style=None, allow_unicode=True, width=100)

@@ -1,0 +1,141 @@
+"""Where an audit keeps its files: restricted (real rows, mode 0700) and review (for readers)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.files import replacing
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder of one audited table.
+
+    ``restricted/`` holds real and unreleased rows; ``review/`` holds no real row and no small count.
+    """
+
+    root: Path
+
+    @property
+    def restricted(self) -> Path:
+        """Folder with real rows, readable by its owner alone."""
+        return self.root / "restricted"
+
+    @property
+    def review(self) -> Path:
+        """Folder that may be shown."""
+        return self.root / "review"
+
+    @property
+    def train(self) -> Path:
+        """Rows the generator sees."""
+        return self.restricted / "train.parquet"
+
+    @property
+    def control(self) -> Path:
+        """Real rows it never sees."""
+        return self.restricted / "control.parquet"
+
+    @property
+    def synthetic(self) -> Path:
+        """The candidate."""
+        return self.restricted / "synthetic.parquet"
+
+    @property
+    def split_record(self) -> Path:
+        """What the split did."""
+        return self.restricted / "split.json"
+
+    @property
+    def synthetic_record(self) -> Path:
+        """What the generator did."""
+        return self.restricted / "synthetic.json"
+
+    @property
+    def evidence(self) -> Path:
+        """The evidence file."""
+        return self.review / "evidence.json"
+
+    @property
+    def measurements(self) -> Path:
+        """Every measurement, one row each."""
+        return self.review / "measurements.parquet"
+
+    @property
+    def report(self) -> Path:
+        """The report."""
+        return self.review / "report.html"
+
+    def prepare(self) -> Workspace:
+        """Make both folders, the restricted one with mode 0700.
+
+        Raises:
+            DataError: the folder cannot be made.
+        """
+        try:
+            self.review.mkdir(parents=True, exist_ok=True)
+            self.restricted.mkdir(mode=0o700, exist_ok=True)
+            self.restricted.chmod(0o700)
+        except OSError as error:
+            raise DataError(
+                f"the workspace cannot be made ({type(error).__name__})",
+                where=str(self.root),
+                expected="a folder that can be written",
+                fix="check its permissions, or name another with --out",
+            ) from None
+        return self
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
+    """Let ``write`` fill a temporary file beside ``path``, then move it into place.
+
+    A crash, a kill or a full disk leaves the old file as it was.
+
+    Raises:
+        DataError: the file could not be written.
+    """
+    try:
+        with replacing(path) as temporary:
+            write(temporary)
+    except OSError as error:
+        raise DataError(
+            f"the file cannot be written ({type(error).__name__})",
+            where=str(path),
+            expected="a folder with space that can be written",
+            fix="free space or choose another folder; what was there before is intact",
+        ) from None
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write text atomically."""
+    return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
+
+
+def write_parquet(path: Path, data: pa.Table) -> Path:
+    """Write a Parquet file atomically."""
+    return write_atomically(path, lambda p: pq.write_table(data, p))
+
+
+def read_parquet(path: Path, *, made_by: str) -> pa.Table:
+    """Read a workspace file.
+
+    Args:
+        made_by: the stage that makes it, for the message when it is missing.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.read()
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(
+            f"a workspace file cannot be read ({type(error).__name__})",
+            where=str(path),
+            expected=f"the output of the {made_by} stage",
+            fix=f"run the {made_by} stage again",
+        ) from None
