@@ -1,0 +1,245 @@
+"""Every verb as a function, on pandas frames, Arrow tables or files; the command line calls these."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.plan import Plan, PluginChoice, load_plan, parse_plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from synth_audit.workflow.evidence import Evidence
+    from synth_audit.workflow.release import ReleaseRecord
+    from synth_audit.workflow.runner import Progress
+    from synth_audit.workflow.verify import Check
+
+    Frame: TypeAlias = pd.DataFrame | pa.Table | str | Path
+
+PlanLike: TypeAlias = Plan | Mapping[str, Any] | str | Path
+
+
+def audit(
+    train: Frame,
+    control: Frame | None,
+    synthetic: Frame,
+    plan: PlanLike | None = None,
+    *,
+    only: tuple[str, ...] = (),
+    seed: int | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Evidence:
+    """Audit a synthetic table made elsewhere and judge it by the plan's gates.
+
+    Args:
+        train: real rows the synthetic ones were made from. control: real rows of the same population
+            that were kept from the generator; None leaves every audit that needs them not applicable.
+        plan: a plan, its values, or its file; ``source``, ``split`` and ``generator`` are not used.
+        only: run just these audits; the gates on the others then lack evidence.
+        seed: instead of the plan's.
+        out: folder to write ``review/`` into (evidence, measurements, report); nothing is written without it.
+
+    Returns:
+        The evidence; ``evidence.verdict`` says whether the table may leave.
+
+    Raises:
+        PlanError, DataError, GateError: see their messages for what to do.
+    """
+    from synth_audit.workflow import pipeline
+    from synth_audit.workflow.runner import silent
+    from synth_audit.workflow.workspace import Workspace
+
+    settled = _narrowed(as_plan(plan if plan is not None else {}), only, seed)
+    subject = pipeline.anchored_subject(
+        as_arrow(train, "train"),
+        None if control is None else as_arrow(control, "control"),
+        as_arrow(synthetic, "synthetic"),
+        settled,
+    )
+    evidence = pipeline.examine(settled, subject, pipeline.MADE_ELSEWHERE, progress=progress or silent)
+    if out is not None:
+        workspace = Workspace(Path(out))
+        pipeline.keep(evidence, workspace)
+        pipeline.write_report(workspace)
+    return evidence
+
+
+def run(
+    plan: PlanLike, out: str | Path | None = None, *, release: bool = True, progress: Progress | None = None
+) -> Evidence:
+    """Go the whole way: pull, split, generate, audit, gate, report and, on a pass, release.
+
+    Args:
+        out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
+        release: False stops before the release.
+    """
+    from synth_audit.workflow import pipeline
+    from synth_audit.workflow.evidence import Result
+    from synth_audit.workflow.runner import silent
+
+    settled, workspace = as_plan(plan), workspace_of(plan, out)
+    evidence = pipeline.produce(settled, workspace, progress or silent)
+    if release and settled.release is not None and evidence.verdict is Result.PASS:
+        pipeline.release_synthetic(settled, workspace)
+    return evidence
+
+
+def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
+    """Judge existing evidence by another suite; needs no data. The result is no basis for a release."""
+    from synth_audit.workflow import gate as room
+
+    known = _evidence(evidence)
+    if not known.intact:
+        raise DataError(
+            "the evidence was altered after the audit",
+            where=str(evidence) if isinstance(evidence, (str, Path)) else "evidence",
+            expected="evidence whose digest matches its content",
+            fix="run the audit again; `synth-audit verify` shows what does not agree",
+        )
+    report = room.judge(room.load_suite(suite, Path.cwd()), known.outcomes, known.table_checks)
+    return replace(known, gates=report, verdict=report.verdict).sealed()
+
+
+def render_report(evidence: Evidence | str | Path, path: str | Path | None = None) -> str:
+    """Render the report from evidence alone; also write it to ``path`` if given."""
+    from synth_audit.report import render_report as render
+    from synth_audit.workflow.workspace import write_text
+
+    html = render(_evidence(evidence))
+    if path is not None:
+        write_text(Path(path), html)
+    return html
+
+
+def verify(evidence: Evidence | str | Path, tables: Mapping[str, Frame] | None = None) -> tuple[Check, ...]:
+    """Recompute hashes and verdict.
+
+    Args:
+        tables: any of ``source``, ``train``, ``control``, ``synthetic`` still at hand; those in the
+            restricted folder beside the evidence file are checked without being named.
+    """
+    from synth_audit.workflow.verify import verify as check
+    from synth_audit.workflow.workspace import Workspace
+
+    found: dict[str, Frame] = {}
+    if not isinstance(evidence, (str, Path)):
+        return check(evidence, {name: as_arrow(t, name) for name, t in (tables or {}).items()})
+    workspace = Workspace(Path(evidence).resolve().parent.parent)
+    for name in ("train", "control", "synthetic"):
+        # Not `exists`: it raises for whoever may read the review folder and not the restricted one.
+        if os.path.isfile(path := getattr(workspace, name)):
+            found[name] = path
+    found |= dict(tables or {})
+    return check(_evidence(evidence), {name: as_arrow(t, name) for name, t in found.items()})
+
+
+def release(plan: PlanLike, out: str | Path | None = None, synthetic: Frame | None = None) -> ReleaseRecord:
+    """Release the audited table of a workspace to the plan's target, or refuse.
+
+    Args:
+        synthetic: the table that was audited, when it was made elsewhere and is not in the workspace.
+    """
+    from synth_audit.workflow import pipeline
+    from synth_audit.workflow.evidence import read_evidence
+    from synth_audit.workflow.release import release as leave
+
+    settled, workspace = as_plan(plan), workspace_of(plan, out)
+    if synthetic is None:
+        return pipeline.release_synthetic(settled, workspace)
+    return leave(settled, read_evidence(workspace.evidence), as_arrow(synthetic, "synthetic"))
+
+
+def as_plan(plan: PlanLike) -> Plan:
+    """A validated plan from a plan, its values, or its file."""
+    if isinstance(plan, Plan):
+        return plan.check()
+    if isinstance(plan, (str, Path)):
+        return load_plan(plan)
+    return parse_plan(plan).check()
+
+
+def workspace_of(plan: PlanLike, out: str | Path | None) -> Any:
+    """The workspace of a plan: ``out``, else ``<name>-audit`` in the folder its paths start from."""
+    from synth_audit.workflow.workspace import Workspace
+
+    settled = as_plan(plan)
+    return Workspace(Path(out) if out is not None else settled.base / f"{settled.name}-audit")
+
+
+def as_arrow(table: Frame, where: str) -> pa.Table:
+    """Read a table given as pandas frame, Arrow table or file.
+
+    Raises:
+        DataError: a column mixes types, or the file cannot be read.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    from synth_audit.core.schema import check_names
+
+    if isinstance(table, pa.Table):
+        check_names(table.column_names, where=where)
+        return table
+    if isinstance(table, (str, Path)):
+        source = Plan.model_validate({"source": str(table)}).build_source()
+        return source.read(Path.cwd())
+    if not isinstance(table, pd.DataFrame):
+        raise DataError(
+            f"{where} is a {type(table).__name__}",
+            where=where,
+            expected="a pandas DataFrame, a pyarrow Table or the path of a file",
+            fix="convert it first",
+        )
+    return _from_pandas(table, where)
+
+
+def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
+    import pyarrow as pa
+
+    from synth_audit.core.schema import check_names
+
+    names = [str(name) for name in frame.columns]
+    check_names(names, where=where)
+    columns = {}
+    for position, name in enumerate(names):
+        try:
+            columns[name] = pa.Array.from_pandas(frame.iloc[:, position])
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            raise DataError(
+                f"column {name!r} mixes types, for example numbers and text, or holds what Arrow cannot",
+                where=where,
+                expected="values of one type in each column, such as numbers, text or dates",
+                fix=f"convert it first, for example with `frame[{name!r}].astype('string')`",
+            ) from None
+    return pa.table(columns)
+
+
+def _narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:
+    changed: dict[str, object] = {}
+    if seed is not None:
+        changed["seed"] = parse_plan({"seed": seed}, where="the seed given").seed
+    if only:
+        listed = {choice.name: choice for choice in plan.audits}
+        if plan.audits and (strange := sorted(set(only) - set(listed))):
+            raise PlanError(
+                f"the plan has no audit {strange[0]!r}",
+                where="--only",
+                expected=f"any of {', '.join(listed)}",
+                fix="name one of these, or add it to the plan's audits",
+            )
+        chosen = dict.fromkeys(only)  # naming one twice runs it once
+        changed["audits"] = tuple(listed.get(name, PluginChoice(name=name)) for name in chosen)
+    return plan.model_copy(update=changed).located(plan.base).check() if changed else plan
+
+
+def _evidence(evidence: Evidence | str | Path) -> Evidence:
+    from synth_audit.workflow.evidence import read_evidence
+
+    return read_evidence(evidence) if isinstance(evidence, (str, Path)) else evidence

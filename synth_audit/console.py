@@ -1,0 +1,158 @@
+"""What the command line prints: verdicts, catalogues, errors and progress, for people or machines."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from synth_audit.core import registry
+from synth_audit.core.plugin import AuditInfo
+
+if TYPE_CHECKING:
+    from synth_audit.workflow.evidence import Evidence, GateResult
+    from synth_audit.workflow.runner import Progress
+    from synth_audit.workflow.verify import Check
+
+_SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "insufficient evidence": ("?", "yellow")}
+_SENTENCES = {
+    "pass": "PASS: this table may leave.",
+    "fail": "FAIL: this table must not leave.",
+    "insufficient evidence": "NOT ENOUGH EVIDENCE: this table must not leave yet.",
+}
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A progress bar on the terminal's error stream; silent when it is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    layout = (SpinnerColumn(), TextColumn("{task.description:<18}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*layout, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", total=1)
+        yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
+
+
+def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool) -> None:
+    """Print the verdict with one line per gate and where to read more."""
+    if as_json:
+        click.echo(json.dumps(_plain_evidence(evidence, files), indent=2))
+        return
+    rows = ", ".join(f"{name} {t.rows:,}" for name, t in evidence.tables.items())
+    click.echo(f"{evidence.table} ({evidence.generator.name}; rows: {rows})\n")
+    width = max((len(g.gate) for g in evidence.gates.results), default=0)
+    for result in evidence.gates.results:
+        _show_gate(result, width)
+    for blocker in evidence.gates.blockers:
+        click.secho(f"  ! {blocker}", fg="red")
+    for warning in evidence.warnings:
+        click.secho(f"  warning: {warning}", fg="yellow")
+    click.echo()
+    click.secho(_SENTENCES[evidence.verdict], fg=_SIGNS[evidence.verdict][1], bold=True)
+    for path in files:
+        click.echo(f"  {path}")
+
+
+def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
+    """Print what ``verify`` recomputed."""
+    if as_json:
+        click.echo(json.dumps([vars(c) for c in checks], indent=2))
+        return
+    for check in checks:
+        sign, colour = ("✓", "green") if check.holds else ("✗", "red")
+        click.echo(click.style(f"  {sign} ", fg=colour) + f"{check.what}: {check.detail}")
+
+
+def show_catalogue(*, as_json: bool) -> None:
+    """Print every plug-in with its one-line description."""
+    rooms: tuple[registry.Room, ...] = ("source", "generator", "audit")
+    found = {room: {name: _title(ref) for name, ref in registry.catalogue(room).items()} for room in rooms}
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for room, plugins in found.items():
+        click.secho(f"{room}s", bold=True)
+        for name, title in plugins.items():
+            click.echo(f"  {name:<16} {title}")
+        click.echo()
+    click.echo("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
+
+
+def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
+    """Print what a plug-in says of itself, its settings and its quantities."""
+    cls = ref.load()
+    if as_json:
+        plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref)}
+        click.echo(json.dumps(plain, indent=2))
+        return
+    info: Any = vars(cls)["info"]
+    click.secho(f"{ref.name} ({ref.room}): {info.title}", bold=True)
+    if isinstance(info, AuditInfo):
+        for label in ("question", "threat_model", "not_covered"):
+            _paragraph(label.replace("_", " "), getattr(info, label))
+        _paragraph("needs", ", ".join(info.needs) or "nothing beside train and the release")
+    else:
+        _paragraph("summary", info.summary)
+    click.echo("\n" + (inspect.getdoc(cls) or "") + "\n")
+    click.secho("settings", bold=True)
+    for field in fields(cls):
+        default = "required" if field.default is MISSING else f"default {field.default!r}"
+        click.echo(f"  {field.name:<18} {field.type}, {default}")
+    if isinstance(info, AuditInfo):
+        click.secho("measurements", bold=True)
+        for q in info.quantities:
+            click.echo(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
+
+
+def _title(ref: registry.PluginRef) -> str:
+    info: Any = vars(ref.load())["info"]
+    return str(info.title)
+
+
+def _paragraph(label: str, text: str) -> None:
+    indent = " " * 16
+    click.echo(textwrap.fill(text, 100, initial_indent=f"  {label + ':':<14}", subsequent_indent=indent))
+
+
+def _show_gate(result: GateResult, width: int) -> None:
+    sign, colour = _SIGNS[result.result]
+    note = "" if result.blocking else " (warning only)"
+    click.echo(click.style(f"  {sign} ", fg=colour) + f"{result.gate:<{width}}  {result.explanation}{note}")
+    if result.result != "pass" and result.advice:
+        advice = f"→ {result.advice}"
+        click.echo(textwrap.fill(advice, 110, initial_indent=" " * 6, subsequent_indent=" " * 8))
+
+
+def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, object]:
+    return {
+        "table": evidence.table,
+        "verdict": str(evidence.verdict),
+        "gates": [
+            {
+                "gate": g.gate,
+                "result": str(g.result),
+                "blocking": g.blocking,
+                "value": g.value,
+                "low": g.low,
+                "high": g.high,
+                "explanation": g.explanation,
+            }
+            for g in evidence.gates.results
+        ],
+        "errors": list(evidence.gates.blockers),
+        "warnings": list(evidence.warnings),
+        "digest": evidence.digest,
+        "files": [str(path) for path in files],
+    }
