@@ -39,8 +39,12 @@ def _type_name(kind: pa.DataType) -> str:
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
     return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
     )
 
 
@@ -67,7 +71,7 @@ def _value_bytes(values: pa.ChunkedArray) -> Bytes:
         rest = pc.subtract(values, seconds.cast(kind)).cast(pa.duration("ns"))
         parts = (_words(x.cast(pa.int64()).fill_null(0).to_numpy()) for x in (seconds, rest))
         return np.hstack(list(parts))
-    return _text_bytes(values if _is_text(kind) else values.cast(pa.string()))
+    return _text_bytes(values if _is_text(kind) or _is_binary(kind) else values.cast(pa.string()))
 
 
 def _words(values: npt.NDArray[np.generic]) -> Bytes:
@@ -76,10 +80,12 @@ def _words(values: npt.NDArray[np.generic]) -> Bytes:
 
 def _text_bytes(values: pa.ChunkedArray) -> Bytes:
     """Digest each distinct text once: 32 bytes a row."""
-    encoded = values.cast(pa.large_string()).combine_chunks().dictionary_encode()
+    plain = pa.large_binary() if _is_binary(values.type) else pa.large_string()
+    encoded = values.cast(plain).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
-    digests = [hashlib.sha256(text.encode()).digest() for text in encoded.dictionary.to_pylist()]
+    distinct = encoded.dictionary.cast(pa.large_binary()).to_pylist()
+    digests = [hashlib.sha256(value).digest() for value in distinct]
     lookup = np.frombuffer(b"".join(digests) or bytes(32), dtype=np.uint8).reshape(-1, 32)
     codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
     rows: Bytes = lookup[codes]

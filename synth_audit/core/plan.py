@@ -290,10 +290,13 @@ def _variant(name: str, config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _label(value: object) -> str:
+def _label(value: object) -> object:
+    """Text as in :func:`synth_audit.core.schema.labels_of`; null is no label and stays, to be refused."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if value is None else str(value)
 
 
 def _number(value: float | date | datetime) -> float:

@@ -169,7 +169,7 @@ def _load(ref: PluginRef) -> type:
             fix="".join(traceback.format_exception(error)),
         ) from error
     if ref.attribute:
-        found = [getattr(module, ref.attribute)]
+        found = [value for key, value in vars(module).items() if key == ref.attribute]
     else:
         found = [
             value

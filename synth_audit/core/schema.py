@@ -132,7 +132,8 @@ def infer_schema(
 
     Inference: boolean stays boolean; dates and timestamps are datetime; text is categorical; a number
     with exactly two distinct values is categorical; other integers are integer, other numbers
-    continuous (decimals too, so that NUMERIC never becomes a label).
+    continuous (decimals too, so that NUMERIC never becomes a label). Declared categories make a column
+    categorical, declared bounds keep a number a number.
 
     Raises:
         PlanError: a declaration names no column, or contradicts itself.
@@ -156,6 +157,13 @@ def infer_schema(
 
 def check_names(names: Sequence[str], *, where: str) -> None:
     """Raise ``DataError`` if a column name is empty or occurs twice."""
+    if "" in names:
+        raise DataError(
+            "a column has an empty name",
+            where=where,
+            expected="a name for every column",
+            fix="name or drop the column before the audit",
+        )
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise DataError(
@@ -166,15 +174,37 @@ def check_names(names: Sequence[str], *, where: str) -> None:
         )
 
 
-def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values as text labels, missing as null; integral floats read as integers, so 1 and 1.0 agree."""
+def labels_of(values: pa.ChunkedArray, kind: Kind = Kind.CATEGORICAL) -> pa.ChunkedArray:
+    """Values as text labels, missing as null, the same for every storage of a value.
+
+    Whole numbers read as integers, so 1, 1.0 and the decimal 1.00 agree; a boolean column stored as
+    numbers reads 1 as true and 0 as false.
+    """
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    if pa.types.is_floating(values.type):
-        whole = pc.all(pc.equal(pc.round(values), values)).as_py()
-        if whole is not False:
-            values = values.cast(pa.int64())
-    return values.cast(pa.string())
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    texts = _float_labels(values) if pa.types.is_floating(values.type) else values.cast(pa.string())
+    if kind is Kind.BOOLEAN and not pa.types.is_boolean(values.type):
+        texts = pc.if_else(pc.equal(texts, "1"), "true", pc.if_else(pc.equal(texts, "0"), "false", texts))
+    return texts
+
+
+def nan_as_missing(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values with every NaN as null."""
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+
+
+def _float_labels(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
+    values = nan_as_missing(values)
+    exact = pc.less_equal(pc.abs(values), pa.scalar(2.0**53, values.type))
+    whole = pc.and_(exact, pc.equal(pc.round(values), values))
+    integers = pc.if_else(whole, values, pa.scalar(None, values.type)).cast(pa.int64())
+    return pc.if_else(whole, integers.cast(pa.string()), values.cast(pa.string()))
 
 
 def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -202,14 +232,22 @@ def storage_allows(kind: Kind, storage: pa.DataType) -> bool:
 
 
 def _infer_column(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, where: str) -> Column:
+    values = nan_as_missing(values)
     storage = values.type
-    kind = spec.kind if spec and spec.kind else _infer_kind(name, values, where)
+    kind = spec.kind if spec and spec.kind else _infer_kind(name, values, spec, where)
     if not storage_allows(kind, storage):
         raise DataError(
             f"column {name!r} is declared {kind} but holds {storage}",
             where=where,
             expected=f"values that can be read as {kind}",
             fix=f"declare another kind for {name!r}, or convert the column at its source",
+        )
+    if spec and spec.bounds is not None and not kind.numeric:
+        raise DataError(
+            f"column {name!r} is declared with bounds but is {kind}",
+            where=where,
+            expected="numbers or dates",
+            fix=f"drop the bounds of {name!r}, or convert the column at its source",
         )
     roles = frozenset(spec.roles) if spec else frozenset({Role.FEATURE})
     column = Column(
@@ -220,21 +258,29 @@ def _infer_column(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, w
         kind_declared=bool(spec and spec.kind),
         nullable=spec.nullable if spec else True,
         declared_bounds=spec.numeric_bounds(kind) if spec else None,
-        declared_categories=spec.categories if spec else None,
+        declared_categories=_declared_labels(spec, kind),
     )
     return _with_domain(column, values, where) if column.released else column
 
 
-def _infer_kind(name: str, values: pa.ChunkedArray, where: str) -> Kind:
+def _declared_labels(spec: ColumnSpec | None, kind: Kind) -> tuple[str, ...] | None:
+    if spec is None or spec.categories is None or kind is not Kind.BOOLEAN:
+        return spec.categories if spec else None
+    return tuple({"1": "true", "0": "false"}.get(label, label) for label in spec.categories)
+
+
+def _infer_kind(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, where: str) -> Kind:
     storage = values.type
     if pa.types.is_boolean(storage):
         return Kind.BOOLEAN
+    if spec and spec.categories is not None:
+        return Kind.CATEGORICAL
     if pa.types.is_timestamp(storage) or pa.types.is_date(storage):
         return Kind.DATETIME
     if pa.types.is_decimal(storage):
         return Kind.CONTINUOUS
     if pa.types.is_integer(storage) or pa.types.is_floating(storage):
-        if pc.count_distinct(values).as_py() == 2:
+        if pc.count_distinct(values).as_py() == 2 and not (spec and spec.bounds):
             return Kind.CATEGORICAL
         return Kind.INTEGER if pa.types.is_integer(storage) else Kind.CONTINUOUS
     text = pa.types.is_string(storage) or pa.types.is_large_string(storage)
@@ -249,7 +295,7 @@ def _infer_kind(name: str, values: pa.ChunkedArray, where: str) -> Kind:
         f"column {name!r} has type {storage}, which cannot be audited",
         where=where,
         expected="numbers, text, booleans, dates or timestamps",
-        fix=f"cast {name!r} in the source query, or give it `role: identifier`",
+        fix=f"cast {name!r} in the source query, or leave it out",
     )
 
 
@@ -264,7 +310,8 @@ def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
         if (known := column.declared_bounds) and (found[0] < known[0] or found[1] > known[1]):
             raise _outside(column, "bounds", where)
         return replace(column, inferred_bounds=found)
-    labels = tuple(sorted(x for x in labels_of(values).unique().to_pylist() if x is not None))
+    found_labels = labels_of(values, column.kind).unique().to_pylist()
+    labels = tuple(sorted(x for x in found_labels if x is not None))
     if column.declared_categories is not None:
         if set(labels) - set(column.declared_categories):
             raise _outside(column, "categories", where)

@@ -14,7 +14,16 @@ import pyarrow.compute as pc
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.schema import Column, Kind, Schema, check_names, labels_of, numbers_of, storage_allows
+from synth_audit.core.schema import (
+    Column,
+    Kind,
+    Schema,
+    check_names,
+    labels_of,
+    nan_as_missing,
+    numbers_of,
+    storage_allows,
+)
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.object_]
@@ -49,7 +58,8 @@ class Table:
 
     def labels(self, name: str) -> Labels:
         """A column as text labels, shape (n,), dtype object; missing is None."""
-        return np.asarray(labels_of(self.data.column(name)).to_numpy(), dtype=object)
+        texts = labels_of(self.data.column(name), self.schema[name].kind)
+        return np.asarray(texts.to_numpy(), dtype=object)
 
     def missing(self, name: str) -> npt.NDArray[np.bool_]:
         """True where the column has no value, shape (n,)."""
@@ -122,7 +132,7 @@ def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedA
         )
     if not pa.types.is_floating(values.type):
         return values
-    values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+    values = nan_as_missing(values)
     if pc.any(pc.is_inf(values)).as_py():
         raise DataError(
             f"column {column.name!r} holds infinite values",
@@ -137,6 +147,8 @@ def _stored(column: Column, values: Floats | Labels) -> pa.Array:
     storage = column.storage
     if pa.types.is_null(storage):
         return pa.nulls(len(values))
+    if column.kind is Kind.BOOLEAN and not pa.types.is_boolean(storage):
+        values = np.array([{"true": "1", "false": "0"}.get(x, x) for x in values], dtype=object)
     if not column.kind.numeric:
         return _stored_labels(values, storage)
     numbers = np.asarray(values, dtype=np.float64)
@@ -156,6 +168,6 @@ def _stored_labels(labels: Floats | Labels, storage: pa.DataType) -> pa.Array:
     text = pa.array(labels, type=pa.string())
     if pa.types.is_dictionary(storage):
         return text.cast(storage.value_type).dictionary_encode().cast(storage)
-    if pa.types.is_integer(storage) or pa.types.is_decimal(storage):
+    if pa.types.is_decimal(storage):
         return text.cast(pa.float64()).cast(storage, safe=False)
     return text.cast(storage)

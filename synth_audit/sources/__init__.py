@@ -1,0 +1,1 @@
+"""Sources and release targets, one file each; the file name is the name in the plan."""

@@ -1,0 +1,188 @@
+"""DuckDB database files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.plugin import SourceInfo
+from synth_audit.core.schema import check_names
+from synth_audit.sources import _files
+
+_HARDENED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+_PART = r'"(?:[^"]|"")+"|[^."]+'
+_NAME = re.compile(rf"(?:(?P<schema>{_PART})\.)?(?P<table>{_PART})")
+_INCOMING = "synth_audit_incoming"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuckDB:
+    """One table or query of a DuckDB file, opened without access to other files or the network.
+
+    Attributes:
+        path: the database file; a relative path starts at the plan's folder.
+        table: ``table`` or ``schema.table``; double quotes around a part keep a dot inside it.
+        query: a SELECT to read instead; cannot be written to.
+
+    Raises:
+        ValueError: the path is empty, not exactly one of table and query is given, or the table's
+            name has more than two parts.
+    """
+
+    path: str
+    table: str | None = None
+    query: str | None = None
+    info: ClassVar[SourceInfo] = SourceInfo(
+        title="DuckDB table",
+        summary="A table or query of a DuckDB file; a release replaces the table in one transaction.",
+        suffixes=(".duckdb", ".ddb"),
+    )
+
+    def __post_init__(self) -> None:
+        if not self.path.strip():
+            raise ValueError("path must name a file")
+        if (self.table is None) == (self.query is None):
+            raise ValueError("give exactly one of table and query")
+        if self.table is not None and not _NAME.fullmatch(self.table):
+            raise ValueError('table must read `table`, `schema.table` or `"quoted.schema"."quoted.table"`')
+
+    def read(self, base: Path) -> pa.Table:
+        """Read the table or query; relative paths start at ``base``.
+
+        Raises:
+            DataError: the file is missing, locked or no database, the table does not exist, or the
+                query fails or returns no table.
+        """
+        import duckdb
+
+        path = _files.existing(_files.locate(self.path, base), "DuckDB")
+        with _connection(path, read_only=True) as connection:
+            try:
+                table = self._select(connection)
+            except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+                raise self._unreadable(path, type(error).__name__) from None
+        if table is None:
+            raise self._unreadable(path, "not one SELECT")
+        check_names(table.column_names, where=self._where(path))
+        return table
+
+    def write(self, data: pa.Table, base: Path) -> str:
+        """Replace the table with ``data`` in one transaction, making its schema if needed; return where.
+
+        Raises:
+            DataError: this source is a query, or the file is locked, or cannot be written.
+        """
+        import duckdb
+
+        path = _files.locate(self.path, base)
+        if self.table is None:
+            raise DataError(
+                "a query cannot take a release",
+                where=str(path),
+                expected="`table: name`",
+                fix="name the table that the release shall replace",
+            )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _files.unwritable(path, "DuckDB", error) from None
+        with _connection(path, read_only=False) as connection:
+            try:
+                self._replace(connection, data)
+            except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+                raise DataError(
+                    f"the DuckDB table cannot be written ({type(error).__name__})",
+                    where=self._where(path),
+                    expected="a table (no view) that may be replaced, types that DuckDB has, free space",
+                    fix="check the name, permissions and free space; what was there before is untouched",
+                ) from None
+        return self._where(path)
+
+    def _select(self, connection: Any) -> pa.Table | None:
+        """The rows; None when the query is anything but a single SELECT."""
+        import duckdb
+
+        query = f"SELECT * FROM {self._quoted()}" if self.query is None else self.query  # noqa: S608
+        statements = connection.extract_statements(query)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            return None
+        return connection.sql(statements[0]).to_arrow_table()
+
+    def _replace(self, connection: Any, data: pa.Table) -> None:
+        """Create schema and table in one transaction; an exception rolls both back."""
+        schema, _ = self._parts()
+        connection.register(_INCOMING, data.replace_schema_metadata(None))
+        connection.begin()
+        try:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quote(schema)}")
+            connection.execute(
+                f"CREATE OR REPLACE TABLE {self._quoted()} AS SELECT * FROM {_INCOMING}"  # noqa: S608
+            )
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+
+    def _parts(self) -> tuple[str, str]:
+        match = _NAME.fullmatch(self.table or "")
+        assert match is not None
+        return _unquote(match["schema"] or "main"), _unquote(match["table"])
+
+    def _quoted(self) -> str:
+        return ".".join(_quote(part) for part in self._parts())
+
+    def _where(self, path: Path) -> str:
+        return f"{path}, table {self.table}" if self.table else f"{path}, query"
+
+    def _unreadable(self, path: Path, reason: str) -> DataError:
+        return DataError(
+            f"the DuckDB {'table' if self.table else 'query'} cannot be read ({reason})",
+            where=self._where(path),
+            expected="an existing table" if self.table else "one SELECT over tables of this file",
+            fix="try it in the DuckDB shell; other files, extensions and the network are shut off here",
+        )
+
+
+@contextmanager
+def _connection(path: Path, *, read_only: bool) -> Iterator[Any]:
+    """A hardened connection, closed at the end of the block.
+
+    Read-only and writing connections to one file cannot live side by side in a process, so none is
+    kept open for longer than one call.
+    """
+    import duckdb
+
+    try:
+        connection = duckdb.connect(str(path), read_only=read_only, config=dict(_HARDENED))
+        connection.execute("SET TimeZone = 'UTC'")  # else zoned timestamps take this machine's zone
+        connection.execute("SET lock_configuration = true")
+    except (duckdb.Error, OSError, RuntimeError) as error:
+        raise DataError(
+            f"the DuckDB file cannot be opened ({type(error).__name__})",
+            where=str(path),
+            expected="a DuckDB file that no other program has locked, of a version this DuckDB reads",
+            fix="close other connections to the file; check its permissions and that it is complete",
+        ) from None
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _unquote(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part

@@ -1,0 +1,72 @@
+"""Parquet files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from synth_audit.core.files import replacing
+from synth_audit.core.plugin import SourceInfo
+from synth_audit.core.schema import check_names
+from synth_audit.sources import _files
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parquet:
+    """One Parquet file, read whole and replaced whole.
+
+    Attributes:
+        path: the file; a relative path starts at the plan's folder.
+
+    Raises:
+        ValueError: the path is empty.
+    """
+
+    path: str
+    info: ClassVar[SourceInfo] = SourceInfo(
+        title="Parquet file",
+        summary="One Parquet file; keeps every column type.",
+        suffixes=(".parquet", ".pq"),
+    )
+
+    def __post_init__(self) -> None:
+        if not self.path.strip():
+            raise ValueError("path must name a file")
+
+    def read(self, base: Path) -> pa.Table:
+        """Read the file; relative paths start at ``base``.
+
+        Raises:
+            DataError: the file is missing, unreadable, truncated, or has a column name twice.
+        """
+        import pyarrow.parquet as pq
+
+        path = _files.existing(_files.locate(self.path, base), "Parquet")
+        try:
+            # Not pq.read_table: that would add columns named by folders such as `year=2024`.
+            with pq.ParquetFile(path) as file:
+                check_names(file.schema_arrow.names, where=str(path))
+                return file.read()
+        except (OSError, pa.ArrowException) as error:
+            raise _files.unreadable(path, "Parquet", error) from None
+
+    def write(self, data: pa.Table, base: Path) -> str:
+        """Replace the file with ``data``, wholly or not at all; return where it went.
+
+        Schema metadata are left out: they describe the table the types came from.
+
+        Raises:
+            DataError: the folder or file cannot be written.
+        """
+        import pyarrow.parquet as pq
+
+        path = _files.locate(self.path, base)
+        try:
+            with replacing(path) as temporary:
+                pq.write_table(data.replace_schema_metadata(None), temporary)
+        except (OSError, pa.ArrowException) as error:
+            raise _files.unwritable(path, "Parquet", error) from None
+        return str(path)

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.registry import build
+from synth_audit.sources.csv import Csv
+
+SECRET = "swordfish"
+
+
+def read(tmp_path, content, **settings):
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8")
+    return Csv(path="a.csv", **settings).read(tmp_path)
+
+
+def refusal(call):
+    with pytest.raises(DataError) as caught:
+        call()
+    assert SECRET not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert caught.value.fix
+    return caught.value
+
+
+def test_types_and_missing_values(tmp_path):
+    got = read(tmp_path, 'n,x,s,q,d\n1,0.5,a,"",2024-01-31\n,,,"b, c",\n')
+    assert got.to_pydict()["n"] == [1, None]
+    assert got.to_pydict()["s"] == ["a", None]
+    assert got.to_pydict()["q"] == [None, "b, c"]
+    types = [got.schema.field(name).type for name in got.column_names]
+    assert types == [pa.int64(), pa.float64(), pa.string(), pa.string(), pa.date32()]
+
+
+def test_types_come_from_every_row(tmp_path):
+    rows = 400_000
+    got = read(tmp_path, "n\n" + "1\n" * rows + "x\n")
+    assert got.schema.field("n").type == pa.string()
+    assert got.num_rows == rows + 1
+
+
+def test_settings(tmp_path):
+    got = read(tmp_path, "code;n\n007;?\n010;3\n", delimiter=";", missing=("", "?"), text=("code",))
+    assert got.to_pydict() == {"code": ["007", "010"], "n": [None, 3]}
+
+
+def test_line_breaks_inside_quotes_and_a_byte_order_mark(tmp_path):
+    got = read(tmp_path, '\ufeffs,n\n"two\nlines",1\n')
+    assert got.to_pydict() == {"s": ["two\nlines"], "n": [1]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", f"a,b\n1,2\n{SECRET}\n", f"a,b\n{SECRET},2,3\n"],
+    ids=["empty", "short row", "long row"],
+)
+def test_malformed_files(tmp_path, text):
+    refusal(lambda: read(tmp_path, text))
+
+
+def test_bytes_that_are_no_utf8(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"s\n" + SECRET.encode() + b"\xff\xfe\n")
+    assert Csv(path="a.csv").read(tmp_path).schema.field("s").type == pa.binary()  # refused by the schema
+
+
+def test_a_header_name_that_occurs_twice(tmp_path):
+    with pytest.raises(DataError, match="'a' occurs more than once"):
+        read(tmp_path, "a,b,a\n1,2,3\n")
+
+
+def test_a_missing_file(tmp_path):
+    refusal(lambda: Csv(path="none.csv").read(tmp_path))
+
+
+def test_a_text_column_that_does_not_exist(tmp_path):
+    assert "no column 'zip'" in str(refusal(lambda: read(tmp_path, "a\n1\n", text=("zip",))))
+
+
+def test_what_is_written_reads_back(tmp_path):
+    data = pa.table(
+        {
+            "n": pa.array([1, None], pa.int64()),
+            "s": ['quote " and, comma', None],
+            "c": pa.array(["u", "v"]).dictionary_encode(),
+            "m": pa.array([1.25, None]).cast(pa.decimal128(6, 2)),
+        }
+    )
+    source = Csv(path="out/a.csv")
+    assert source.write(data, tmp_path) == str(tmp_path / "out" / "a.csv")
+    back = source.read(tmp_path).to_pydict()
+    assert back == {"n": [1, None], "s": ['quote " and, comma', None], "c": ["u", "v"], "m": [1.25, None]}
+
+
+def test_a_failing_write_leaves_the_last_good_release(tmp_path, monkeypatch):
+    source = Csv(path="a.csv")
+    source.write(pa.table({"a": [1, 2]}), tmp_path)
+
+    def fail(data, where, options):
+        where.write_text("half")
+        raise OSError(28, SECRET)
+
+    monkeypatch.setattr(pyarrow.csv, "write_csv", fail)
+    refusal(lambda: source.write(pa.table({"a": [3]}), tmp_path))
+    assert source.read(tmp_path).to_pydict() == {"a": [1, 2]}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("settings", [{"delimiter": ""}, {"delimiter": "\n"}, {"path": ""}])
+def test_refused_settings(settings):
+    with pytest.raises(PlanError):
+        build("source", "csv", {"path": "a.csv", **settings})

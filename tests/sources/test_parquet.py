@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.plugin import Source, Target
+from synth_audit.core.registry import build
+from synth_audit.sources.parquet import Parquet
+
+SECRET = "swordfish"
+
+
+def table(n=20):
+    return pa.table({"id": pa.array(range(n), pa.int16()), "name": [SECRET, None] * (n // 2)})
+
+
+def refusal(call):
+    """The error of a failing call, checked to show no cell value and no other exception."""
+    with pytest.raises(DataError) as caught:
+        call()
+    assert SECRET not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert caught.value.where
+    assert caught.value.expected
+    assert caught.value.fix
+    return caught.value
+
+
+def test_it_is_a_source_and_a_target():
+    source = build("source", "parquet", {"path": "a.parquet"})
+    assert isinstance(source, Source)
+    assert isinstance(source, Target)
+
+
+def test_types_survive_and_relative_paths_start_at_base(tmp_path):
+    source = Parquet(path="new/a.parquet")
+    where = source.write(table(), tmp_path)
+    assert where == str(tmp_path / "new" / "a.parquet")
+    back = source.read(tmp_path)
+    assert back.schema == table().schema
+    assert fingerprint(back) == fingerprint(table())
+
+
+def test_an_absolute_path_ignores_base(tmp_path):
+    pq.write_table(table(), tmp_path / "a.parquet")
+    assert Parquet(path=str(tmp_path / "a.parquet")).read(tmp_path / "elsewhere").num_rows == 20
+
+
+def test_folders_named_like_partitions_add_no_column(tmp_path):
+    source = Parquet(path="year=2024/a.parquet")
+    source.write(table(), tmp_path)
+    assert source.read(tmp_path).column_names == ["id", "name"]
+
+
+def test_metadata_do_not_leave_with_the_data(tmp_path):
+    source = Parquet(path="a.parquet")
+    source.write(table().replace_schema_metadata({"note": SECRET}), tmp_path)
+    assert SECRET.encode() not in (source.read(tmp_path).schema.metadata or {}).values()
+
+
+@pytest.mark.parametrize("make", [lambda p: None, lambda p: p.mkdir()], ids=["missing", "folder"])
+def test_no_file(tmp_path, make):
+    make(tmp_path / "a.parquet")
+    error = refusal(lambda: Parquet(path="a.parquet").read(tmp_path))
+    assert str(tmp_path / "a.parquet") in error.where
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, -1])
+def test_a_truncated_file(tmp_path, keep):
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(), path)
+    path.write_bytes(path.read_bytes()[:keep])
+    refusal(lambda: Parquet(path="a.parquet").read(tmp_path))
+
+
+def test_a_file_with_damaged_pages(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(2000), path)
+    content = bytearray(path.read_bytes())
+    content[10:400] = b"\xff" * 390
+    path.write_bytes(content)
+    refusal(lambda: Parquet(path="a.parquet").read(tmp_path))
+
+
+def test_text_that_is_no_parquet(tmp_path):
+    (tmp_path / "a.parquet").write_text(f"{SECRET}\n" * 100)
+    refusal(lambda: Parquet(path="a.parquet").read(tmp_path))
+
+
+def test_a_name_that_occurs_twice(tmp_path):
+    pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="more than once"):
+        Parquet(path="a.parquet").read(tmp_path)
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left: " + SECRET), pa.ArrowInvalid(SECRET)])
+def test_a_failing_write_leaves_the_last_good_release(tmp_path, monkeypatch, failure):
+    source = Parquet(path="a.parquet")
+    source.write(table(), tmp_path)
+
+    def fail(data, where):
+        where.write_bytes(b"half a file")
+        raise failure
+
+    monkeypatch.setattr(pq, "write_table", fail)
+    refusal(lambda: source.write(table(4), tmp_path))
+    monkeypatch.undo()
+    assert source.read(tmp_path).num_rows == 20
+    assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_an_interrupt_during_the_write_leaves_the_last_good_release(tmp_path, monkeypatch):
+    source = Parquet(path="a.parquet")
+    source.write(table(), tmp_path)
+
+    def interrupt(data, where):
+        where.write_bytes(b"half a file")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pq, "write_table", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        source.write(table(4), tmp_path)
+    assert source.read(tmp_path).num_rows == 20
+    assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_a_folder_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("x")
+    refusal(lambda: Parquet(path="file/a.parquet").write(table(), tmp_path))
+
+
+def test_an_empty_path_is_refused_in_the_plan():
+    with pytest.raises(PlanError, match="path must name a file"):
+        build("source", "parquet", {"path": " "})
