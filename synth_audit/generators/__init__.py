@@ -1,0 +1,1 @@
+"""Generators, one file each; the file name is the name in the plan."""

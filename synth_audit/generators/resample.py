@@ -1,0 +1,54 @@
+"""Rows of train, drawn again: the leak that every audit must see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.table import Table
+
+_CERTIFICATE = PrivacyCertificate("none", "every synthetic row is a copy of a training row")
+
+
+@dataclass(frozen=True)
+class ResampleModel:
+    """The training rows themselves.
+
+    Attributes:
+        train: the rows that are drawn.
+    """
+
+    train: Table = field(repr=False)
+
+    @property
+    def certificate(self) -> PrivacyCertificate:
+        """No formal claim."""
+        return _CERTIFICATE
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Draw ``n`` training rows with replacement."""
+        return self.train.take(rng.integers(0, self.train.n_rows, size=n).astype(np.intp))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resample:
+    """Draw training rows with replacement: perfect usefulness, no privacy, a yardstick only.
+
+    P(row = x_i) = 1/n for each training row.
+
+    Source: Efron, B. (1979), Bootstrap methods: another look at the jackknife.
+    """
+
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="Resampled training rows",
+        summary="Copies training rows: a deliberate leak to test audits with; never release it.",
+        cost="instant",
+        source="Efron 1979",
+    )
+
+    def fit(self, train: Table, rng: np.random.Generator) -> ResampleModel:
+        """Keep the rows of ``train``, without identifiers."""
+        return ResampleModel(train.released_only())

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema import infer_schema
+from synth_audit.core.table import Table, read_table
+
+
+def make_table(columns: Mapping[str, object], **specs: Mapping[str, object]) -> Table:
+    """A training table; ``specs`` are the plan's column declarations."""
+    data = pa.table(dict(columns))
+    schema = infer_schema(data, {name: ColumnSpec(**spec) for name, spec in specs.items()})
+    return read_table(data, schema, where="train")
+
+
+def mixed_columns(n: int = 300, seed: int = 0) -> dict[str, pa.Array]:
+    """One column of every kind and storage, with missing values in some."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    gaps = rng.random(n) < 0.2
+    days = (18_000 + 100 * z).astype(int)
+    start = datetime.datetime(2021, 5, 1, tzinfo=datetime.UTC)
+    moments = [start + datetime.timedelta(seconds=float(s)) for s in 1e6 * z]
+    counts = np.clip(np.rint(60 + 40 * z), -128, 127)
+    colours = np.array(["red", "green", "blue"])[np.digitize(z, [-0.5, 0.8])]
+    return {
+        "i8": pa.array(counts.astype(np.int8)),
+        "i64": pa.array(rng.integers(0, 10**12, size=n), mask=gaps),
+        "u16": pa.array(rng.poisson(3, size=n).astype(np.uint16)),
+        "f32": pa.array((z**2).astype(np.float32), mask=gaps),
+        "f64": pa.array(np.where(rng.random(n) < 0.4, 0.0, np.exp(z))),
+        "money": pa.array(np.round(50 + 20 * z, 2)).cast(pa.decimal128(9, 2)),
+        "text": pa.array(colours),
+        "large": pa.array(colours.tolist(), pa.large_string(), mask=rng.random(n) < 0.1),
+        "coded": pa.array(colours).cast(pa.dictionary(pa.int8(), pa.string())),
+        "flag": pa.array(z > 0, mask=rng.random(n) < 0.1),
+        "day": pa.array(days, pa.int32()).cast(pa.date32()),
+        "seconds": pa.array(moments, pa.timestamp("s", tz="UTC")),
+        "nanos": pa.array(moments, pa.timestamp("ns", tz="Europe/Berlin")),
+        "constant": pa.array([3.5] * n),
+        "constant_gaps": pa.array(["same"] * n, mask=gaps),
+        "nothing": pa.array([None] * n, pa.float64()),
+        "void": pa.nulls(n),
+        "y": pa.array((z + 0.5 * rng.normal(size=n) > 0).astype(np.int64)),
+    }
+
+
+@pytest.fixture(scope="session")
+def mixed() -> Table:
+    return make_table(mixed_columns(), y={"role": "target"}, f64={"role": "sensitive"})
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)

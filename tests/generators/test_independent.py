@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.core.errors import PlanError
+from synth_audit.core.registry import build
+from synth_audit.generators.independent import Independent
+
+from .conftest import make_table
+
+
+@pytest.fixture(scope="module")
+def drawn(mixed):
+    rng = np.random.default_rng(0)
+    return Independent().fit(mixed, rng).sample(4000, rng)
+
+
+def test_types_survive(mixed, drawn):
+    assert drawn.data.schema == mixed.data.schema
+    assert drawn.n_rows == 4000
+
+
+def test_missing_rates_and_frequencies_are_kept(mixed, drawn):
+    for name in mixed.names:
+        assert drawn.missing(name).mean() == pytest.approx(mixed.missing(name).mean(), abs=0.03), name
+    for label in ("red", "green", "blue"):
+        share = (mixed.labels("text") == label).mean()
+        assert (drawn.labels("text") == label).mean() == pytest.approx(share, abs=0.03)
+
+
+def test_distributions_are_kept_and_relations_are_not(mixed, drawn):
+    for name in ("i8", "money", "nanos"):
+        spread = np.std(mixed.numbers(name))
+        assert np.mean(drawn.numbers(name)) == pytest.approx(np.mean(mixed.numbers(name)), abs=0.15 * spread)
+        assert np.std(drawn.numbers(name)) == pytest.approx(spread, rel=0.15)
+    assert np.corrcoef(mixed.numbers("i8"), mixed.numbers("money"))[0, 1] > 0.98
+    assert abs(np.corrcoef(drawn.numbers("i8"), drawn.numbers("money"))[0, 1]) < 0.06
+
+
+def test_numbers_are_not_copied_but_shared_values_recur(mixed, drawn):
+    real = mixed.numbers("f64")
+    values = drawn.numbers("f64")
+    assert not np.isin(values[values != 0], real).any()
+    assert (values == 0).mean() == pytest.approx((real == 0).mean(), abs=0.03)
+
+
+def test_empirical_margins_stay_inside_the_sample(mixed, rng):
+    values = Independent(margins="empirical").fit(mixed, rng).sample(4000, rng).numbers("f64")
+    assert values.max() <= mixed.numbers("f64").max()
+
+
+def test_declared_bounds_hold(rng):
+    x = np.abs(np.random.default_rng(0).normal(size=200)) / 4
+    x = x[x < 1]
+    train = make_table({"x": x}, x={"bounds": [0, 1]})
+    values = Independent().fit(train, rng).sample(5000, rng).numbers("x")
+    assert values.min() >= 0
+    assert values.max() <= 1
+
+
+def test_the_same_generator_gives_the_same_rows(mixed):
+    model = Independent().fit(mixed, np.random.default_rng(0))
+    again = Independent().fit(mixed, np.random.default_rng(5))
+    rows = [m.sample(50, np.random.default_rng(1)).data for m in (model, model, again)]
+    assert rows[0].equals(rows[1])
+    assert rows[0].equals(rows[2])
+    assert not rows[0].equals(model.sample(50, np.random.default_rng(2)).data)
+
+
+def test_one_row_and_identifiers(rng):
+    train = make_table({"id": ["k"], "x": [1.5], "t": [None], "c": ["a"]}, id={"role": "identifier"})
+    got = Independent().fit(train, rng).sample(3, rng)
+    assert got.data.to_pydict() == {"x": [1.5] * 3, "t": [None] * 3, "c": ["a"] * 3}
+
+
+def test_settings_and_claim(mixed, rng):
+    with pytest.raises(PlanError):
+        build("generator", "independent", {"margins": "normal"})
+    assert Independent().fit(mixed, rng).certificate.claim == "none"

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from synth_audit.generators.resample import Resample
+
+from .conftest import make_table
+
+
+def test_every_row_is_a_training_row_and_types_survive(mixed, rng):
+    model = Resample().fit(mixed, rng)
+    got = model.sample(1000, rng)
+    assert got.data.schema == mixed.data.schema
+    key = mixed.data.select(["money", "seconds", "text"])
+    both = pa.concat_tables([key, got.data.select(["money", "seconds", "text"])])
+    assert len(both.to_pandas().drop_duplicates()) == len(key.to_pandas().drop_duplicates())
+
+
+def test_rows_are_drawn_with_replacement_and_by_the_generator(mixed):
+    model = Resample().fit(mixed, np.random.default_rng(0))
+    first, again, other = (model.sample(300, np.random.default_rng(s)) for s in (1, 1, 2))
+    assert first.data.equals(again.data)
+    assert not first.data.equals(other.data)
+    assert len(set(first.numbers("seconds"))) < 250
+
+
+def test_identifiers_are_left_out_and_nothing_is_claimed(rng):
+    train = make_table({"id": [1, 2, 3], "x": [0.5, 0.1, 0.2]}, id={"role": "identifier"})
+    model = Resample().fit(train, rng)
+    assert model.sample(5, rng).names == ("x",)
+    assert model.certificate.claim == "none"

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.kernels.margins import empirical_margin, kde_margin, stepwise_margin
+
+
+def uniforms(n=4000):
+    return (np.arange(n) + 0.5) / n
+
+
+def samples():
+    rng = np.random.default_rng(1)
+    n = 500
+    return {
+        "normal": rng.normal(size=n),
+        "lognormal": np.exp(2 * rng.normal(size=n)),
+        "cauchy": rng.standard_cauchy(size=n),
+        "microseconds": 1.6e15 + 1e12 * rng.normal(size=n),
+        "tiny": 1e-12 * rng.normal(size=n),
+        "zero_inflated": np.where(rng.random(n) < 0.4, 0.0, rng.exponential(size=n)),
+        "coarse": np.round(rng.normal(size=n), 1),
+        "two_values_rare": np.array([1.0] * 490 + [5.0] * 5 + [6.0] * 5),
+        "lone_outlier": np.array([3.0] * 499 + [1e6]),
+        "nearly_constant": np.array([3.0] * 300 + [3.0 + 1e-9] * 200),
+        "two_rows": np.array([1.0, 2.0]),
+        "one_row": np.array([7.0]),
+        "constant": np.full(50, -2.0),
+    }
+
+
+@pytest.mark.parametrize("name", samples())
+@pytest.mark.parametrize("fit", [kde_margin, empirical_margin])
+def test_any_sample_gives_a_distribution_function(fit, name):
+    values = samples()[name]
+    margin = fit(values)
+    assert np.isfinite(margin.knots).all()
+    assert (np.diff(margin.knots) >= 0).all()
+    assert (np.diff(margin.levels) >= 0).all()
+    assert margin.levels[0] == 0
+    assert margin.levels[-1] == 1
+    below, at = margin.interval(values)
+    assert ((below >= 0) & (below <= at) & (at <= 1)).all()
+    drawn = margin.quantile(uniforms())
+    assert np.isfinite(drawn).all()
+    assert (np.diff(drawn) >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["normal", "lognormal", "zero_inflated", "coarse", "cauchy", "microseconds"])
+def test_the_kernel_density_stays_close_to_the_sample(name):
+    values = samples()[name]
+    drawn = np.sort(kde_margin(values).quantile(uniforms()))
+    distance = max(
+        abs((values <= x).mean() - (drawn <= x).mean())
+        for x in np.quantile(values, np.linspace(0.02, 0.98, 25))
+    )
+    assert distance < 0.06
+
+
+def test_quantile_inverts_the_distribution_function():
+    values = samples()["normal"]
+    margin = kde_margin(values)
+    below, at = margin.interval(values)
+    assert np.array_equal(below, at)
+    assert margin.quantile(at) == pytest.approx(values, abs=1e-6)
+
+
+def test_the_kernel_density_reaches_past_the_extremes_and_copies_nothing():
+    values = samples()["normal"]
+    drawn = kde_margin(values).quantile(uniforms())
+    assert not np.isin(drawn, values).any()
+    assert drawn.max() > values.max() or drawn.min() < values.min()
+
+
+def test_the_empirical_margin_keeps_the_range_and_interpolates():
+    values = np.array([1.0, 2.0, 4.0, 4.0, 9.0])
+    margin = empirical_margin(values)
+    assert margin.quantile(np.array([0.0, 0.1, 0.2, 0.3, 0.6, 1.0])) == pytest.approx([1, 1, 1.5, 2, 4, 9])
+    below, at = margin.interval(values)
+    assert at - below == pytest.approx([0.1, 0, 0.2, 0.2, 0.1])
+
+
+def test_a_mass_is_kept_as_a_mass():
+    values = samples()["zero_inflated"]
+    margin = kde_margin(values)
+    below, at = margin.interval(np.array([0.0]))
+    assert below == 0
+    assert at == pytest.approx([(values == 0).mean()])
+    assert (margin.quantile(uniforms()) == 0).mean() == pytest.approx((values == 0).mean(), abs=0.001)
+
+
+def test_a_lone_rare_value_beside_a_mass_is_not_reproduced():
+    assert set(kde_margin(samples()["lone_outlier"]).quantile(uniforms())) == {3.0}
+
+
+def test_a_value_that_many_rows_share_is_kept_even_when_it_stands_alone():
+    values = np.array([0.0] * 960 + [2.5] * 40)
+    drawn = kde_margin(values).quantile(uniforms())
+    assert (drawn == 2.5).mean() == pytest.approx(0.04, abs=0.001)
+
+
+def test_values_that_are_never_negative_stay_so():
+    assert kde_margin(samples()["lognormal"]).quantile(uniforms()).min() >= 0
+
+
+def test_bounds_hold_and_their_mass_survives():
+    values = np.clip(np.random.default_rng(0).normal(0.5, 0.5, size=800), 0, 1)
+    drawn = kde_margin(values, bounds=(0.0, 1.0)).quantile(uniforms())
+    assert drawn.min() == 0
+    assert drawn.max() == 1
+    assert (drawn == 1).mean() == pytest.approx((values == 1).mean(), abs=0.002)
+
+
+def test_a_few_values_on_a_bound_do_not_swallow_their_neighbours():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([np.zeros(3), rng.uniform(1, 100, size=500)])
+    drawn = kde_margin(values, bounds=(0.0, 100.0)).quantile(uniforms())
+    assert np.median(drawn) == pytest.approx(np.median(values), abs=3)
+
+
+def test_limits_are_never_passed():
+    values = np.random.default_rng(0).integers(-128, 128, size=400).astype(float)
+    drawn = kde_margin(values, step=1, limits=(-128, 127)).quantile(uniforms())
+    assert drawn.min() >= -128
+    assert drawn.max() <= 127
+
+
+def test_integers_come_back_as_integers_with_the_frequencies_of_common_ones():
+    values = np.random.default_rng(3).poisson(2, size=2000).astype(float)
+    margin = kde_margin(values, step=1)
+    drawn = margin.quantile(uniforms(20_000))
+    assert np.array_equal(drawn, np.rint(drawn))
+    for k in range(6):
+        assert (drawn == k).mean() == pytest.approx((values == k).mean(), abs=0.01)
+    below, at = margin.interval(np.arange(6.0))
+    assert (margin.quantile((below + at) / 2) == np.arange(6)).all()
+    assert at[:-1] == pytest.approx(below[1:])
+
+
+def test_steps_reproduce_frequencies_and_left_limits():
+    margin = stepwise_margin(np.array([0.0, 1, 1, 2, np.nan, 2, 2, 2]))
+    below, at = margin.interval(np.array([0.0, 1, 2, np.nan]))
+    assert below == pytest.approx([0, 1 / 7, 3 / 7, np.nan], nan_ok=True)
+    assert at == pytest.approx([1 / 7, 3 / 7, 1, np.nan], nan_ok=True)
+    assert margin.quantile(np.array([0.0, 0.1, 0.2, 0.5, 1.0])).tolist() == [0, 0, 1, 2, 2]
+
+
+def test_a_margin_cannot_be_changed():
+    margin = kde_margin(samples()["normal"])
+    with pytest.raises(ValueError, match="read-only"):
+        margin.knots[0] = 0
+
+
+@pytest.mark.parametrize("fit", [kde_margin, empirical_margin, stepwise_margin])
+def test_no_value_at_all_is_refused(fit):
+    with pytest.raises(ValueError, match="at least one value"):
+        fit(np.array([np.nan, np.nan]))

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from synth_audit.kernels.ordering import (
+    central,
+    kendall,
+    scale_by_frequency,
+    scale_by_response,
+    sensitive_first,
+)
+
+
+def naive_tau_b(x, y):
+    concordant = discordant = tied_x = tied_y = 0
+    for i, j in combinations(range(len(x)), 2):
+        a, b = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
+        concordant += a * b > 0
+        discordant += a * b < 0
+        tied_x += a == 0 and b != 0
+        tied_y += b == 0 and a != 0
+    total = concordant + discordant
+    return (concordant - discordant) / np.sqrt((total + tied_x) * (total + tied_y))
+
+
+def test_kendall_agrees_with_counting_pairs_and_skips_missing_ones():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 6, size=(2, 40)).astype(float)
+    y = y + x
+    full = naive_tau_b(x, y)
+    assert kendall(x, y) == pytest.approx(full)
+    gaps = np.array([np.nan, 1.0, np.nan])
+    assert kendall(np.append(x, gaps), np.append(y, [3.0, np.nan, np.nan])) == pytest.approx(full)
+
+
+@pytest.mark.parametrize("y", [np.full(5, 2.0), np.full(5, np.nan), np.array([1.0, *[np.nan] * 4])])
+def test_kendall_is_zero_where_it_is_undefined(y):
+    assert kendall(np.arange(5.0), y) == 0
+
+
+def test_kendall_of_many_rows_uses_an_even_subset():
+    x = np.arange(50_000.0)
+    assert kendall(x, -x) == pytest.approx(-1)
+
+
+def correlated(seed=0, n=600):
+    """Columns 1 and 5 are sensitive, 4 and then 2 close to 1, 7 close to 5, 6 the response, 0 and 3 apart."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 8))
+    z[:, 2] = z[:, 1] + 0.4 * z[:, 2]
+    z[:, 4] = -z[:, 1] + 0.1 * z[:, 4]
+    z[:, 7] = z[:, 5] + 0.25 * z[:, 7]
+    return z
+
+
+def test_algorithm_1():
+    assert sensitive_first(correlated(), [1, 5], 6, 0.6) == (1, 5, 4, 7, 2, 0, 3, 6)
+
+
+def test_a_high_threshold_leaves_the_original_order():
+    assert sensitive_first(correlated(), [1, 5], 6, 1.0) == (1, 5, 0, 2, 3, 4, 7, 6)
+
+
+def test_a_sensitive_root_stays_the_root():
+    assert sensitive_first(correlated(), [6, 1], 6, 0.6)[0] == 1
+    assert sensitive_first(correlated(), [6, 1], 6, 0.6)[-1] == 6
+
+
+def test_without_sensitive_columns_only_the_root_moves():
+    assert sensitive_first(correlated(), [], 2, 0.6) == (0, 1, 3, 4, 5, 6, 7, 2)
+
+
+def test_the_central_column_has_most_association():
+    z = np.random.default_rng(0).normal(size=(300, 4))
+    z[:, 0] += z[:, 2]
+    z[:, 3] += z[:, 2]
+    assert central(z, [0, 1, 2, 3]) == 2
+    assert central(z, [1]) == 1
+
+
+def test_categories_follow_the_mean_rank_of_the_response():
+    codes = np.array([0, 0, 1, 1, 2, 2, -1])
+    response = np.array([5.0, 6, 900, 1000, 1, 2, 3])
+    assert scale_by_response(codes, 3, response).tolist() == [1, 2, 0]
+
+
+def test_a_category_seen_once_does_not_end_up_at_an_end():
+    codes = np.array([0] * 20 + [1] * 20 + [2])
+    response = np.concatenate([np.arange(20.0), np.arange(20.0) + 20, [100.0]])
+    assert scale_by_response(codes, 3, response).tolist() == [0, 2, 1]
+
+
+def test_categories_without_a_response_follow_their_frequency():
+    assert scale_by_frequency(np.array([2, 2, 2, 0, 0, 1, -1]), 3).tolist() == [1, 2, 0]
+    assert scale_by_frequency(np.array([-1]), 0).tolist() == []
