@@ -1,0 +1,146 @@
+"""The component behind ``type: dagster_project.components.AuditedTable`` in a ``defs.yaml``."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import BaseModel, Field
+
+from dagster_project.entry import TableEntry
+from dagster_project.gates import gate_checks
+from dagster_project.stages import stage_assets
+from synth_audit.api import workspace_of
+from synth_audit.core.plan import Plan, parse_plan, plan_schema
+from synth_audit.workflow.suite import load_suite
+
+HOME = "SYNTH_AUDIT_HOME"
+"""Environment variable: the folder that relative paths start from; the project's root without it."""
+
+
+class TableSettings(Plan):
+    """Every key of the plan, and what the schedule and the catalogue need.
+
+    The plan's keys mean what they mean in a plan file, so a table moves between shell and schedule
+    unchanged. ``{{ ... }}`` templates are not filled in: the plan goes into the evidence as it stands.
+    """
+
+    description: str = Field("", description="what the table holds, for the catalogue")
+    owners: tuple[str, ...] = Field((), description="e-mail addresses, or `team:name`")
+    tags: dict[str, str] = Field(default_factory=dict, description="tags of every asset of the table")
+    deps: tuple[str, ...] = Field((), description="assets that make the source, such as `clinical/tumours`")
+    schedule: str | None = Field(None, description="cron line, UTC; off until it is switched on")
+    workspace: str | None = Field(
+        None, description="folder of the audit's files, as `--out` in the shell; `<table>-audit` if left out"
+    )
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """JSON Schema with every installed plug-in's configuration, for ``dg check yaml`` and editors."""
+        own, plan = super().model_json_schema(*args, **kwargs), plan_schema()
+        return own | {
+            "properties": own["properties"] | plan["properties"],
+            "$defs": own.get("$defs", {}) | plan["$defs"],
+        }
+
+
+class TableScaffolder(dg.Scaffolder):
+    """Writes the ``defs.yaml`` that ``dg scaffold defs AuditedTable <table>`` starts a table with."""
+
+    def scaffold(self, request: dg.ScaffoldRequest) -> None:
+        """Write the file; its source and columns are to be filled in."""
+        attributes = {
+            "description": "What the table holds",
+            "owners": ["team:data-platform"],
+            "source": {"duckdb": {"path": "warehouse.duckdb", "table": "schema.table"}},
+            "columns": {"id": {"role": ["identifier"]}},
+            "generator": "vine",
+            "release": {"duckdb": {"path": "warehouse.duckdb", "table": "released.table"}},
+            "seed": 1,
+        }
+        dg.scaffold_component(request, attributes)
+
+
+@dg.scaffold_with(TableScaffolder)
+@dataclass(kw_only=True)
+class AuditedTable(dg.Component):
+    """One sensitive table: split, synthesised, audited, reported and, if every gate allows it, released.
+
+    Assets ``<table>/split``, ``synthetic``, ``audit``, ``report`` and, where the plan names a target,
+    ``release``; one asset check for each gate on ``report``; a job and, on request, a schedule.
+    """
+
+    settings: TableSettings
+    folder: str
+    home: Path
+
+    @classmethod
+    def get_model_cls(cls) -> type[BaseModel]:
+        """What may stand under ``attributes:``."""
+        return TableSettings
+
+    @classmethod
+    def get_spec(cls) -> dg.ComponentTypeSpec:
+        """How component listings describe this type."""
+        return dg.ComponentTypeSpec(produces=["asset", "asset_check", "job", "schedule"])
+
+    @classmethod
+    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> AuditedTable:
+        """Make the component of one ``defs.yaml``; its folder names the table unless ``name`` does."""
+        settings = TableSettings.model_validate(attributes or {})
+        home = Path(os.environ.get(HOME) or context.project_root).resolve()
+        return cls(settings=settings, folder=context.path.name, home=home)
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """The table's assets, checks, job and schedule.
+
+        Raises:
+            PlanError: the plan is wrong; shown by ``dg check defs``.
+            GateError: the gate suite is wrong.
+        """
+        table = self.table()
+        job = dg.define_asset_job(
+            f"{table.key}_audit",
+            selection=dg.AssetSelection.groups(table.key),
+            description=f"Audits {table.plan.name} and releases it if every gate allows it.",
+            tags=table.tags,
+        )
+        return dg.Definitions(
+            assets=stage_assets(table),
+            asset_checks=[gate_checks(table)],
+            jobs=[job],
+            schedules=self._schedules(table, job),
+        )
+
+    def table(self) -> TableEntry:
+        """The table with its plan, suite and workspace, all checked before any data is touched."""
+        values = self.settings.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, include=set(Plan.model_fields)
+        )
+        plan = parse_plan({"name": self.folder} | values, where=self.folder).located(self.home).check()
+        plan.build_source()
+        plan.build_generator()
+        chosen = self.settings.workspace
+        return TableEntry(
+            key=re.sub(r"\W", "_", plan.name),
+            plan=plan,
+            suite=load_suite(plan.gates, plan.base),
+            workspace=workspace_of(plan, self.home / chosen if chosen else None),
+            description=self.settings.description,
+            owners=self.settings.owners,
+            tags=self.settings.tags,
+            deps=self.settings.deps,
+        )
+
+    def _schedules(
+        self, table: TableEntry, job: dg.UnresolvedAssetJobDefinition
+    ) -> list[dg.ScheduleDefinition]:
+        if self.settings.schedule is None:
+            return []
+        return [
+            dg.ScheduleDefinition(name=f"{table.key}_schedule", job=job, cron_schedule=self.settings.schedule)
+        ]

@@ -1,0 +1,202 @@
+"""A first look without any set-up: one table that may leave, one that is refused.
+
+``python -m dagster_project.demo FOLDER`` puts scikit-learn's breast cancer table into an embedded
+warehouse and runs both tables of ``defs/`` through Dagster. Everything lands in ``FOLDER``;
+``--ui`` opens what is there in Dagster's web pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import dagster as dg
+    import pyarrow as pa
+
+Tell = Callable[[str], object]
+
+WAREHOUSE = "warehouse.duckdb"
+TABLES = {"tumours_vine": "released.tumours", "tumours_resample": "released.tumours_resample"}
+"""The audited tables of ``defs/`` and where each would be released to."""
+
+_INSTANCE = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def run_demo(folder: Path, tell: Tell = print) -> bool:
+    """Build the warehouse, audit both tables and show what came of it.
+
+    Args:
+        folder: gets the warehouse, the audits' files and Dagster's record of the runs.
+        tell: prints one line.
+
+    Returns:
+        True when one table was released and the other was refused, as it should be.
+    """
+    folder = folder.resolve()
+    rows = build_warehouse(folder / WAREHOUSE)
+    tell(f"Warehouse   {folder / WAREHOUSE}: clinical.tumours, {rows} patients")
+    with _environment(_settings(folder)):
+        released = {table: _audit_one(folder, table, tell) for table in TABLES}
+    _tell_next(folder, tell)
+    return released == {"tumours_vine": True, "tumours_resample": False}
+
+
+def build_warehouse(path: Path) -> int:
+    """Put the sensitive table ``clinical.tumours`` into a DuckDB file, without what an earlier demo released.
+
+    Returns:
+        Its number of rows.
+    """
+    import duckdb
+
+    data = tumours()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with duckdb.connect(str(path)) as connection:
+        connection.register("data", data)
+        connection.execute("CREATE SCHEMA IF NOT EXISTS clinical")
+        connection.execute("CREATE SCHEMA IF NOT EXISTS released")
+        connection.execute("CREATE OR REPLACE TABLE clinical.tumours AS SELECT * FROM data")
+        for released in TABLES.values():
+            connection.execute(f"DROP TABLE IF EXISTS {released}")
+    return int(data.num_rows)
+
+
+def tumours() -> pa.Table:
+    """The Wisconsin Diagnostic Breast Cancer table, 569 patients, with an identifier and a diagnosis."""
+    import pyarrow as pa
+    from sklearn.datasets import load_breast_cancer
+
+    bunch = load_breast_cancer()
+    names = [_column_name(name) for name in bunch.feature_names]
+    labels = [str(bunch.target_names[code]) for code in bunch.target]
+    identifiers = [f"P{i:04d}" for i in range(1, len(labels) + 1)]
+    measured = dict(zip(names, bunch.data.T, strict=True))
+    return pa.table({"patient_id": identifiers, "diagnosis": labels, **measured})
+
+
+def _column_name(name: str) -> str:
+    """``worst concave points`` as ``concave_points_worst``, so that a feature's columns sort together."""
+    first, _, rest = name.partition(" ")
+    if first in ("mean", "worst"):
+        return f"{rest} {first}".replace(" ", "_")
+    return name.replace(" ", "_")
+
+
+def _settings(folder: Path) -> Mapping[str, str]:
+    home = folder / "dagster"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "dagster.yaml").write_text(_INSTANCE, encoding="utf-8")
+    return {"SYNTH_AUDIT_HOME": str(folder), "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1"}
+
+
+@contextmanager
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _audit_one(folder: Path, table: str, tell: Tell) -> bool:
+    import dagster as dg
+
+    from dagster_project.definitions import defs
+
+    job = defs().resolve_job_def(f"{table}_audit")
+    start = time.perf_counter()
+    tell(f"\n{table}: split → synthetic → audit → report → gates → release")
+    with dg.DagsterInstance.get() as instance:
+        job.execute_in_process(instance=instance, run_config=_QUIET, raise_on_error=False)
+        rows = released_rows(folder / WAREHOUSE, TABLES[table])
+        _tell_result(folder, table, rows, time.perf_counter() - start, tell)
+        if rows is None:
+            tell(f"  alone     {_release_alone(job, table, instance)}")
+    return rows is not None
+
+
+def _release_alone(job: dg.JobDefinition, table: str, instance: dg.DagsterInstance) -> str:
+    """What ``release`` says when it is run by itself, past the checks."""
+    import dagster as dg
+
+    key = dg.AssetKey([table, "release"])
+    result = job.execute_in_process(
+        instance=instance, run_config=_QUIET, raise_on_error=False, asset_selection=[key]
+    )
+    failures = [e.step_failure_data.user_failure_data for e in result.get_step_failure_events()]
+    said = [f.description for f in failures if f is not None and f.description]
+    return said[0].splitlines()[0] if said else "release ran, which it must not"
+
+
+def released_rows(warehouse: Path, table: str) -> int | None:
+    """Rows of a released table; None when there is no such table."""
+    import duckdb
+
+    with duckdb.connect(str(warehouse), read_only=True) as connection:
+        known = connection.execute(
+            "SELECT 1 FROM information_schema.tables WHERE table_schema || '.' || table_name = ?", [table]
+        ).fetchone()
+        if known is None:
+            return None
+        [(rows,)] = connection.execute(f"SELECT count(*) FROM {table}").fetchall()  # noqa: S608
+    return int(rows)
+
+
+def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tell: Tell) -> None:
+    from synth_audit.workflow.evidence import Result, read_evidence
+    from synth_audit.workflow.workspace import Workspace
+
+    workspace = Workspace(folder / f"{table}-audit")
+    evidence = read_evidence(workspace.evidence)
+    tell(f"  verdict   {str(evidence.verdict).upper()} ({seconds:.0f} s)")
+    for gate in evidence.gates.results:
+        if gate.blocking and gate.result is not Result.PASS:
+            tell(f"            {gate.result}: {gate.title}")
+    for reason in evidence.gates.blockers:
+        tell(f"            {reason}")
+    tell(f"  report    {workspace.report}")
+    landed = f"{TABLES[table]}, {rows} rows" if rows is not None else f"nothing; no {TABLES[table]} exists"
+    tell(f"  released  {landed}")
+
+
+def _tell_next(folder: Path, tell: Tell) -> None:
+    tell("\nOpen the two reports in a browser, then look around in Dagster:")
+    tell(f"  {sys.executable} -m dagster_project.demo --ui {folder}")
+
+
+def open_ui(folder: Path) -> NoReturn:
+    """Turn this process into Dagster's web server over what the demo left in ``folder``."""
+    command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-m", "dagster_project.definitions"]
+    os.execve(sys.executable, command, {**os.environ, **_settings(folder.resolve())})  # noqa: S606
+
+
+def main() -> int:
+    """Command line; 0 when the demo went as it should, 2 when Dagster is not installed."""
+    parser = argparse.ArgumentParser("python -m dagster_project.demo", description="Try it on real data.")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("demo"))
+    parser.add_argument("--ui", action="store_true", help="open what an earlier demo left in Dagster")
+    chosen = parser.parse_args()
+    if find_spec("dagster") is None:
+        sys.stderr.write("The demo runs through Dagster: pip install 'synth-audit[dagster]'\n")
+        return 2
+    if chosen.ui:
+        open_ui(chosen.folder)
+    return 0 if run_demo(chosen.folder) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

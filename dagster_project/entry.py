@@ -1,0 +1,47 @@
+"""One audited table as the assets and checks see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from synth_audit import __version__
+from synth_audit.core.plan import Plan
+from synth_audit.workflow.workspace import Workspace
+
+if TYPE_CHECKING:
+    from synth_audit.workflow.suite import Suite
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """A table's plan, gates and files, and how the catalogue shows it.
+
+    Attributes:
+        key: first part of every asset key, and the group.
+        deps: keys of the assets that make the source.
+    """
+
+    key: str
+    plan: Plan
+    suite: Suite
+    workspace: Workspace
+    description: str = ""
+    owners: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    deps: tuple[str, ...] = ()
+
+    def asset(self, stage: str) -> dg.AssetKey:
+        """Asset key of a stage."""
+        return dg.AssetKey([self.key, stage])
+
+    def code_version(self, stage: str) -> str:
+        """Changes with the package, the plan and, where gates are judged, the suite.
+
+        Dagster shows from it which stages are out of date.
+        """
+        version = f"{__version__}+{self.plan.digest[:12]}"
+        return version if stage in ("split", "synthetic") else f"{version}+{self.suite.sha256[:12]}"

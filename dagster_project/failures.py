@@ -1,0 +1,33 @@
+"""Errors on their way into the run database, where no cell value may appear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from synth_audit.core.errors import SynthAuditError
+
+
+@contextmanager
+def without_values(stage: str) -> Iterator[None]:
+    """Turn any error into a ``Failure`` that shows no cell value and is never retried.
+
+    The project's own errors are written to be shown and keep their text. Of any other error only
+    kind and place remain: its text, its cause and its context may quote the data.
+    """
+    try:
+        yield
+    except SynthAuditError as error:
+        raise _failure(stage, type(error).__name__, str(error)) from None
+    except Exception as error:
+        from synth_audit.workflow.runner import describe_error
+
+        raise _failure(stage, type(error).__name__, describe_error(error)) from None
+
+
+def _failure(stage: str, kind: str, text: str) -> dg.Failure:
+    return dg.Failure(
+        description=f"{stage}: {text}", metadata={"stage": stage, "kind": kind}, allow_retries=False
+    )

@@ -1,0 +1,119 @@
+"""The gates as asset checks on ``report``: a failed blocking gate keeps ``release`` from running."""
+
+# Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from dagster_project import describe
+from dagster_project.entry import TableEntry
+from dagster_project.failures import without_values
+from synth_audit.core.errors import GateError
+from synth_audit.workflow.gate import CONTRACT
+
+if TYPE_CHECKING:
+    from synth_audit.workflow.evidence import Evidence, GateResult
+
+VERDICT = "verdict"
+"""The whole decision: also held up by what is no gate, such as an audit that ended in an error."""
+
+
+@dataclass(frozen=True)
+class GateCheck:
+    """A gate as Dagster sees it; ``name`` is its id in the characters that Dagster allows."""
+
+    gate: str
+    title: str
+    blocking: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the asset check."""
+        return re.sub(r"\W", "_", self.gate)
+
+
+def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
+    """One check for the schema contract, one for each gate of the suite and one for the verdict.
+
+    They hang on ``report``, so a failed audit still renders and only ``release`` stands behind them.
+    """
+    whole = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
+    specs = [
+        dg.AssetCheckSpec(c.name, asset=table.asset("report"), description=c.title, blocking=c.blocking)
+        for c in [*known_gates(table), whole]
+    ]
+
+    @dg.multi_asset_check(name=f"{table.key}__gates", specs=specs, can_subset=True)
+    def judge(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        with without_values("gates"):
+            results = list(_results(table))
+        chosen = {key.name for key in context.selected_asset_check_keys}
+        yield from (r for r in results if r.check_name in chosen)
+
+    return judge
+
+
+def known_gates(table: TableEntry) -> list[GateCheck]:
+    """Every gate that the evidence will judge.
+
+    Raises:
+        GateError: two gates would share a check.
+    """
+    contract = GateCheck(CONTRACT, "The table is what its schema declares", True)
+    checks = [contract, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
+    names = [VERDICT, *(c.name for c in checks)]
+    for check in checks:
+        if names.count(check.name) > 1:
+            raise GateError(
+                f"gate {check.gate!r} would share the check {check.name!r} with another",
+                where=table.plan.gates,
+                expected="ids that differ in letters or digits",
+                fix="rename the gate",
+            )
+    return checks
+
+
+def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
+    from synth_audit.workflow.evidence import Result, read_evidence
+
+    evidence = read_evidence(table.workspace.evidence)
+    _refuse_foreign(table, evidence)
+    judged = {result.gate: result for result in evidence.gates.results}
+    for check in known_gates(table):
+        yield _of_gate(table, check, judged.get(check.gate))
+    yield dg.AssetCheckResult(
+        check_name=VERDICT,
+        asset_key=table.asset("report"),
+        passed=evidence.verdict is Result.PASS,
+        description=f"The verdict is {evidence.verdict}.",
+        metadata=describe.verdict(evidence),
+    )
+
+
+def _refuse_foreign(table: TableEntry, evidence: "Evidence") -> None:
+    """Checks must speak of today's plan and suite; ``release`` makes sure of it once more."""
+    same = (evidence.plan_sha256, evidence.gates.suite_sha256) == (table.plan.digest, table.suite.sha256)
+    if not (same and evidence.intact):
+        raise GateError(
+            "the evidence was altered, or it is of another plan or gate suite than today's",
+            where=str(table.workspace.evidence),
+            fix="run the table from its split",
+        )
+
+
+def _of_gate(table: TableEntry, check: GateCheck, result: "GateResult | None") -> dg.AssetCheckResult:
+    """A gate that the evidence does not judge has not passed."""
+    from synth_audit.workflow.evidence import Result
+
+    return dg.AssetCheckResult(
+        check_name=check.name,
+        asset_key=table.asset("report"),
+        passed=result is not None and result.result is Result.PASS,
+        severity=dg.AssetCheckSeverity.ERROR if check.blocking else dg.AssetCheckSeverity.WARN,
+        description=result.explanation if result else "The evidence does not judge this gate.",
+        metadata=describe.gate(result) if result else {},
+    )

@@ -1,0 +1,114 @@
+"""The five assets of a table: each calls one stage of the library and describes what it left."""
+
+# Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_project import describe
+from dagster_project.entry import TableEntry
+from dagster_project.failures import without_values
+
+if TYPE_CHECKING:
+    from synth_audit.workflow.runner import Progress
+
+Told = tuple[dict[str, Any], str]
+"""Metadata, and the content hash that tells Dagster whether anything changed."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the way through the house; the assets follow one another in the order given here."""
+
+    name: str
+    does: str
+    kind: str
+    run: Callable[[TableEntry, "Progress"], Told]
+
+
+def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
+    """The table's assets in order; ``release`` only where the plan names a target."""
+    stages = [s for s in STAGES if s.name != "release" or table.plan.release is not None]
+    first = [dg.AssetKey.from_user_string(key) for key in table.deps]
+    deps = [first, *([table.asset(s.name)] for s in stages)]
+    return [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
+
+
+def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=table.asset(stage.name),
+        deps=deps,
+        group_name=table.key,
+        kinds=_kinds(table, stage),
+        owners=list(table.owners),
+        tags=dict(table.tags),
+        code_version=table.code_version(stage.name),
+        description="\n\n".join(filter(None, [stage.does, table.description])),
+    )
+    def run_stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        def progress(what: str, done: int, total: int) -> None:
+            context.log.info(f"{stage.name}: {what} ({done} of {total})")
+
+        with without_values(stage.name):
+            metadata, digest = stage.run(table, progress)
+        return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(digest))
+
+    return run_stage
+
+
+def _kinds(table: TableEntry, stage: Stage) -> set[str]:
+    choice = {
+        "split": table.plan.source,
+        "synthetic": table.plan.generator,
+        "release": table.plan.release,
+    }.get(stage.name)
+    return {stage.kind} | ({choice.name} if choice else set())
+
+
+def _split(table: TableEntry, progress: "Progress") -> Told:
+    from synth_audit.workflow.pipeline import split_table
+
+    record = split_table(table.plan, table.workspace)
+    return describe.split(record), describe.joined(record.train.sha256, record.control.sha256)
+
+
+def _synthetic(table: TableEntry, progress: "Progress") -> Told:
+    from synth_audit.workflow.pipeline import make_synthetic
+
+    record = make_synthetic(table.plan, table.workspace, progress)
+    return describe.synthetic(record), record.table.sha256
+
+
+def _audit(table: TableEntry, progress: "Progress") -> Told:
+    from synth_audit.workflow.pipeline import audit_synthetic
+
+    evidence = audit_synthetic(table.plan, table.workspace, progress)
+    return describe.audit(evidence, table.workspace), evidence.digest
+
+
+def _report(table: TableEntry, progress: "Progress") -> Told:
+    from synth_audit.report import write_report
+    from synth_audit.workflow.evidence import read_evidence
+
+    path = write_report(table.workspace)
+    evidence = read_evidence(table.workspace.evidence)
+    return describe.report(evidence, path), evidence.digest
+
+
+def _release(table: TableEntry, progress: "Progress") -> Told:
+    from synth_audit.workflow.pipeline import release_synthetic
+
+    record = release_synthetic(table.plan, table.workspace)
+    return describe.release(record), record.table.sha256
+
+
+STAGES = (
+    Stage("split", "Pulls the sensitive table and sets control rows aside.", "parquet", _split),
+    Stage("synthetic", "Fits the generator on train and draws the candidate.", "parquet", _synthetic),
+    Stage("audit", "Attacks and measures the candidate; judges every gate.", "json", _audit),
+    Stage("report", "Renders the report from the evidence; carries a check for each gate.", "html", _report),
+    Stage("release", "Releases exactly the audited bytes, or refuses.", "table", _release),
+)

@@ -1,0 +1,49 @@
+"""The demo: its warehouse, and the whole of it once in a while."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from dagster_project import demo
+from synth_audit.core.registry import build
+
+
+def test_the_warehouse_holds_the_sensitive_table_once(tmp_path: Path) -> None:
+    path = tmp_path / "new" / demo.WAREHOUSE
+    assert demo.build_warehouse(path) == demo.build_warehouse(path) == 569
+    table = build("source", "duckdb", {"path": demo.WAREHOUSE, "table": "clinical.tumours"}).read(path.parent)
+    assert table.num_rows == 569
+    assert table.column_names[:3] == ["patient_id", "diagnosis", "radius_mean"]
+    assert "area_worst" in table.column_names
+    assert "concave_points_error" in table.column_names
+    assert len(set(table.column("patient_id").to_pylist())) == 569
+    assert demo.released_rows(path, "released.tumours") is None
+
+
+def test_without_dagster_the_demo_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["demo", str(tmp_path)])
+    assert demo.main() == 2
+    assert "synth-audit[dagster]" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+@pytest.mark.filterwarnings("ignore:.*parse_obj_as.*:DeprecationWarning")
+def test_one_table_is_released_and_one_is_refused(tmp_path: Path) -> None:
+    lines: list[str] = []
+    before = [os.environ.get(name) for name in ("SYNTH_AUDIT_HOME", "DAGSTER_HOME")]
+    assert demo.run_demo(tmp_path, lines.append)
+    said = "\n".join(lines)
+    assert "released.tumours, 452 rows" in said
+    assert "no released.tumours_resample exists" in said
+    assert "release refused" in said
+    for table in demo.TABLES:
+        assert (tmp_path / f"{table}-audit/review/report.html").is_file()
+    assert [os.environ.get(name) for name in ("SYNTH_AUDIT_HOME", "DAGSTER_HOME")] == before

@@ -1,0 +1,152 @@
+"""A table run through Dagster: what is stopped, what is said, and what never is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pyarrow.parquet as pq
+import pytest
+
+from dagster_project.components import AuditedTable
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+Run = Callable[..., dg.ExecuteInProcessResult]
+STAGES = ["split", "synthetic", "audit", "report", "release"]
+
+
+def materialised(result: dg.ExecuteInProcessResult) -> list[str]:
+    return [e.asset_key.path[-1] for e in result.get_asset_materialization_events() if e.asset_key]
+
+
+def failures(result: dg.ExecuteInProcessResult) -> list[str]:
+    datas = [e.step_failure_data.user_failure_data for e in result.get_step_failure_events()]
+    return [d.description or "" for d in datas if d is not None]
+
+
+def everything_said(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> str:
+    return "\n".join(repr(entry) for entry in instance.all_logs(result.run_id))
+
+
+def test_a_safe_table_is_released(run: Run, home: Path) -> None:
+    result = run("shuffled")
+    assert result.success
+    assert materialised(result) == STAGES
+    train = pq.read_table(home / "people-audit/restricted/train.parquet")
+    assert pq.read_table(home / "out/released.parquet").num_rows == train.num_rows
+    checks = {c.check_name: c for c in result.get_asset_check_evaluations()}
+    assert set(checks) == {"schema_contract", "no_copies", "few_copies", "verdict"}
+    assert checks["no_copies"].passed
+    assert checks["verdict"].passed
+
+
+def test_an_advisory_gate_warns_and_stops_nothing(run: Run) -> None:
+    result = run("shuffled")
+    [advisory] = [c for c in result.get_asset_check_evaluations() if c.check_name == "few_copies"]
+    assert not advisory.passed
+    assert advisory.severity is dg.AssetCheckSeverity.WARN
+    assert result.success
+
+
+def test_a_failed_gate_still_renders_and_stops_the_release(run: Run, home: Path) -> None:
+    result = run("copied")
+    assert not result.success
+    assert materialised(result) == STAGES[:-1]
+    assert (home / "people-audit/review/report.html").is_file()
+    assert not (home / "out").exists()
+    failed = {c.check_name for c in result.get_asset_check_evaluations() if not c.passed}
+    assert {"no_copies", "verdict"} <= failed
+    assert {c.asset_key.path[-1] for c in result.get_asset_check_evaluations()} == {"report"}
+
+
+def test_release_alone_refuses_after_a_failed_audit(run: Run, home: Path) -> None:
+    run("copied")
+    result = run("copied", "release")
+    assert not result.success
+    assert materialised(result) == []
+    assert "release refused" in failures(result)[0]
+    assert not (home / "out").exists()
+
+
+def test_release_alone_refuses_before_any_audit_and_under_another_plan(run: Run, home: Path) -> None:
+    assert not run("shuffled", "release").success
+    run("shuffled", "split", "synthetic", "audit")
+    result = run("shuffled", "release", seed=9)
+    assert "another plan" in failures(result)[0]
+    assert not (home / "out").exists()
+    assert run("shuffled", "release").success
+
+
+def test_release_alone_refuses_other_bytes(run: Run, home: Path) -> None:
+    run("shuffled", "split", "synthetic", "audit")
+    candidate = home / "people-audit/restricted/synthetic.parquet"
+    pq.write_table(pq.read_table(candidate).slice(1), candidate)
+    result = run("shuffled", "release")
+    assert "not the bytes that were audited" in failures(result)[0]
+
+
+def test_release_beside_a_single_check_that_passes_still_refuses(
+    component: Callable[..., AuditedTable], run: Run, instance: dg.DagsterInstance
+) -> None:
+    run("copied")
+    report, release = (dg.AssetKey(["people", s]) for s in ("report", "release"))
+    contract = dg.AssetCheckKey(report, "schema_contract")
+    job = dg.define_asset_job(
+        "picked", selection=dg.AssetSelection.checks(contract) | dg.AssetSelection.assets(release)
+    )
+    made = dg.Definitions.merge(dg.build_defs_for_component(component("copied")), dg.Definitions(jobs=[job]))
+    result = made.resolve_job_def("picked").execute_in_process(
+        instance=instance, run_config=QUIET, raise_on_error=False
+    )
+    assert [(c.check_name, c.passed) for c in result.get_asset_check_evaluations()] == [
+        ("schema_contract", True)
+    ]
+    assert "release refused" in failures(result)[0]
+
+
+def test_checks_refuse_evidence_that_was_touched(run: Run, home: Path) -> None:
+    run("copied")
+    evidence = home / "people-audit/review/evidence.json"
+    evidence.write_text(evidence.read_text().replace('"result": "fail"', '"result": "pass"'))
+    result = run("copied", "report")
+    assert not result.success
+    assert "evidence was altered" in failures(result)[0]
+    assert not result.get_asset_check_evaluations()
+
+
+def test_the_metadata_tell_counts_hashes_numbers_and_columns(run: Run) -> None:
+    result = run("shuffled")
+    found = {
+        e.asset_key.path[-1]: e.materialization.metadata for e in result.get_asset_materialization_events()
+    }
+    assert found["split"]["dagster/row_count"].value == 300
+    assert found["synthetic"]["dagster/row_count"] == found["split"]["train rows"]
+    columns = found["synthetic"]["dagster/column_schema"].value.columns
+    assert [c.name for c in columns] == ["city", "x", "y"]
+    assert isinstance(found["audit"]["exact_match.excess"], dg.FloatMetadataValue)
+    assert found["release"]["released sha256"] == found["synthetic"]["synthetic sha256"]
+    assert found["report"]["gates, drawn"].value.startswith("![gates](data:image/svg+xml;base64,")
+    assert len(found["audit"]["gates"].records) == 3
+
+
+@pytest.mark.parametrize("generator", ["shuffled", "copied", "broken"])
+def test_no_cell_value_reaches_the_run_records(
+    run: Run, instance: dg.DagsterInstance, generator: str
+) -> None:
+    result = run(generator, audits=["exact_match", "closest_record", "marginals"])
+    said = everything_said(result, instance)
+    assert "people/split" in said or "people__split" in said
+    assert "Amsterdam" not in said
+
+
+def test_an_unexpected_error_shows_its_kind_and_place_only(run: Run) -> None:
+    result = run("broken")
+    assert failures(result)[0].startswith("synthetic: RuntimeError at pipeline.py:")
+    assert materialised(result) == ["split"]
+
+
+def test_no_stage_hands_rows_to_dagster(run: Run, instance: dg.DagsterInstance) -> None:
+    result = run("shuffled")
+    assert result.success
+    assert not [p for p in Path(instance.storage_directory()).rglob("*") if p.is_file()]
