@@ -52,6 +52,7 @@ def audit(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
+    from synth_audit.report import write_report
     from synth_audit.workflow import pipeline
     from synth_audit.workflow.runner import silent
     from synth_audit.workflow.workspace import Workspace
@@ -67,7 +68,7 @@ def audit(
     if out is not None:
         workspace = Workspace(Path(out))
         pipeline.keep(evidence, workspace)
-        pipeline.write_report(workspace)
+        write_report(workspace)
     return evidence
 
 
@@ -80,12 +81,14 @@ def run(
         out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
         release: False stops before the release.
     """
+    from synth_audit.report import write_report
     from synth_audit.workflow import pipeline
     from synth_audit.workflow.evidence import Result
     from synth_audit.workflow.runner import silent
 
     settled, workspace = as_plan(plan), workspace_of(plan, out)
     evidence = pipeline.produce(settled, workspace, progress or silent)
+    write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
         pipeline.release_synthetic(settled, workspace)
     return evidence

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from synth_audit.workflow.evidence import Evidence
+    from pathlib import Path
 
-__all__ = ["render_report"]
+    from synth_audit.workflow.evidence import Evidence
+    from synth_audit.workflow.workspace import Workspace
+
+__all__ = ["render_report", "write_report"]
 
 
 def render_report(evidence: Evidence) -> str:
@@ -18,3 +21,11 @@ def render_report(evidence: Evidence) -> str:
     from synth_audit.report.render import render
 
     return render(evidence)
+
+
+def write_report(workspace: Workspace) -> Path:
+    """Render the report of a workspace from its evidence alone, into its review folder."""
+    from synth_audit.workflow.evidence import read_evidence
+    from synth_audit.workflow.workspace import write_text
+
+    return write_text(workspace.report, render_report(read_evidence(workspace.evidence)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -169,13 +168,6 @@ def keep(evidence: Evidence, workspace: Workspace) -> None:
     write_text(workspace.evidence, evidence.to_json())
 
 
-def write_report(workspace: Workspace) -> Path:
-    """Render the report from the evidence alone."""
-    from synth_audit.report import render_report
-
-    return write_text(workspace.report, render_report(read_evidence(workspace.evidence)))
-
-
 def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     """Release the audited bytes, or refuse; see :func:`synth_audit.workflow.release.release`."""
     evidence = read_evidence(workspace.evidence)
@@ -183,15 +175,13 @@ def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
 
 
 def produce(plan: Plan, workspace: Workspace, progress: Progress = silent) -> Evidence:
-    """All stages but the release."""
+    """All stages up to the evidence; the report and the release are further steps."""
     gate.load_suite(plan.gates, plan.base)  # a mistake in the suite should not cost a fit
     progress("pull and split", 0, 1)
     split_table(plan, workspace)
     progress("pull and split", 1, 1)
     make_synthetic(plan, workspace, progress)
-    evidence = audit_synthetic(plan, workspace, progress)
-    write_report(workspace)
-    return evidence
+    return audit_synthetic(plan, workspace, progress)
 
 
 def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Table, plan: Plan) -> Subject:
