@@ -38,7 +38,9 @@ def wilson(successes: float, n: float, level: float) -> Interval:
     z = critical_value(level)
     centre = (successes + z * z / 2) / (n + z * z)
     half = z / (n + z * z) * math.sqrt(successes * (n - successes) / n + z * z / 4)
-    return Interval(max(0.0, centre - half), min(1.0, centre + half), level, "wilson")
+    low = 0.0 if successes == 0 else max(0.0, centre - half)  # exactly, where rounding would leave a trace
+    high = 1.0 if successes == n else min(1.0, centre + half)
+    return Interval(low, high, level, "wilson")
 
 
 def newcombe(successes_a: float, n_a: float, successes_b: float, n_b: float, level: float) -> Interval:

@@ -54,6 +54,11 @@ class Limit:
             raise ValueError(f"`bound` must be {self.pessimistic_end}, value or pessimistic for this limit")
 
     @property
+    def audit(self) -> str:
+        """The audit that reports the measurement."""
+        return self.name.partition(".")[0]
+
+    @property
     def number(self) -> float:
         """The limit."""
         return float(self.maximum if self.maximum is not None else self.minimum or 0.0)

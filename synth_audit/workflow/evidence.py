@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -213,7 +214,7 @@ class Evidence:
         return self.digest == self._compute_digest()
 
     def _compute_digest(self) -> str:
-        plain = _adapter().dump_python(self, mode="json")
+        plain = json.loads(self.to_json())
         content = {k: v for k, v in plain.items() if k not in ("digest", "created", "timings")}
         return sha256_of(content)
 
@@ -252,7 +253,21 @@ def parse_evidence(text: str) -> Evidence:
 
 def evidence_schema() -> dict[str, Any]:
     """JSON Schema of the evidence file."""
-    return _adapter().json_schema()
+    schema: dict[str, Any] = _with_words_for_numbers(_adapter().json_schema())
+    return schema
+
+
+def _with_words_for_numbers(schema: Any) -> Any:
+    """The schema with NaN and the infinities as the strings that stand for them in the file."""
+    if isinstance(schema, list):
+        return [_with_words_for_numbers(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {key: _with_words_for_numbers(part) for key, part in schema.items()}
+    if parts.get("type") != "number":
+        return parts
+    words = {"enum": ["NaN", "Infinity", "-Infinity"]}
+    return {k: v for k, v in parts.items() if k != "type"} | {"anyOf": [{"type": "number"}, words]}
 
 
 def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:
@@ -273,7 +288,7 @@ def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:
 
 def installed_versions() -> dict[str, str]:
     """Versions of everything that computes, for the evidence."""
-    found = {}
+    found = {"python": platform.python_version()}
     for name in _RECORDED_PACKAGES:
         try:
             found[name] = version(name)

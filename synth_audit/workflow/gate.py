@@ -161,7 +161,7 @@ def _count(limit: Limit, outcomes: Sequence[AuditOutcome]) -> int:
 
 def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
     """Why a measurement is not there, from what became of its audit."""
-    audit = limit.name.partition(".")[0]
+    audit = limit.audit
     ends = [o for o in outcomes if o.audit == audit]
     if not ends:
         return f"The audit {audit} was not part of this run."

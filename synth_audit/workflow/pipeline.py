@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from synth_audit.core.errors import DataError
+from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.plan import Plan
 from synth_audit.core.plugin import PrivacyCertificate
 from synth_audit.core.registry import config_of
@@ -42,7 +42,13 @@ MADE_ELSEWHERE = GeneratorRecord(
 
 
 def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
-    """Pull the source and set control rows aside."""
+    """Pull the source and set control rows aside.
+
+    Raises:
+        PlanError: the suite has a blocking gate on an audit that the plan does not run.
+        DataError: the source cannot be read or split.
+    """
+    _refuse_hopeless(plan)
     data = plan.build_source().read(plan.base)
     schema = infer_schema(data, plan.columns, where="source")
     source = read_table(data, schema, where="source")
@@ -176,7 +182,6 @@ def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
 
 def produce(plan: Plan, workspace: Workspace, progress: Progress = silent) -> Evidence:
     """All stages up to the evidence; the report and the release are further steps."""
-    gate.load_suite(plan.gates, plan.base)  # a mistake in the suite should not cost a fit
     progress("pull and split", 0, 1)
     split_table(plan, workspace)
     progress("pull and split", 1, 1)
@@ -202,6 +207,20 @@ def _anchor(train: pa.Table, control: pa.Table | None, plan: Plan) -> tuple[Tabl
             fix="check the file, or set fewer rows aside",
         )
     return known, None if control is None else read_table(control, schema, where="control")
+
+
+def _refuse_hopeless(plan: Plan) -> None:
+    """A mistake in the suite, or a gate without its audit, should show before a fit and not after it."""
+    suite = gate.load_suite(plan.gates, plan.base)
+    planned = plan.build_audits()
+    for wanted in suite.measured:
+        if wanted.blocking and wanted.limit and (audit := wanted.limit.audit) not in planned:
+            raise PlanError(
+                f"the gate {wanted.id!r} needs the audit {audit!r}, which the plan does not run",
+                where="audits",
+                expected=f"`{audit}` among the audits; without its number no table passes this gate",
+                fix=f"add {audit!r} to `audits`, or name a suite without that gate in `gates`",
+            )
 
 
 def _refuse_stale(

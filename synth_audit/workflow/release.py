@@ -37,6 +37,7 @@ def release(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> ReleaseRecor
             "the release target cannot be written",
             where="release",
             expected="a source that can also write, such as duckdb or parquet",
+            fix="name another `release` in the plan",
         )
     refuse_unless_allowed(plan, evidence, synthetic)
     where = target.write(_rows_only(synthetic), plan.base)
