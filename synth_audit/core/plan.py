@@ -24,6 +24,7 @@ from pydantic import (
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError
 from synth_audit.core.schema import Bounds, Kind, Role
+from synth_audit.core.strict_yaml import load_yaml
 
 if TYPE_CHECKING:
     from synth_audit.core.plugin import Audit, Generator, Source
@@ -64,6 +65,11 @@ def _roles(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
+def _labels(value: object) -> object:
+    return [_label(x) for x in value] if isinstance(value, (list, tuple)) else value
+
+
+_AnyLabels = BeforeValidator(_labels, json_schema_input_type=tuple[str | bool | float, ...])
 Choice = Annotated[PluginChoice, BeforeValidator(_choice)]
 Place = Annotated[PluginChoice, BeforeValidator(_file_or_choice)]
 
@@ -73,21 +79,16 @@ class ColumnSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Kind | None = Field(None, description="how values are compared; inferred when left out")
-    roles: Annotated[tuple[Role, ...], BeforeValidator(_roles)] = Field(
-        (Role.FEATURE,), alias="role", description="one role or a list of roles"
-    )
+    roles: Annotated[
+        tuple[Role, ...], BeforeValidator(_roles, json_schema_input_type=Role | tuple[Role, ...])
+    ] = Field((Role.FEATURE,), alias="role", description="one role or a list of roles")
     bounds: tuple[float | date | datetime, float | date | datetime] | None = Field(
         None, description="lowest and highest value that may occur; dates for datetime columns"
     )
-    categories: tuple[str, ...] | None = Field(None, description="every label that may occur")
+    categories: Annotated[tuple[str, ...], _AnyLabels] | None = Field(
+        None, description="every label that may occur"
+    )
     nullable: bool = Field(True, description="may values be missing")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _labels_as_text(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and isinstance(value.get("categories"), (list, tuple)):
-            return {**value, "categories": [_label(x) for x in value["categories"]]}
-        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> ColumnSpec:
@@ -227,12 +228,14 @@ def load_plan(path: Path | str) -> Plan:
             fix="check the path, or start one with `synth-audit init`",
         ) from None
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        value = load_yaml(text)
+    except (yaml.YAMLError, ValueError, TypeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         raise PlanError(
-            "the plan is not valid YAML", where=f"{path}{line}", expected="a YAML mapping"
+            "the plan is not valid YAML",
+            where=f"{path}{line}",
+            expected="a YAML mapping without doubled keys",
         ) from None
     if isinstance(value, Mapping):
         value = {"name": re.sub(r"[^\w.-]", "_", path.stem)} | dict(value)

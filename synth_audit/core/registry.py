@@ -71,7 +71,7 @@ def catalogue(room: Room) -> dict[str, PluginRef]:
     return {ref.name: ref for ref in sorted(refs, key=lambda r: r.name)}
 
 
-def find(room: Room, name: str) -> PluginRef:
+def find(room: Room, name: str, *, where: str = "") -> PluginRef:
     """The plug-in of that name.
 
     Raises:
@@ -81,6 +81,7 @@ def find(room: Room, name: str) -> PluginRef:
     if name not in known:
         raise PlanError(
             f"unknown {room} {name!r}",
+            where=where or f"{room}s",
             expected=f"one of {', '.join(known)}",
             fix="`synth-audit list` shows every plug-in with a description",
         )
@@ -94,8 +95,8 @@ def build(room: Room, name: str, config: Mapping[str, object], *, where: str = "
         PlanError: unknown name, unknown field, or a value the plug-in refuses.
         PluginError: the plug-in does not import.
     """
-    cls = find(room, name).load()
     where = where or f"{room} {name!r}"
+    cls = find(room, name, where=where).load()
     expected = f"fields: {', '.join(field_names(cls)) or 'none'}"
     fix = f"`synth-audit describe {name}` shows each field with its meaning"
     if unknown := sorted(set(config) - set(field_names(cls))):
@@ -120,8 +121,8 @@ def config_of(plugin: object) -> dict[str, Any]:
 
 
 def config_schema(ref: PluginRef) -> dict[str, Any]:
-    """JSON Schema of a plug-in's configuration."""
-    return _adapter(ref.load()).json_schema()
+    """JSON Schema of a plug-in's configuration; like :func:`build` it takes no unknown field."""
+    return _adapter(ref.load()).json_schema() | {"additionalProperties": False}
 
 
 def field_names(cls: type) -> tuple[str, ...]:

@@ -47,6 +47,10 @@ class Role(StrEnum):
     SPLIT_KEY = "split_key"
 
 
+RELEASED = frozenset({Role.FEATURE, Role.TARGET, Role.SENSITIVE})
+"""The roles of columns that may leave."""
+
+
 @dataclass(frozen=True)
 class Column:
     """One column.
@@ -83,7 +87,7 @@ class Column:
     @property
     def released(self) -> bool:
         """False for identifiers and split keys, which never reach a generator or a distance."""
-        return not self.roles & {Role.IDENTIFIER, Role.SPLIT_KEY}
+        return RELEASED.issuperset(self.roles)
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,7 @@ def infer_schema(
             f"the plan describes column {unknown[0]!r}, which the table does not have",
             where=f"columns.{unknown[0]}",
             expected=f"one of {', '.join(data.column_names)}",
+            fix="correct the name, or drop the entry from `columns`",
         )
     columns = tuple(
         _infer_column(name, data.column(name), specs.get(name), where) for name in data.column_names
@@ -184,7 +189,7 @@ def labels_of(values: pa.ChunkedArray, kind: Kind = Kind.CATEGORICAL) -> pa.Chun
         values = values.cast(values.type.value_type)
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
-    texts = _float_labels(values) if pa.types.is_floating(values.type) else values.cast(pa.string())
+    texts = _texts(values)
     if kind is Kind.BOOLEAN and not pa.types.is_boolean(values.type):
         texts = pc.if_else(pc.equal(texts, "1"), "true", pc.if_else(pc.equal(texts, "0"), "false", texts))
     return texts
@@ -195,6 +200,24 @@ def nan_as_missing(values: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_floating(values.type):
         return values
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+
+
+def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return _float_labels(values)
+    if pa.types.is_duration(kind):
+        values = values.cast(pa.int64())
+    if _is_binary(kind):
+        hexed = [None if x is None else x.hex() for x in values.to_pylist()]
+        return pa.chunked_array([pa.array(hexed, pa.string())])
+    return values.cast(pa.string())
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    )
 
 
 def _float_labels(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -291,11 +314,13 @@ def _infer_kind(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, whe
         or pa.types.is_null(storage)
     ):
         return Kind.CATEGORICAL
+    if spec and not RELEASED.issuperset(spec.roles) and not pa.types.is_nested(storage):
+        return Kind.CATEGORICAL  # an identifier is only compared for equality
     raise DataError(
         f"column {name!r} has type {storage}, which cannot be audited",
         where=where,
         expected="numbers, text, booleans, dates or timestamps",
-        fix=f"cast {name!r} in the source query, or leave it out",
+        fix=f"cast {name!r} in the source query, or give it `role: identifier`",
     )
 
 
@@ -341,10 +366,12 @@ def _check_roles(schema: Schema) -> None:
             f"{len(targets)} columns have the role target: {', '.join(c.name for c in targets)}",
             where="columns",
             expected="at most one target",
+            fix="keep one target; `sensitive` is for the others",
         )
     if not schema.features:
         raise PlanError(
             "no column is left to release: all are identifiers or split keys",
             where="columns",
             expected="at least one feature",
+            fix="take `identifier` or `split_key` off the columns to release",
         )

@@ -105,7 +105,12 @@ def read_table(data: pa.Table, schema: Schema, *, where: str, partial: bool = Fa
             fix="rename, add or drop columns so that all tables agree",
         )
     if data.num_rows == 0:
-        raise DataError(f"{where} has no rows", where=where, expected="at least one row")
+        raise DataError(
+            f"{where} has no rows",
+            where=where,
+            expected="at least one row",
+            fix="check the file or query it comes from",
+        )
     present = [c for c in schema if c.name in data.column_names]
     columns = {c.name: _checked(c, data.column(c.name), where) for c in present}
     return Table(schema, pa.table(columns))

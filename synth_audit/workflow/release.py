@@ -28,7 +28,7 @@ def release(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> ReleaseRecor
     Raises:
         ReleaseRefused: the evidence was altered, is of another plan or suite, does not pass when judged
             anew, or is about other bytes.
-        PlanError: the plan names no target, or one that only reads.
+        PlanError: the plan names no target, one that only reads, or the source itself.
         DataError: writing failed; what was released before is intact.
     """
     target = plan.build_release()
@@ -38,6 +38,13 @@ def release(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> ReleaseRecor
             where="release",
             expected="a source that can also write, such as duckdb or parquet",
             fix="name another `release` in the plan",
+        )
+    if plan.release == plan.source:
+        raise PlanError(
+            "the release would replace the source itself",
+            where="release",
+            expected="another place than `source`",
+            fix="name another file or table under `release`",
         )
     refuse_unless_allowed(plan, evidence, synthetic)
     where = target.write(_rows_only(synthetic), plan.base)

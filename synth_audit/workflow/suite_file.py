@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from synth_audit.core.errors import GateError
+from synth_audit.core.strict_yaml import load_json, load_yaml
 from synth_audit.resources import resource_folder
 
 _SUFFIXES = ("", ".json", ".yaml", ".yml")
@@ -57,30 +55,10 @@ def read(path: Path) -> object:
 
 def _parse(text: str, path: Path) -> object:
     try:
-        if path.suffix.lower() == ".json":
-            return json.loads(text, object_pairs_hook=_pairs)
-        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506  (a SafeLoader)
+        return load_json(text) if path.suffix.lower() == ".json" else load_yaml(text)
     except (yaml.YAMLError, ValueError, TypeError):
         raise GateError(
             "the gate suite is damaged",
             where=str(path),
             expected="valid JSON (or YAML) in which no key occurs twice",
         ) from None
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """YAML in which a key may occur once only: the last of two limits must not win in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        return _pairs(
-            (self.construct_object(k, deep=True), self.construct_object(v, deep=True)) for k, v in node.value
-        )
-
-
-def _pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError("a key occurs twice")
-        found[key] = value
-    return found

@@ -1,0 +1,163 @@
+"""Plug-ins: found by file or entry point, one of a name, and never swallowed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.errors import PlanError, PluginError
+from synth_audit.core.plan import parse_plan, plan_schema
+
+AUDIT = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+from synth_audit.core.measurement import Findings, Quantity
+from synth_audit.core.plugin import AuditInfo
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fresh:
+    """A plug-in of one file."""
+
+    strength: int = 3
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Fresh",
+        question="?",
+        threat_model="",
+        not_covered="",
+        quantities=(Quantity("q", "Q"),),
+        risk="utility",
+    )
+
+    def __post_init__(self):
+        if self.strength < 1:
+            raise ValueError("strength must be positive")
+
+    def run(self, subject, rng):
+        return Findings(())
+'''
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """A folder that belongs to the room of fidelity audits, for the length of a test."""
+    package = importlib.import_module("synth_audit.audits.fidelity")
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    registry._built_in.cache_clear()
+    before = set(sys.modules)
+    yield tmp_path
+    registry._built_in.cache_clear()
+    for name in set(sys.modules) - before:
+        if name.startswith("synth_audit.audits.fidelity."):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def announced(monkeypatch):
+    """Make entry points appear."""
+
+    def announce(*points):
+        monkeypatch.setattr(registry, "entry_points", lambda group: [p for p in points if p.group == group])
+
+    return announce
+
+
+def test_a_new_file_appears_everywhere_without_another_edit(room):
+    (room / "fresh.py").write_text(AUDIT)
+    ref = registry.catalogue("audit")["fresh"]
+    assert (ref.room, ref.family, ref.module) == ("audit", "fidelity", "synth_audit.audits.fidelity.fresh")
+    audit = parse_plan({"audits": [{"fresh": {"strength": 5}}]}).check().build_audits()["fresh"]
+    assert registry.config_of(audit) == {"strength": 5}
+    assert "fresh" in parse_plan({}).build_audits()
+    variants = plan_schema()["$defs"]["audit_plugin"]["anyOf"]
+    [mine] = [v for v in variants if v.get("required") == ["fresh"]]
+    assert mine["properties"]["fresh"]["anyOf"][0]["properties"]["strength"]["default"] == 3
+    assert registry.config_schema(ref)["properties"]["strength"]["type"] == "integer"
+
+
+def test_a_plugins_own_refusal_is_a_plan_error(room):
+    (room / "fresh.py").write_text(AUDIT)
+    with pytest.raises(PlanError, match="strength must be positive") as caught:
+        registry.build("audit", "fresh", {"strength": 0})
+    assert "strength" in caught.value.expected
+
+
+def test_helpers_with_an_underscore_are_no_plugins(room):
+    (room / "_shared.py").write_text("")
+    assert "_shared" not in registry.catalogue("audit")
+
+
+def test_listing_imports_nothing(room):
+    (room / "broken.py").write_text("raise RuntimeError('at import')")
+    assert "broken" in registry.catalogue("audit")
+
+
+def test_a_plugin_that_does_not_import_keeps_its_traceback(room):
+    (room / "broken.py").write_text("import no_such_package_here")
+    with pytest.raises(PluginError, match="'broken' does not import") as caught:
+        registry.find("audit", "broken").load()
+    assert "no_such_package_here" in caught.value.fix
+    assert "Traceback" in caught.value.fix
+    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize("text", ["", AUDIT + AUDIT.replace("class Fresh", "class Other")])
+def test_a_file_holds_exactly_one_plugin(room, text):
+    (room / "fresh.py").write_text(text)
+    with pytest.raises(PluginError, match="exactly one dataclass"):
+        registry.find("audit", "fresh").load()
+
+
+def test_a_file_in_two_rooms_of_one_name_is_an_error(room):
+    (room / "exact_match.py").write_text(AUDIT)
+    with pytest.raises(PluginError, match="two audit plug-ins are named 'exact_match'") as caught:
+        registry.catalogue("audit")
+    assert "synth_audit.audits.privacy.exact_match" in caught.value.where
+    assert "synth_audit.audits.fidelity.exact_match" in caught.value.where
+
+
+def test_entry_points_join_the_catalogue(announced):
+    target = "synth_audit.audits.fidelity.marginals:Marginals"
+    announced(
+        EntryPoint("fidelity.theirs", target, "synth_audit.audits"),
+        EntryPoint("plain", target, "synth_audit.audits"),
+        EntryPoint("elsewhere", target, "synth_audit.generators"),
+    )
+    found = registry.catalogue("audit")
+    assert (found["theirs"].family, found["plain"].family) == ("fidelity", "privacy")
+    assert "elsewhere" not in found
+    assert registry.build("audit", "theirs", {"cells": 4}).cells == 4
+
+
+def test_an_entry_point_of_a_built_in_name_is_an_error(announced):
+    announced(EntryPoint("exact_match", "their.module:Audit", "synth_audit.audits"))
+    with pytest.raises(PluginError, match="two audit plug-ins"):
+        registry.catalogue("audit")
+
+
+def test_an_entry_point_without_its_class_is_an_error(announced):
+    announced(EntryPoint("theirs", "synth_audit.audits.fidelity.marginals:Absent", "synth_audit.audits"))
+    with pytest.raises(PluginError, match="exactly one dataclass"):
+        registry.find("audit", "theirs").load()
+
+
+@pytest.mark.parametrize("kind", ["source", "generator", "audit"])
+def test_everything_built_in_loads_and_says_what_it_is(kind):
+    found = registry.catalogue(kind)
+    assert list(found) == sorted(found)
+    assert found
+    for ref in found.values():
+        cls = ref.load()
+        assert cls.info.title
+        assert registry.field_names(cls) == tuple(registry.config_schema(ref).get("properties", {}))
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(PlanError) as caught:
+        registry.find("audit", "no_such")
+    assert "exact_match" in caught.value.expected

@@ -1,0 +1,227 @@
+"""What a table is taken to be, from its declarations and from its values."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema import MAX_CATEGORIES, Kind, Role, infer_schema, labels_of
+
+NAN = float("nan")
+
+
+def column(values, **spec):
+    specs = {"x": ColumnSpec(**spec)} if spec else {}
+    return infer_schema(
+        pa.table({"x": values, "other": pa.array([1, 2, 3] * (len(values) // 3 + 1))[: len(values)]}), specs
+    )["x"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pa.array([True, False, None]), Kind.BOOLEAN),
+        (pa.array(["a", "b", None]), Kind.CATEGORICAL),
+        (pa.array(["a", "b", "a"], pa.large_string()), Kind.CATEGORICAL),
+        (pa.array(["a", "b", "a"], pa.string_view()), Kind.CATEGORICAL),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), Kind.CATEGORICAL),
+        (pa.array([1, 2, 3]), Kind.INTEGER),
+        (pa.array([1, 2, 3], pa.uint8()), Kind.INTEGER),
+        (pa.array([1, 2, 1]), Kind.CATEGORICAL),
+        (pa.array([1, 1, 1]), Kind.INTEGER),
+        (pa.array([1.5, 2.5, 1.5]), Kind.CATEGORICAL),
+        (pa.array([1.5, 2.5, 3.5]), Kind.CONTINUOUS),
+        (pa.array([1.5, 2.5, 3.5], pa.float32()), Kind.CONTINUOUS),
+        (pa.array([1.0, 2.0, 1.0]).cast(pa.decimal128(9, 2)), Kind.CONTINUOUS),
+        (pa.array([datetime.date(2020, 1, 1)] * 3), Kind.DATETIME),
+        (pa.array([1, 2, 3], pa.timestamp("ns", "UTC")), Kind.DATETIME),
+        (pa.nulls(3), Kind.CATEGORICAL),
+    ],
+)
+def test_kind_is_inferred_from_storage_and_values(values, kind):
+    found = column(values)
+    assert found.kind is kind
+    assert found.storage == values.type
+    assert not found.kind_declared
+
+
+def test_declared_kind_wins_over_inference():
+    found = column(pa.array([1, 2, 1]), kind="integer")
+    assert found.kind is Kind.INTEGER
+    assert found.kind_declared
+    assert found.inferred_bounds == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pa.array(["1", "2", "3"]), "continuous"),
+        (pa.array(["1", "2", "3"]), "integer"),
+        (pa.array(["1", "2", "3"]), "boolean"),
+        (pa.array([1, 2, 3]), "datetime"),
+        (pa.array([datetime.date(2020, 1, 1)] * 3), "integer"),
+    ],
+)
+def test_declared_kind_that_storage_cannot_hold_is_refused(values, kind):
+    with pytest.raises(DataError, match="'x' is declared"):
+        column(values, kind=kind)
+
+
+@pytest.mark.parametrize(
+    "values", [pa.array([[1], [2], [3]]), pa.array([1, 2, 3], pa.time32("s")), pa.array([b"a"] * 3)]
+)
+def test_unusable_types_are_refused(values):
+    with pytest.raises(DataError, match="cannot be audited"):
+        column(values)
+
+
+def test_nan_is_missing_and_no_category():
+    found = column(pa.array([1.0, NAN, 2.0], from_pandas=False))
+    assert found.kind is Kind.CATEGORICAL
+    assert found.categories == ("1", "2")
+    assert column(pa.array([NAN, 1.0, 3.0], from_pandas=False), categories=[1, 3]).categories == ("1", "3")
+    assert column(pa.array([NAN] * 3, from_pandas=False)).bounds is None
+
+
+def test_inferred_domain_is_kept_apart_from_the_declared_one():
+    number = column(pa.array([3, 5, 7]), bounds=(0, 10))
+    assert (number.declared_bounds, number.inferred_bounds, number.bounds) == ((0, 10), (3, 7), (0, 10))
+    label = column(pa.array(["b", "a", None]), categories=["c", "b", "a"])
+    assert label.declared_categories == ("c", "b", "a")
+    assert label.inferred_categories == ("a", "b")
+    assert column(pa.array(["b", "a", None])).declared_categories is None
+
+
+@pytest.mark.parametrize("bounds", [(0, 6), (4, 10)])
+def test_values_outside_declared_bounds_are_refused(bounds):
+    with pytest.raises(DataError, match="outside its declared bounds"):
+        column(pa.array([3, 5, 7]), bounds=bounds)
+
+
+def test_values_outside_declared_categories_are_refused():
+    with pytest.raises(DataError, match="outside its declared categories"):
+        column(pa.array(["a", "b", "c"]), categories=["a", "b"])
+
+
+def test_bounds_keep_a_two_valued_number_a_number():
+    found = column(pa.array([0, 1, 1]), bounds=(0, 120))
+    assert found.kind is Kind.INTEGER
+    assert found.declared_bounds == (0, 120)
+
+
+@pytest.mark.parametrize("values", [pa.array(["a", "b", "c"]), pa.array([True, False, True])])
+def test_bounds_on_labels_are_refused_and_not_forgotten(values):
+    with pytest.raises(DataError, match="declared with bounds"):
+        column(values, bounds=(0, 1))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [pa.array([1, 2, 3]), pa.array([1.0, 2.0, 3.0]), pa.array([1.0, 2.0, 3.0]).cast(pa.decimal128(9, 2))],
+)
+def test_categories_make_a_number_categorical(values):
+    found = column(values, categories=[1, 2.0, "3", 4])
+    assert found.kind is Kind.CATEGORICAL
+    assert found.inferred_categories == ("1", "2", "3")
+
+
+def test_datetime_bounds_are_microseconds_since_1970():
+    day = datetime.date(1970, 1, 2)
+    found = column(
+        pa.array([day, day, day]), bounds=(datetime.date(1970, 1, 1), datetime.datetime(1970, 1, 3))
+    )
+    assert found.declared_bounds == (0.0, 2 * 86_400e6)
+    assert found.inferred_bounds == (86_400e6, 86_400e6)
+    with pytest.raises(DataError, match="outside its declared bounds"):
+        column(pa.array([day] * 3), bounds=(datetime.date(1970, 1, 3), datetime.date(1971, 1, 1)))
+
+
+def test_a_column_of_too_many_categories_is_refused_unless_it_is_an_identifier():
+    values = pa.array([f"person {i}" for i in range(100_000)])
+    assert len(values) > MAX_CATEGORIES
+    with pytest.raises(DataError, match="100,000 categories"):
+        column(values)
+    found = column(values, role="identifier")
+    assert found.inferred_categories is None
+    assert not found.released
+
+
+def test_names_must_be_distinct_and_not_empty():
+    with pytest.raises(DataError, match="'a' occurs more than once"):
+        infer_schema(pa.table([[1], [2]], names=["a", "a"]))
+    with pytest.raises(DataError, match="empty name"):
+        infer_schema(pa.table([[1], [2]], names=["a", ""]))
+
+
+def test_declaring_a_column_that_is_not_there_is_refused():
+    with pytest.raises(PlanError, match="describes column 'b'"):
+        infer_schema(pa.table({"a": [1]}), {"b": ColumnSpec(kind="integer")})
+
+
+def test_roles():
+    data = pa.table({"key": [1, 2, 3], "group": ["a", "b", "a"], "y": [1, 0, 1], "x": [1.0, 2.0, 3.0]})
+    specs = {
+        "key": ColumnSpec(role="identifier"),
+        "group": ColumnSpec(role="split_key"),
+        "y": ColumnSpec(role=["target", "sensitive"]),
+    }
+    schema = infer_schema(data, specs)
+    assert [c.name for c in schema.features] == ["y", "x"]
+    assert schema.target is schema["y"]
+    assert [c.name for c in schema.with_role(Role.SENSITIVE)] == ["y"]
+    assert schema.released_only().names == ("y", "x")
+    assert infer_schema(data).target is None
+
+
+def test_two_targets_or_nothing_to_release_are_refused():
+    data = pa.table({"a": [1, 2, 3], "b": [1, 2, 3]})
+    with pytest.raises(PlanError, match="2 columns have the role target"):
+        infer_schema(data, {name: ColumnSpec(role="target") for name in "ab"})
+    with pytest.raises(PlanError, match="no column is left"):
+        infer_schema(data, {name: ColumnSpec(role="identifier") for name in "ab"})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, 2, None], pa.int8()),
+        pa.array([1.0, 2.0, None]),
+        pa.array([1.0, 2.0, NAN], from_pandas=False),
+        pa.array([1.0, 2.0, None], pa.float32()),
+        pa.array([1.0, 2.0, None], pa.float16()),
+        pa.array([1.0, 2.0, None]).cast(pa.decimal128(9, 2)),
+        pa.array(["1", "2", None]),
+        pa.array(["1", "2", None]).dictionary_encode(),
+    ],
+)
+def test_a_label_does_not_depend_on_its_storage(values):
+    assert labels_of(pa.chunked_array([values])).to_pylist() == ["1", "2", None]
+
+
+def test_a_label_does_not_depend_on_its_neighbours():
+    whole, mixed = ([1e10, 3.0, last] for last in (2.0, 2.5))
+    assert labels_of(pa.chunked_array([whole])).to_pylist() == ["10000000000", "3", "2"]
+    assert labels_of(pa.chunked_array([mixed])).to_pylist() == ["10000000000", "3", "2.5"]
+
+
+@pytest.mark.parametrize("huge", [1e300, float("inf"), -float("inf"), 2.0**63])
+def test_huge_labels_do_not_fail(huge):
+    assert len(set(labels_of(pa.chunked_array([[1.0, huge]])).to_pylist())) == 2
+
+
+def test_booleans_stored_as_numbers_read_as_booleans():
+    for values in (pa.array([1, 0, None]), pa.array([1.0, 0.0, None]), pa.array([True, False, None])):
+        found = column(values, kind="boolean", categories=[0, 1])
+        assert found.inferred_categories == ("false", "true")
+        assert set(found.categories) == {"false", "true"}
+
+
+def test_inference_does_not_depend_on_row_order():
+    rng = np.random.default_rng(0)
+    data = pa.table({"a": rng.integers(0, 5, 50), "b": rng.choice(list("xyz"), 50), "c": rng.normal(size=50)})
+    assert infer_schema(data) == infer_schema(data.take(rng.permutation(50)))

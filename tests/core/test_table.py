@@ -1,0 +1,168 @@
+"""Reading a table through its schema, and storing plain arrays back in its types."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema import infer_schema
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table, assemble, read_table
+
+DATA = pa.table({"id": ["a", "b", "c"], "x": [1.0, 2.0, 4.0], "k": ["u", None, "v"], "n": [1, 2, 3]})
+SCHEMA = infer_schema(DATA, {"id": ColumnSpec(role="identifier")})
+
+
+def read(data, **more):
+    return read_table(data, SCHEMA, where="synthetic", **more)
+
+
+def test_columns_come_in_the_schemas_order():
+    assert read(DATA.select(["n", "k", "id", "x"])).names == SCHEMA.names
+
+
+def test_differing_columns_are_named():
+    with pytest.raises(DataError) as caught:
+        read(DATA.rename_columns(["id", "xx", "k", "n"]))
+    assert "lacks x" in str(caught.value)
+    assert "unknown xx" in str(caught.value)
+    with pytest.raises(DataError, match="unknown more"):
+        read(DATA.append_column("more", [[1, 2, 3]]))
+    with pytest.raises(DataError, match="'x' occurs more than once"):
+        read(DATA.append_column("x", [[1, 2, 3]]))
+
+
+def test_only_a_release_may_lack_identifiers():
+    released = DATA.drop_columns(["id"])
+    with pytest.raises(DataError, match="lacks id"):
+        read(released)
+    assert read(released, partial=True).names == ("x", "k", "n")
+    assert read(DATA, partial=True).names == SCHEMA.names
+    with pytest.raises(DataError, match="lacks x"):
+        read(released.drop_columns(["x"]), partial=True)
+
+
+def test_an_empty_table_is_refused():
+    with pytest.raises(DataError, match="no rows"):
+        read(DATA.slice(0, 0))
+
+
+def test_text_in_a_numeric_column_is_refused():
+    with pytest.raises(DataError, match="'x' is continuous but synthetic holds string"):
+        read(DATA.set_column(1, "x", [["1", "2", "3"]]))
+
+
+@pytest.mark.parametrize("bad", [float("inf"), -float("inf")])
+def test_infinite_values_are_refused(bad):
+    with pytest.raises(DataError, match="'x' holds infinite"):
+        read(DATA.set_column(1, "x", [[1.0, bad, 3.0]]))
+
+
+def test_nan_is_missing():
+    table = read(DATA.set_column(1, "x", pa.array([1.0, float("nan"), None], from_pandas=False)))
+    assert table.missing("x").tolist() == [False, True, True]
+    assert np.isnan(table.numbers("x")[1:]).all()
+    assert table.data.column("x").null_count == 2
+
+
+def test_views():
+    table = read(DATA)
+    assert table.labels("k").tolist() == ["u", None, "v"]
+    assert table.labels("n").tolist() == ["1", "2", "3"]
+    assert table.numbers("x").tolist() == [1.0, 2.0, 4.0]
+    assert table.take(np.array([2, 0])).numbers("n").tolist() == [3, 1]
+    assert table.take(np.array([False, True, False])).labels("id").tolist() == ["b"]
+    assert table.released_only().names == ("x", "k", "n")
+    assert table.to_pandas()["k"].isna().tolist() == [False, True, False]
+    assert Subject(table, None, table).features == SCHEMA.features
+
+
+def test_datetimes_are_microseconds_whatever_the_unit_or_zone():
+    moment = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
+    for kind in (pa.timestamp("s", "UTC"), pa.timestamp("ns", "Europe/Berlin"), pa.timestamp("ms", "UTC")):
+        data = pa.table({"t": pa.array([moment, None], kind)})
+        table = read_table(data, infer_schema(data), where="train")
+        assert table.numbers("t")[0] == moment.timestamp() * 1e6
+        assert np.isnan(table.numbers("t")[1])
+
+
+DAY = 86_400
+STORAGES = {
+    "int8": pa.array([-128, 127, None, 3], pa.int8()),
+    "int64": pa.array([-(2**53), 2**53, None, 3]),
+    "uint64": pa.array([0, 2**53, None, 3], pa.uint64()),
+    "two integers beyond a float": pa.array([2**53, 2**53 + 1, None, 2**53]),
+    "float16": pa.array([0.5, 1.5, None, 3.0], pa.float16()),
+    "float32": pa.array([0.1, 1e30, None, 3.0], pa.float32()),
+    "two floats": pa.array([0.1, 7.0, None, 0.1], pa.float32()),
+    "float64": pa.array([0.1, 1e300, None, -3.0]),
+    "decimal128": pa.array([0.25, 1e6, None, -3.0]).cast(pa.decimal128(9, 2)),
+    "decimal256": pa.array([0.25, 1e6, None, -3.0]).cast(pa.decimal256(40, 2)),
+    "string": pa.array(["", "ä", None, "x"]),
+    "large_string": pa.array(["", "ä", None, "x"], pa.large_string()),
+    "string_view": pa.array(["", "ä", None, "x"], pa.string_view()),
+    "dictionary": pa.array(["b", "a", None, "b"]).cast(pa.dictionary(pa.int8(), pa.string())),
+    "large dictionary": pa.array(["b", "a", None, "b"]).cast(pa.dictionary(pa.int32(), pa.large_string())),
+    "bool": pa.array([True, False, None, True]),
+    "date32": pa.array([-5, 0, None, 20_000], pa.int32()).cast(pa.date32()),
+    "date64": pa.array([-DAY * 1000, 0, None, DAY * 1000]).cast(pa.date64()),
+    "seconds": pa.array([-5, 0, None, 2**31], pa.timestamp("s")),
+    "milliseconds": pa.array([-5, 0, None, 2**41], pa.timestamp("ms", "UTC")),
+    "nanoseconds": pa.array([-5000, 0, None, 10**18], pa.timestamp("ns", "Europe/Berlin")),
+    "null": pa.nulls(4),
+    "all missing": pa.nulls(4, pa.float64()),
+}
+
+
+@pytest.mark.parametrize("name", STORAGES)
+def test_assemble_gives_every_storage_back(name):
+    values = STORAGES[name]
+    data = pa.table({"x": values})
+    schema = infer_schema(data)
+    table = read_table(data, schema, where="train")
+    plain = table.numbers("x") if schema["x"].kind.numeric else table.labels("x")
+    made = assemble(schema, {"x": plain})
+    assert made.data.schema.field("x").type == values.type
+    assert made.data.column("x").to_pylist() == data.column("x").to_pylist()
+    assert made.fingerprint == table.fingerprint
+
+
+@pytest.mark.parametrize("values", [pa.array([1, 0, None], pa.int8()), pa.array([1.0, 0.0, None])])
+def test_assemble_gives_numeric_booleans_back(values):
+    data = pa.table({"x": values})
+    schema = infer_schema(data, {"x": ColumnSpec(kind="boolean")})
+    made = assemble(schema, {"x": read_table(data, schema, where="train").labels("x")})
+    assert made.data.equals(data)
+
+
+def test_assemble_rounds_integers_only():
+    data = pa.table({"n": [1, 5, 9], "x": [1.0, 5.0, 9.0]})
+    made = assemble(
+        infer_schema(data), {"n": np.array([1.6, np.nan, -0.4]), "x": np.array([1.6, np.nan, -0.4])}
+    )
+    assert made.data.column("n").to_pylist() == [2, None, 0]
+    assert made.data.column("x").to_pylist() == [1.6, None, -0.4]
+
+
+def test_one_value_is_one_label_in_train_and_release_whatever_their_storage():
+    data = pa.table({"flag": [True, False, True], "code": [1, 2, 1]})
+    schema = infer_schema(data)
+    other = pa.table({"flag": [1, 0, 1], "code": pa.array([1.0, 2.0, 1.0]).cast(pa.decimal128(9, 2))})
+    for name in data.column_names:
+        train, made = (read_table(d, schema, where="x").labels(name).tolist() for d in (data, other))
+        assert train == made
+
+
+def test_a_table_cannot_be_changed():
+    table = Table(SCHEMA, DATA)
+    with pytest.raises(AttributeError):
+        table.data = DATA
+    values = table.numbers("x")
+    if values.flags.writeable:
+        values[:] = 0
+    assert table.numbers("x").tolist() == [1.0, 2.0, 4.0]

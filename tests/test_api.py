@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+import synth_audit
+from synth_audit import api
+from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
+from synth_audit.core.outcome import Status
+from synth_audit.workflow.evidence import Result
+
+CELL = "Zanzibar-7391"
+
+
+def frame(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "income": rng.lognormal(10, 0.4, n),
+            "city": rng.choice(["north", "south", "east"], n),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+        }
+    )
+
+
+SUITE = {
+    "name": "small",
+    "expectations": [
+        {
+            "type": "expect_measurement_to_be_within",
+            "kwargs": {"name": "exact_match.excess", "maximum": 0.2},
+            "meta": {"id": "copies", "reason": "for the test"},
+        }
+    ],
+}
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("gates.json").write_text(json.dumps(SUITE))
+    return {"audits": ["exact_match", "marginals"], "gates": "gates.json"}
+
+
+TRAIN, CONTROL, SYNTHETIC = (frame(seed=i) for i in range(3))
+
+
+def test_frames_tables_and_files_are_one_and_the_same(plan, tmp_path):
+    tables = [pa.Table.from_pandas(f, preserve_index=False) for f in (TRAIN, CONTROL, SYNTHETIC)]
+    pq.write_table(tables[0], tmp_path / "train.parquet")
+    pq.write_table(tables[1], tmp_path / "control.parquet")
+    pc.write_csv(tables[2], tmp_path / "synthetic.csv")
+    first = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan)
+    assert first.verdict is Result.PASS
+    assert synth_audit.audit(*tables, plan).digest == first.digest
+    again = synth_audit.audit(tmp_path / "train.parquet", "control.parquet", tables[2], plan)
+    assert again.digest == first.digest
+    files = synth_audit.audit("train.parquet", "control.parquet", "synthetic.csv", plan)
+    assert files.verdict is Result.PASS
+    assert files.measurements == first.measurements
+
+
+def test_copies_fail_and_inputs_are_left_alone(plan):
+    before = TRAIN.copy(deep=True)
+    evidence = synth_audit.audit(TRAIN, CONTROL, TRAIN.sample(frac=1, random_state=0), plan)
+    assert evidence.verdict is Result.FAIL
+    assert evidence.measurement("exact_match.share").value == 1
+    pd.testing.assert_frame_equal(TRAIN, before)
+
+
+def test_nothing_is_written_unless_asked(plan, tmp_path):
+    before = set(tmp_path.rglob("*"))
+    synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan)
+    assert set(tmp_path.rglob("*")) == before
+    evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out=tmp_path / "out")
+    review = tmp_path / "out" / "review"
+    assert {p.name for p in review.iterdir()} == {"evidence.json", "measurements.parquet", "report.html"}
+    assert not list((tmp_path / "out" / "restricted").iterdir())
+    assert json.loads((review / "evidence.json").read_text())["digest"] == evidence.digest
+
+
+def test_only_some_audits(plan):
+    evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, only=("marginals", "marginals"))
+    assert [o.audit for o in evidence.outcomes] == ["marginals"]
+    assert evidence.verdict is Result.INSUFFICIENT, "the gate on the other audit lacks its number"
+    with pytest.raises(PlanError, match="no audit 'closest_record'") as caught:
+        synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, only=("closest_record",))
+    assert "exact_match" in caught.value.expected
+    with pytest.raises(PlanError, match="unknown audit 'nonsense'"):
+        synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, {"gates": "gates.json"}, only=("nonsense",))
+
+
+def test_only_keeps_an_audits_settings_and_numbers(plan):
+    plan |= {"audits": ["exact_match", {"marginals": {"cells": 4}}]}
+    whole = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan)
+    part = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, only=("marginals",))
+    assert part.outcomes[0] == whole.outcomes[1]
+    assert part.outcomes[0].config["cells"] == 4
+
+
+def test_the_seed_counts(plan):
+    base, same, other = (
+        synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan | {"seed": a}, seed=b)
+        for a, b in ((3, None), (0, 3), (3, 4))
+    )
+    assert base.digest == same.digest
+    assert other.seed == 4
+    assert other.digest != base.digest
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "x"])
+def test_a_bad_seed_is_refused(plan, seed):
+    with pytest.raises(PlanError, match="seed"):
+        synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, seed=seed)
+
+
+def test_without_control_what_needs_it_is_not_applicable(plan):
+    plan |= {"audits": ["exact_match", "closest_record"]}
+    evidence = synth_audit.audit(TRAIN, None, SYNTHETIC, plan)
+    ends = {o.audit: o.status for o in evidence.outcomes}
+    assert ends == {"exact_match": Status.MEASURED, "closest_record": Status.NOT_APPLICABLE}
+    assert evidence.verdict is Result.INSUFFICIENT
+    assert "control" not in evidence.tables
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, CELL, 2.5, None],
+        [b"x", CELL, 1, 2],
+        [object(), 1, 2, 3],
+        [2**70, 1, 2, 3],
+        ["\ud800" + CELL, "a", "b", "c"],
+        [{"a": 1}, CELL, 2, 3],
+    ],
+)
+def test_a_column_of_mixed_types_is_named(plan, values):
+    bad = frame(4).assign(odd=pd.Series(values, dtype=object))
+    with pytest.raises(DataError, match="column 'odd'") as caught:
+        synth_audit.audit(bad, CONTROL, SYNTHETIC, plan)
+    assert caught.value.where == "train"
+    assert "astype" in caught.value.fix
+    assert CELL not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_a_column_name_that_occurs_twice_is_refused(plan):
+    twice = pd.concat([TRAIN, TRAIN[["age"]]], axis=1)
+    number = TRAIN.assign(**{"1": 0}).rename(columns={"city": 1})
+    table = pa.Table.from_arrays([pa.array([1, 2])] * 2, names=["age", "age"])
+    for bad, name in ((twice, "age"), (number, "1"), (table, "age")):
+        with pytest.raises(DataError, match=f"column '{name}' occurs more than once") as caught:
+            synth_audit.audit(TRAIN, CONTROL, bad, plan)
+        assert caught.value.where == "synthetic"
+
+
+@pytest.mark.parametrize("thing", [[1, 2], {"a": [1]}, 3, None])
+def test_what_is_no_table_is_refused(plan, thing):
+    with pytest.raises(DataError, match=f"train is a {type(thing).__name__}"):
+        synth_audit.audit(thing, CONTROL, SYNTHETIC, plan)
+
+
+def test_judging_again_by_another_suite(plan, tmp_path):
+    evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out="out")
+    loose, strict = (
+        {"name": n, "expectations": [SUITE["expectations"][0] | {"kwargs": {**k, "name": m}}]}
+        for n, m, k in (
+            ("loose", "exact_match.share", {"maximum": 0.5}),
+            ("strict", "marginals.total_variation", {"maximum": 1e-6}),
+        )
+    )
+    for suite in (loose, strict):
+        Path(f"{suite['name']}.json").write_text(json.dumps(suite))
+    path = tmp_path / "out" / "review" / "evidence.json"
+    assert synth_audit.gate(evidence, "loose.json").verdict is Result.PASS
+    judged = synth_audit.gate(path, "strict.json")
+    assert (judged.verdict, judged.gates.suite_name) == (Result.FAIL, "strict")
+    assert judged.intact
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(DataError, match="altered after the audit") as caught:
+        synth_audit.gate(path, "loose.json")
+    assert caught.value.where == str(path)
+
+
+def test_release_of_a_table_made_elsewhere(plan, tmp_path):
+    plan |= {"release": {"parquet": {"path": str(tmp_path / "released.parquet")}}}
+    synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out="out")
+    with pytest.raises(ReleaseRefused, match="not the bytes"):
+        synth_audit.release(plan, "out", TRAIN)
+    with pytest.raises(DataError, match="cannot be read"):
+        synth_audit.release(plan, "out")
+    assert not (tmp_path / "released.parquet").exists()
+    record = synth_audit.release(plan, "out", SYNTHETIC)
+    assert record.table.rows == len(SYNTHETIC) == pq.read_metadata(record.where).num_rows
+
+
+def test_verify_finds_tables_beside_the_evidence_and_takes_others(plan, tmp_path, monkeypatch):
+    evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out="out")
+    path = tmp_path / "out" / "review" / "evidence.json"
+    assert all(c.holds for c in synth_audit.verify(evidence))
+    assert [c.what for c in synth_audit.verify(path)] == [c.what for c in synth_audit.verify(evidence)]
+    TRAIN.to_parquet(tmp_path / "out" / "restricted" / "train.parquet", index=False)
+    checks = {c.what: c.holds for c in synth_audit.verify(path, {"synthetic": SYNTHETIC})}
+    assert (checks["content of train"], checks["content of synthetic"]) == (True, True)
+    assert not {c.what: c.holds for c in synth_audit.verify(path, {"train": CONTROL})}["content of train"]
+
+    real = os.stat
+
+    def closed(at, *args, **kwargs):
+        if "restricted" in str(at):
+            raise PermissionError(13, "Permission denied")
+        return real(at, *args, **kwargs)
+
+    monkeypatch.setattr(os, "stat", closed)
+    reader = synth_audit.verify(path)
+    assert all(c.holds for c in reader), "who may read the review folder alone can still verify"
+    assert not [c for c in reader if c.what.startswith("content")]
+
+
+def test_the_report_needs_the_evidence_only(plan, tmp_path):
+    evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan)
+    html = synth_audit.render_report(evidence, tmp_path / "new folder" / "r.html")
+    assert (tmp_path / "new folder" / "r.html").read_text(encoding="utf-8") == html
+    assert html.lstrip().lower().startswith("<!doctype html>")
+    assert synth_audit.render_report(evidence) == html
+
+
+def test_the_workspace_lies_beside_the_plan(tmp_path):
+    plan = tmp_path / "p.yaml"
+    plan.write_text("name: people\n")
+    assert api.workspace_of(plan, None).root == tmp_path / "people-audit"
+    assert api.workspace_of(plan, "here").root == Path("here")
+
+
+def test_the_whole_way_from_a_mapping(plan, tmp_path):
+    TRAIN.to_parquet(tmp_path / "people.parquet", index=False)
+    plan |= {"source": "people.parquet", "generator": "independent", "release": "released.parquet"}
+    evidence = synth_audit.run(plan, release=False)
+    assert evidence.verdict is Result.PASS
+    assert (tmp_path / "table-audit" / "review" / "report.html").exists()
+    assert not (tmp_path / "released.parquet").exists()
+    assert synth_audit.run(plan).digest == evidence.digest
+    assert pq.read_metadata(tmp_path / "released.parquet").num_rows == evidence.tables["synthetic"].rows

@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from synth_audit import __version__, api, cli
+from synth_audit.core import registry
+from synth_audit.core.plan import load_plan
+from synth_audit.workflow.evidence import read_evidence
+
+PLAN = {
+    "source": {"parquet": {"path": "people.parquet"}},
+    "columns": {"person": {"role": "identifier"}},
+    "generator": "independent",
+    "audits": ["exact_match"],
+    "gates": "gates.json",
+    "release": {"parquet": {"path": "released.parquet"}},
+}
+
+
+def people(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "person": [f"P{seed}-{i}" for i in range(n)],
+            "age": rng.integers(18, 90, n),
+            "income": rng.lognormal(10, 0.4, n),
+            "city": rng.choice(["north", "south"], n),
+        }
+    )
+
+
+def suite(maximum, name="exact_match.excess"):
+    meta = {"id": "gate", "reason": "for the test"}
+    kwargs = {"name": name, "maximum": maximum}
+    one = {"type": "expect_measurement_to_be_within", "kwargs": kwargs, "meta": meta}
+    return json.dumps({"name": "small", "expectations": [one]})
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The working folder, with a plan that passes."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(people(), "people.parquet")
+    Path("gates.json").write_text(suite(0.2))
+    Path("plan.yaml").write_text(yaml.safe_dump(PLAN))
+    return tmp_path
+
+
+def invoke(*words, code=0):
+    """Run a command in this process; an unexpected exception is a failure of the test."""
+    result = CliRunner().invoke(cli.main, [str(w) for w in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+COMMANDS = sorted(cli.main.commands)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example(name):
+    shown = invoke(name, "--help").stdout
+    assert "Example" in shown
+    assert f"synth-audit {name}" in shown
+    assert shown.startswith(f"Usage: main {name}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_examples_name_options_that_exist(name):
+    command = cli.main.commands[name]
+    known = {option for p in command.params if isinstance(p, click.Option) for option in p.opts}
+    examples = [line for line in (command.help or "").splitlines() if f"synth-audit {name}" in line]
+    used = {word for line in examples for word in line.split() if word.startswith("--")}
+    assert used <= known
+
+
+def test_the_first_page_says_where_to_start():
+    shown = invoke("--help").stdout
+    for word in ("synth-audit demo", "Exit codes", *COMMANDS):
+        assert word in shown
+    assert __version__ in invoke("--version").stdout
+    assert invoke("-h").stdout == shown
+
+
+def test_a_pass_is_released(home):
+    result = invoke("run", "plan.yaml", "--out", "out")
+    assert "PASS: this table may leave." in result.stdout
+    assert "✓ gate" in result.stdout
+    assert "report.html" in result.stdout
+    assert "to released" not in result.stderr
+    assert f"to {home / 'released.parquet'}" in result.stdout
+    rows = pq.read_metadata("released.parquet").num_rows
+    assert rows == read_evidence("out/review/evidence.json").tables["synthetic"].rows
+    assert f"released {rows:,} rows" in result.stdout
+
+
+def test_json_is_json_alone_and_a_release_is_told_aside(home):
+    result = invoke("run", "plan.yaml", "--json")
+    plain = json.loads(result.stdout)
+    assert plain["verdict"] == "pass"
+    assert [g["gate"] for g in plain["gates"]] == ["schema_contract", "gate"]
+    assert plain["digest"] == read_evidence("plan-audit/review/evidence.json").digest
+    assert all(Path(f).exists() for f in plain["files"])
+    assert result.stderr.startswith("released ")
+
+
+def test_no_release_when_told_so(home):
+    invoke("run", "plan.yaml", "--no-release", "--out", "out")
+    assert not Path("released.parquet").exists()
+    assert "released" in invoke("release", "plan.yaml", "--out", "out").stdout
+    assert Path("released.parquet").exists()
+
+
+@pytest.mark.parametrize(("maximum", "word"), [(-0.5, "FAIL"), (1e-9, "NOT ENOUGH EVIDENCE")])
+def test_what_does_not_pass_is_not_released(home, maximum, word):
+    Path("gates.json").write_text(suite(maximum))
+    result = invoke("run", "plan.yaml", "--out", "out", code=1)
+    assert f"{word}: this table must not leave" in result.stdout
+    assert "→" in result.stdout, "it says what to do"
+    refused = invoke("release", "plan.yaml", "--out", "out", code=1)
+    assert refused.stderr.startswith("error: release refused: ")
+    assert "fix:" in refused.stderr
+    assert not Path("released.parquet").exists()
+
+
+def test_an_errored_audit_ends_in_3_and_is_not_released(home, monkeypatch):
+    def broken(self, subject, rng):
+        raise ValueError(subject.train.labels("city")[0])
+
+    monkeypatch.setattr(registry.find("audit", "exact_match").load(), "run", broken)
+    result = invoke("run", "plan.yaml", "--out", "out", "--json", code=3)
+    assert json.loads(result.stdout)["errors"]
+    assert "ValueError at test_cli.py" in json.loads(result.stdout)["errors"][0]
+    assert not Path("released.parquet").exists()
+    invoke("release", "plan.yaml", "--out", "out", code=1)
+
+
+def test_an_audit_that_would_exit_cannot_pass(home, monkeypatch):
+    def leave(self, subject, rng):
+        sys.exit(0)
+
+    monkeypatch.setattr(registry.find("audit", "exact_match").load(), "run", leave)
+    invoke("run", "plan.yaml", code=3)
+
+
+def test_exit_codes_of_evidence(home):
+    invoke("run", "plan.yaml", "--out", "out")
+    path = "out/review/evidence.json"
+    assert json.loads(invoke("gate", path, "--suite", "gates.json", "--json").stdout)["verdict"] == "pass"
+    Path("strict.json").write_text(suite(-0.5))
+    assert "FAIL" in invoke("gate", path, "--suite", "strict.json", code=1).stdout
+    assert invoke("report", path, "--to", "r.html").stdout == "r.html\n"
+    assert Path("r.html").stat().st_size > 1000
+    checks = json.loads(invoke("verify", path, "--json").stdout)
+    assert all(c["holds"] for c in checks)
+    assert {"content of train", "content of synthetic"} <= {c["what"] for c in checks}
+    shown = invoke("verify", path, "--source", "people.parquet", "--synthetic", "released.parquet").stdout
+    assert "✓ content of source" in shown
+    assert "✗ content of train" in invoke("verify", path, "--train", "people.parquet", code=1).stdout
+    Path(path).write_text(Path(path).read_text().replace('"verdict": "pass"', '"verdict": "fail"'))
+    assert "✗ digest" in invoke("verify", path, code=1).stdout
+    invoke("gate", path, "--suite", "gates.json", code=2)
+
+
+def test_auditing_files(home):
+    for seed, name in enumerate(("train", "control", "synthetic")):
+        pq.write_table(people(seed=seed).drop_columns(["person"]), f"{name}.parquet")
+    Path("audit.yaml").write_text(
+        yaml.safe_dump({"audits": ["exact_match", "marginals"], "gates": "gates.json"})
+    )
+    files = ("train.parquet", "control.parquet", "synthetic.parquet", "--plan", "audit.yaml")
+    result = invoke("audit", *files, "--out", "out")
+    assert "out/review/report.html" in result.stdout
+    plain = json.loads(invoke("audit", *files, "--only", "marginals", "--seed", "3", "--json", code=1).stdout)
+    assert plain["verdict"] == "insufficient evidence"
+    assert plain["files"] == []
+    invoke("audit", *files, "--seed", "-1", code=2)
+    copied = ("train.parquet", "control.parquet", "train.parquet", "--plan", "audit.yaml")
+    assert "FAIL" in invoke("audit", *copied, code=1).stdout
+
+
+@pytest.mark.parametrize("where", ["people.yaml", "plans/deep/people.yaml"])
+def test_init_writes_a_plan_that_loads_and_runs(home, where):
+    said = invoke("init", "people.parquet", "--plan", where).stdout
+    assert where in said
+    text = Path(where).read_text()
+    assert text.startswith("# A plan decides")
+    plan = load_plan(where)
+    assert plan.columns["person"].roles == ("identifier",)
+    assert {name: spec.kind for name, spec in plan.columns.items()} == {
+        "person": "categorical",
+        "age": "integer",
+        "income": "continuous",
+        "city": "categorical",
+    }
+    Path(where).write_text(
+        text.replace("vine", "independent").replace("expectations/release.json", str(home / "gates.json"))
+    )
+    invoke("run", where, "--out", "out")
+
+
+def test_init_never_overwrites_and_names_the_plan_after_the_table(home):
+    invoke("init", "people.parquet")
+    before = Path("people.yaml").read_text()
+    refused = invoke("init", "people.parquet", code=2)
+    assert "exists already" in refused.stderr
+    assert Path("people.yaml").read_text() == before
+
+
+def test_init_without_a_source_writes_an_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    invoke("init")
+    plan = load_plan("plan.yaml")
+    assert plan.source is not None
+    assert plan.source.name == "duckdb"
+
+
+def test_init_copes_with_many_identifiers(home):
+    table = pa.table({"id": [f"P{i}" for i in range(20_000)], "x": np.arange(20_000) % 7})
+    pq.write_table(table, "big.parquet")
+    invoke("init", "big.parquet")
+    assert load_plan("big.yaml").columns["id"].roles == ("identifier",)
+
+
+def test_the_catalogue(home):
+    plain = json.loads(invoke("list", "--json").stdout)
+    assert {"parquet", "duckdb"} <= set(plain["source"])
+    assert {"vine", "independent"} <= set(plain["generator"])
+    assert {"exact_match", "marginals"} <= set(plain["audit"])
+    shown = invoke("list").stdout
+    for plugins in plain.values():
+        assert all(name in shown and title in shown for name, title in plugins.items())
+        for name in plugins:
+            assert name in invoke("describe", name).stdout
+            assert json.loads(invoke("describe", name, "--json").stdout)["name"] == name
+
+
+def test_describe_shows_settings_and_measurements():
+    shown = invoke("describe", "exact_match").stdout
+    assert "exact_match.excess" in shown
+    assert "threat model" in shown
+    assert "cells" in invoke("describe", "marginals").stdout
+    unknown = invoke("describe", "nonsense", code=2)
+    assert "expected: one of" in unknown.stderr
+
+
+def test_schemas_are_json():
+    import jsonschema
+
+    for what in ("plan", "evidence"):
+        schema = json.loads(invoke("schema", what).stdout)
+        jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(PLAN, json.loads(invoke("schema").stdout))
+    invoke("schema", "nonsense", code=2)
+
+
+@pytest.mark.parametrize(("ended", "code"), [(0, 0), (1, 1), (2, 2), (-9, 3), (127, 3)])
+def test_the_demo_passes_its_exit_code_on(monkeypatch, ended, code):
+    ran = []
+
+    def stand_in(command, check):
+        ran.append(command)
+        return subprocess.CompletedProcess(command, ended)
+
+    monkeypatch.setattr(subprocess, "run", stand_in)
+    invoke("demo", "there", code=code)
+    assert ran == [[sys.executable, "-m", "dagster_project.demo", "there"]]
+
+
+@pytest.mark.parametrize(
+    "words", [("nonsense",), ("run",), ("run", "plan.yaml", "--nonsense"), ("audit", "a")]
+)
+def test_wrong_usage_ends_in_2(words):
+    result = invoke(*words, code=2)
+    assert "Usage:" in result.output
+
+
+def test_a_real_process_is_quiet_without_a_terminal(home):
+    program = [sys.executable, "-c", "from synth_audit.cli import main; main(prog_name='synth-audit')"]
+    done = subprocess.run([*program, "run", "plan.yaml"], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "\r" not in done.stdout
+    assert "PASS" in done.stdout
+    done = subprocess.run([*program, "run", "nowhere.yaml"], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: the plan cannot be read")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_progress_bar_is_for_terminals(monkeypatch):
+    from synth_audit import console
+
+    class Terminal:
+        def isatty(self):
+            return True
+
+        def __getattr__(self, name):
+            return getattr(sys.__stderr__, name)
+
+    with console.progress_bar() as quiet:
+        assert quiet("fit", 0, 2) is None
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with console.progress_bar() as bar:
+        bar("fit", 1, 2)
+        assert "lambda" in repr(bar)
+
+
+def test_the_verbs_are_the_functions():
+    for name in ("audit", "run", "gate", "verify", "release"):
+        assert callable(getattr(api, name))
+        assert name in cli.main.commands

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+_SPEC = importlib.util.spec_from_file_location("layers", Path(__file__).with_name("layers.py"))
+assert _SPEC is not None
+layers = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(layers)
+
+
+def found(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return layers.faults(root)
+
+
+def test_the_real_tree_has_no_faults():
+    assert layers.faults() == []
+
+
+def test_the_real_tree_is_looked_at():
+    seen = dict(layers.modules(layers.ROOT))
+    assert {"synth_audit", "synth_audit.core.plan", "synth_audit.cli", "dagster_project"} <= set(seen)
+    every = [name for path in seen.values() for _, name in layers.imports(path)]
+    assert "synth_audit.core.errors.DataError" in every
+    assert all(layers.layer_of(module) is not None for module in seen)
+
+
+UP, PLUGIN, RELATIVE, DAGSTER = (
+    "points up",
+    "plug-in knows another plug-in",
+    "relative import",
+    "only dagster_project may",
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "why"),
+    [
+        ("core/table.py", "from synth_audit.kernels import encode", UP),
+        ("core/table.py", "import synth_audit.workflow.gate", UP),
+        ("core/table.py", "import synth_audit", UP),
+        ("core/table.py", "from synth_audit import generators", UP),
+        ("core/table.py", "from synth_audit import *", UP),
+        ("kernels/encode.py", "from synth_audit.generators.vine import Vine", UP),
+        ("generators/vine.py", "from synth_audit.workflow import split", UP),
+        ("audits/privacy/exact_match.py", "from synth_audit import audit", UP),
+        ("workflow/gate.py", "from synth_audit.api import audit", UP),
+        ("workflow/gate.py", "from synth_audit.report.render import render", UP),
+        ("report/view.py", "from synth_audit.cli import main", UP),
+        ("api.py", "from synth_audit.console import progress_bar", UP),
+        ("cli.py", "from dagster_project.demo import main", UP),
+        ("core/table.py", "def f():\n    from synth_audit.workflow import gate", UP),
+        ("core/table.py", "class A:\n    def f(self):\n        import synth_audit.cli", UP),
+        ("core/table.py", "if TYPE_CHECKING:\n    from synth_audit.kernels import encode", UP),
+        ("core/table.py", "try:\n    import synth_audit.api as a\nexcept ImportError:\n    pass", UP),
+        ("core/deep/down.py", "from synth_audit.workflow import gate", UP),
+        ("generators/resample.py", "from synth_audit.generators import vine", PLUGIN),
+        ("generators/resample.py", "from synth_audit.generators.vine import Vine", PLUGIN),
+        ("generators/resample.py", "import synth_audit.generators.vine", PLUGIN),
+        ("generators/resample.py", "import synth_audit.generators", PLUGIN),
+        ("generators/vine.py", "from synth_audit.generators.vine_two import Vine", PLUGIN),
+        ("generators/vine.py", "from synth_audit.generators.other import _private", PLUGIN),
+        ("generators/__init__.py", "from synth_audit.generators import vine", PLUGIN),
+        ("generators/_coding.py", "from synth_audit.generators.vine import Vine", PLUGIN),
+        ("generators/vine.py", "from synth_audit.sources import _files", PLUGIN),
+        ("audits/privacy/b.py", "from synth_audit.audits.privacy.exact_match import X", PLUGIN),
+        ("audits/privacy/b.py", "from synth_audit.audits.privacy.exact_match import _x", PLUGIN),
+        ("audits/privacy/b.py", "from synth_audit.audits.privacy import exact_match", PLUGIN),
+        ("audits/privacy/b.py", "from synth_audit.audits.fidelity import marginals", PLUGIN),
+        ("audits/privacy/b.py", "from synth_audit.audits import fidelity", PLUGIN),
+        ("audits/privacy/b.py", "from synth_audit.generators.vine import Vine", PLUGIN),
+        ("audits/privacy/b.py", "def f():\n    from synth_audit.sources.csv import Csv", PLUGIN),
+        ("core/table.py", "from .plan import Plan", RELATIVE),
+        ("core/table.py", "from . import plan", RELATIVE),
+        ("generators/resample.py", "from . import vine", RELATIVE),
+        ("generators/resample.py", "def f():\n    from ..workflow import gate", RELATIVE),
+        ("core/table.py", "import dagster", DAGSTER),
+        ("workflow/gate.py", "def f():\n    import dagster as dg", DAGSTER),
+        ("cli.py", "from dagster import asset", DAGSTER),
+        ("cli.py", "import dagster.core", DAGSTER),
+    ],
+)
+def test_a_fault_is_found(tmp_path, file, text, why):
+    faults = found(tmp_path, {f"synth_audit/{file}": text})
+    assert len(faults) == 1
+    assert faults[0].startswith(f"synth_audit/{file}:")
+    assert faults[0].endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("synth_audit/core/table.py", "from synth_audit.core.schema import Schema\nimport numpy"),
+        ("synth_audit/kernels/encode.py", "from synth_audit.core.table import Table"),
+        ("synth_audit/generators/vine.py", "from synth_audit.generators._coding import Coder"),
+        ("synth_audit/generators/vine.py", "from synth_audit.generators import _coding"),
+        ("synth_audit/generators/vine.py", "from synth_audit.kernels.margins import Margin"),
+        ("synth_audit/audits/privacy/b.py", "from synth_audit.audits.privacy import _shared"),
+        ("synth_audit/audits/privacy/b.py", "from synth_audit.audits._shared import f"),
+        ("synth_audit/generators/deep/__init__.py", "from synth_audit.generators.deep.net import Net"),
+        ("synth_audit/workflow/split.py", "from synth_audit.generators.vine import Vine"),
+        ("synth_audit/report/view.py", "from synth_audit.workflow.evidence import Evidence"),
+        ("synth_audit/cli.py", "from synth_audit import api, console"),
+        ("synth_audit/core/table.py", "import dagsterlike"),
+        ("dagster_project/stages.py", "import dagster as dg\nfrom synth_audit.workflow import pipeline"),
+    ],
+)
+def test_what_points_down_is_no_fault(tmp_path, file, text):
+    assert found(tmp_path, {file: text}) == []
+
+
+def test_every_fault_is_listed_with_its_line(tmp_path):
+    text = "import numpy\nimport synth_audit.cli\n\nfrom synth_audit import api\n"
+    faults = found(tmp_path, {"synth_audit/core/a.py": text, "synth_audit/kernels/b.py": "import dagster"})
+    assert [f.partition(" imports")[0] for f in faults] == [
+        "synth_audit/core/a.py:2",
+        "synth_audit/core/a.py:4",
+        "synth_audit/kernels/b.py:1",
+    ]
