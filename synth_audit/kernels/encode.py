@@ -84,17 +84,20 @@ class EuclideanEncoder:
 
     Numeric columns are standardised on train (mean 0, standard deviation 1) with missing read as
     the mean; discrete columns are one-hot. Every column has one more coordinate that is 1 where the
-    value is missing. Anchored on train, so a candidate cannot move its own yardstick; a column that is
-    constant in train keeps its own unit. Source: contrastive privacy metrics, section 4.1.
+    value is missing. Anchored on train, so a candidate cannot move its own yardstick. A column that is
+    constant in train tells no two training rows apart: all its coordinates are 0, or a copy of train
+    could hide behind another value in it. Source: contrastive privacy metrics, section 4.1.
 
     Attributes:
         columns: the columns compared.
         centre, scale: mean and standard deviation of each numeric column in train.
+        constant: names of the columns with a single value in train, missing counted as one.
     """
 
     columns: tuple[Column, ...]
     centre: dict[str, float]
     scale: dict[str, float]
+    constant: frozenset[str] = frozenset()
 
     @classmethod
     def anchored_on(cls, train: Table, columns: Sequence[Column]) -> EuclideanEncoder:
@@ -102,11 +105,9 @@ class EuclideanEncoder:
         centre, scale = {}, {}
         for column in columns:
             if column.kind.numeric:
-                known = _known(train.numbers(column.name))
-                centre[column.name] = float(known.mean()) if len(known) else 0.0
-                spread = float(known.std()) if len(known) else 0.0
-                scale[column.name] = spread if spread > 0 else 1.0
-        return cls(tuple(columns), centre, scale)
+                centre[column.name], scale[column.name] = _centre_and_scale(train.numbers(column.name))
+        constant = {c.name for c in columns if len(np.unique(codes([train], c)[0])) < 2}
+        return cls(tuple(columns), centre, scale, frozenset(constant))
 
     def encode(self, tables: Sequence[Table]) -> list[Coordinates]:
         """Coordinates of several tables in one common space."""
@@ -114,6 +115,9 @@ class EuclideanEncoder:
         dense: list[Floats] = [np.empty((total, 0))]
         labels: list[Codes] = [np.empty((total, 0), dtype=np.int64)]
         for column in self.columns:
+            if column.name in self.constant:
+                dense.append(np.zeros((total, 1)))
+                continue
             if column.kind.numeric:
                 dense.append(self._numeric(tables, column))
                 continue
@@ -140,8 +144,18 @@ def _one_hot(joint: Codes) -> Floats:
     return block
 
 
-def _known(values: Floats) -> Floats:
-    return values[~np.isnan(values)]
+def _centre_and_scale(values: Floats) -> tuple[float, float]:
+    """Mean and standard deviation of the present values; of values without spread, the value and infinity,
+    so that nothing else in that column counts.
+
+    Rounding may give equal values a tiny deviation, and huge values an infinite one: so equality is
+    asked of the values themselves, and the moments are taken in units of the largest.
+    """
+    known = values[~np.isnan(values)]
+    if not len(known) or known.min() == known.max():
+        return (float(known[0]) if len(known) else 0.0), np.inf
+    unit = float(np.abs(known).max())
+    return unit * float((known / unit).mean()), unit * float((known / unit).std())
 
 
 def _split(joint: npt.NDArray[Scalar], tables: Sequence[Table]) -> list[npt.NDArray[Scalar]]:

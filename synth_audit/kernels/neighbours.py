@@ -71,7 +71,7 @@ def _search(
         squared[here, own] = np.inf
     index = squared.argmin(axis=1)
     least = squared[here, index]
-    ties = np.count_nonzero(squared <= (least + noise)[:, None], axis=1)
+    ties = np.count_nonzero(squared <= (least * (1.0 + _NOISE) + noise)[:, None], axis=1)
     squared[here, index] = np.inf
     next_index = squared.argmin(axis=1)
     alone = np.isinf(squared[here, next_index])
@@ -81,7 +81,11 @@ def _search(
 
 
 def _squared_distances(block: Coordinates, reference: Coordinates) -> tuple[Floats, Floats]:
-    """|a|² − 2ab + |b|² by one matrix product, and how far rounding may have moved each row of it."""
+    """|a|² − 2ab + |b|² by one matrix product, and how far rounding may have moved each row of it.
+
+    Rounding grows with |a|² + |b|². Only rows b near a can be nearest, and |b|² ≤ 2|a|² + 2|a − b|²: the
+    allowance is one of the query, so that no outlier in the reference makes all other rows look tied.
+    """
     of_block = np.einsum("ij,ij->i", block.dense, block.dense)
     of_reference = np.einsum("ij,ij->i", reference.dense, reference.dense)
     squared = block.dense @ (-2.0 * reference.dense.T)
@@ -90,7 +94,7 @@ def _squared_distances(block: Coordinates, reference: Coordinates) -> tuple[Floa
     for column in range(block.labels.shape[1]):
         squared += 2.0 * (block.labels[:, column, None] != reference.labels[None, :, column])
     np.maximum(squared, 0.0, out=squared)
-    return squared, _NOISE * (1.0 + of_block + of_reference.max(initial=0.0))
+    return squared, _NOISE * (1.0 + of_block)
 
 
 def _distance(block: Coordinates, reference: Coordinates, index: npt.NDArray[np.intp]) -> Floats:

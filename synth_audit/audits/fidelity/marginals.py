@@ -79,7 +79,8 @@ class Marginals:
             interval = normal_interval(c.total_variation, drawn, subject.level)
             found += _of_column(c, subject, interval)
         found += _overall(found, np.mean(draws, axis=0), subject)
-        return Findings(tuple(found), tuple(_picture(c, subject) for c in compared))
+        worst_first = sorted(compared, key=lambda c: -c.total_variation)
+        return Findings(tuple(found), tuple(_picture(c, subject) for c in worst_first))
 
     def _draws(self, c: _Compared, subject: Subject, rng: np.random.Generator) -> Floats:
         """Total variation of resampled train and synthetic rows, shape (n_bootstrap,)."""
@@ -190,10 +191,15 @@ def _known(table: Table, name: str) -> Floats:
 
 
 def _picture(c: _Compared, subject: Subject) -> Series:
-    """Bars of real and synthetic shares; cells with too few real rows are drawn together as one."""
-    counts = c.train * subject.train.n_rows
+    """Bars of real and synthetic shares; cells with too few real rows are drawn together as one.
+
+    The rest must not be small either, or it would give away the one cell that is hidden in it.
+    """
+    counts = np.rint(c.train * subject.train.n_rows)
     shown = [i for i in range(len(counts)) if counts[i] >= subject.suppression]
     shown = sorted(shown, key=lambda i: -counts[i])[:_MOST_BARS] if not c.column.kind.numeric else shown
+    while shown and 0 < subject.train.n_rows - counts[shown].sum() < subject.suppression:
+        shown.remove(min(shown, key=lambda i: counts[i]))
     rest = [i for i in range(len(counts)) if i not in shown]
 
     def line(p: Floats) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.measurement import Findings, Measurement, Quantity, Reference
+from synth_audit.core.measurement import Direction, Findings, Measurement, Quantity, Reference
 from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.schema import Role
 from synth_audit.core.subject import Subject
@@ -18,6 +18,7 @@ SHARE = Quantity("share", "Synthetic rows equal to a training row", help="Every 
 CONTROL_SHARE = Quantity(
     "control_share",
     "Control rows equal to a training row",
+    direction=Direction.NEUTRAL,
     help="How often two different people agree in every column by nature.",
 )
 EXCESS = Quantity(

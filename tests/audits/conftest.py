@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema import infer_schema
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import read_table
+
+
+@pytest.fixture(scope="session")
+def subject_of():
+    """A subject from plain columns; ``specs`` are the plan's declarations."""
+
+    def make(train, control, synthetic, *, suppression=10, **specs: Mapping[str, object]):
+        data = pa.table(train)
+        schema = infer_schema(data, {name: ColumnSpec(**spec) for name, spec in specs.items()})
+
+        def read(columns, where):
+            return read_table(pa.table(columns), schema, where=where, partial=where == "synthetic")
+
+        other = None if control is None else read(control, "control")
+        candidate = read(synthetic, "synthetic")
+        return Subject(read(train, "train"), other, candidate, suppression=suppression)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def measure():
+    """Run an audit; its measurements by name, or by name and scope, and its findings."""
+
+    def run(audit, subject, seed=0):
+        findings = audit.run(subject, np.random.default_rng(seed))
+        found = {(m.name, m.scope) if m.scope else m.name: m for m in findings.measurements}
+        return found, findings
+
+    return run

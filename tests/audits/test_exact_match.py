@@ -1,0 +1,77 @@
+"""Copies counted by hand."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from synth_audit.audits.privacy.exact_match import ExactMatch
+from synth_audit.kernels.intervals import newcombe, wilson
+
+TRAIN = {"n": [1, 2, 3, 3], "k": ["a", "b", "c", "c"], "x": [0.5, None, 1.5, 1.5]}
+CONTROL = {"n": [1, 2, 9, 9, 9], "k": ["a", "b", "c", "c", "c"], "x": [0.5, None, 1.5, 1.5, 1.5]}
+SYNTHETIC = {
+    "n": [3, 3, 2, 2, 1, 7],
+    "k": ["c", "c", "b", None, "a", "a"],
+    "x": [1.5, 1.5, None, None, 0.6, 0.5],
+}
+
+
+def test_shares_are_counted_by_rows(subject_of, measure):
+    found, _ = measure(ExactMatch(), subject_of(TRAIN, CONTROL, SYNTHETIC))
+    assert found["share"].value == 3 / 6
+    assert found["control_share"].value == 2 / 5
+    assert found["excess"].value == pytest.approx(3 / 6 - 2 / 5)
+    assert found["share"].interval == wilson(3, 6, 0.95)
+    assert found["excess"].interval == newcombe(3, 6, 2, 5, 0.95)
+    assert found["share"].n_achieved == 6
+
+
+def test_without_control_nothing_is_subtracted(subject_of, measure):
+    found, _ = measure(ExactMatch(), subject_of(TRAIN, None, TRAIN))
+    assert set(found) == {"share", "identifier_reuse"}
+    assert found["share"].value == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"n": pa.array([1.0, 2.0, 3.0, 3.0])},
+        {"k": pa.array(["a", "b", "c", "c"]).dictionary_encode()},
+        {"x": pa.array([0.5, float("nan"), 1.5, 1.5], pa.float32(), from_pandas=False)},
+        {"flag": pa.array([1, 0, 1, 1])},
+    ],
+)
+def test_a_copy_in_other_storage_types_is_a_copy(changed, subject_of, measure):
+    train = TRAIN | {"flag": [True, False, True, True]}
+    found, _ = measure(ExactMatch(), subject_of(train, None, train | changed))
+    assert found["share"].value == 1
+
+
+def test_identifiers_do_not_make_rows_different(subject_of, measure):
+    train, release = TRAIN | {"id": ["p", "q", "r", "s"]}, TRAIN | {"id": ["p", "new", None, "r"]}
+    found, _ = measure(ExactMatch(), subject_of(train, None, release, id={"role": "identifier"}))
+    assert found["share"].value == 1
+    assert found["identifier_reuse"].value == 2 / 4
+
+
+def test_a_missing_identifier_identifies_nobody(subject_of, measure):
+    train = {"id": ["p", None], "n": [1, 2]}
+    found, _ = measure(
+        ExactMatch(), subject_of(train, None, {"id": [None, None], "n": [1, 2]}, id={"role": "identifier"})
+    )
+    assert found["identifier_reuse"].value == 0
+    found, _ = measure(ExactMatch(), subject_of(train, None, {"n": [1, 2]}, id={"role": "identifier"}))
+    assert found["identifier_reuse"].value == 0
+
+
+@pytest.mark.parametrize(("kept", "made"), [([7, 8], [7.0, 9.0]), (["7", "8"], [7, 9]), ([7, 8], ["7", "9"])])
+def test_an_identifier_in_another_type_is_still_one(kept, made, subject_of, measure):
+    subject = subject_of(
+        {"id": kept, "n": [1, 2]},
+        None,
+        {"id": made, "n": [1, 2]},
+        id={"role": "identifier", "kind": "categorical"},
+    )
+    found, _ = measure(ExactMatch(), subject)
+    assert found["identifier_reuse"].value == 0.5

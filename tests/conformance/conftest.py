@@ -1,0 +1,86 @@
+"""Tables that every plug-in must cope with, and what a plug-in needs to be configured here."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema import infer_schema
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import read_table
+
+QUICK = {
+    "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
+    "closest_record": {"n_bootstrap": 200},
+}
+"""Settings that only save time; an audit that is not named here runs as it comes."""
+
+START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+
+
+def people(n, seed):
+    """A population: few distinct values in most columns, every kind, some of it missing."""
+    rng = np.random.default_rng(seed)
+    z, other = rng.normal(size=(2, n))
+    seconds = np.rint(1e6 * rng.normal(size=n))
+    return pa.table(
+        {
+            "age": pa.array(np.clip(np.rint(45 + 15 * z), 18, 90).astype(np.int64)),
+            "visits": pa.array(rng.poisson(2, n), mask=rng.random(n) < 0.1),
+            "region": pa.array(rng.choice(list("abcdef"), n, p=[0.4, 0.2, 0.2, 0.1, 0.05, 0.05])),
+            "smoker": pa.array(rng.random(n) < 0.3),
+            "since": pa.array(
+                [START + datetime.timedelta(seconds=s) for s in seconds], pa.timestamp("us", "UTC")
+            ),
+            "income": pa.array(np.exp(10 + 0.5 * z + 0.6 * other), mask=rng.random(n) < 0.05),
+            "ill": pa.array(np.where(z + 0.5 * rng.normal(size=n) > 0, "yes", "no")),
+        }
+    )
+
+
+def subject_from(train, control, synthetic, **more):
+    specs = {"ill": ColumnSpec(role="target")} if "ill" in train.column_names else {}
+    schema = infer_schema(train, specs)
+    other = None if control is None else read_table(control, schema, where="control")
+    candidate = read_table(synthetic, schema, where="synthetic", partial=True)
+    return Subject(read_table(train, schema, where="train"), other, candidate, **more)
+
+
+@pytest.fixture(scope="session")
+def population():
+    return people
+
+
+@pytest.fixture(scope="session")
+def as_subject():
+    return subject_from
+
+
+@pytest.fixture(scope="session")
+def built():
+    """An audit by name, quickly configured."""
+
+    def build(name):
+        return registry.build("audit", name, QUICK.get(name, {}))
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def generator_settings(tmp_path_factory):
+    """What a generator cannot do without; those that are not named here have defaults."""
+    path = tmp_path_factory.mktemp("made") / "synthetic.parquet"
+
+    def settings(name, table):
+        if name != "external":
+            return {}
+        pq.write_table(table.released_only().data, path)
+        return {"source": str(path)}
+
+    return settings

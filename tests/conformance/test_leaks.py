@@ -1,0 +1,149 @@
+"""Leaky releases against the suite that ships: none may pass, and an honest one must be able to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.plan import DEFAULT_GATES
+from synth_audit.workflow.evidence import Result
+from synth_audit.workflow.gate import check_table, judge, load_suite
+from synth_audit.workflow.runner import run_audits
+
+N = 500
+
+
+@pytest.fixture(scope="module")
+def verdict_of(built):
+    suite = load_suite(DEFAULT_GATES, Path.cwd())
+
+    def judged(subject):
+        audits = {name: built(name) for name in registry.catalogue("audit")}
+        outcomes, _ = run_audits(audits, subject, seed=0)
+        return judge(suite, outcomes, check_table(suite, subject.synthetic)).verdict
+
+    return judged
+
+
+def replaced(table, **columns):
+    for name, values in columns.items():
+        table = table.set_column(table.column_names.index(name), name, values)
+    return table
+
+
+def copy(train, other, rng):
+    return train
+
+
+def shuffled(train, other, rng):
+    return train.take(rng.permutation(N))
+
+
+def half(train, other, rng):
+    return pa.concat_tables([train.slice(0, N // 2), other.slice(N // 2)])
+
+
+def a_tenth(train, other, rng):
+    return pa.concat_tables([train.slice(0, N // 10), other.slice(N // 10)])
+
+
+def secret_times_1_01(train, other, rng):
+    return replaced(train, income=pc.multiply(train["income"], 1.01))
+
+
+def noise(train, other, rng):
+    ages = np.array(train["age"]) + rng.integers(-1, 2, N)
+    incomes = pc.multiply(train["income"], pa.array(np.exp(rng.normal(0, 0.02, N))))
+    return replaced(train, age=pa.array(ages), income=incomes)
+
+
+def one_column_shuffled(train, other, rng):
+    return replaced(train, region=train["region"].take(rng.permutation(N)))
+
+
+def secret_shuffled(train, other, rng):
+    return replaced(train, income=train["income"].take(rng.permutation(N)))
+
+
+def repeated(train, other, rng):
+    return pa.concat_tables([train] * 3)
+
+
+def integers_as_floats(train, other, rng):
+    return replaced(train, age=train["age"].cast(pa.float64()), visits=train["visits"].cast(pa.float32()))
+
+
+def booleans_as_numbers(train, other, rng):
+    return replaced(train, smoker=train["smoker"].cast(pa.int8()))
+
+
+def few_rows_of_train(train, other, rng):
+    return train.slice(0, 10)
+
+
+def one_row_of_train(train, other, rng):
+    return train.take(np.zeros(N, dtype=int))
+
+
+LEAKS = (
+    copy,
+    shuffled,
+    half,
+    a_tenth,
+    secret_times_1_01,
+    noise,
+    one_column_shuffled,
+    secret_shuffled,
+    repeated,
+    integers_as_floats,
+    booleans_as_numbers,
+    few_rows_of_train,
+    one_row_of_train,
+)
+
+
+@pytest.mark.parametrize("leak", LEAKS, ids=lambda f: f.__name__)
+def test_a_leak_does_not_pass(leak, verdict_of, as_subject, population):
+    train, control, other = population(N, 1), population(150, 2), population(N, 3)
+    made = leak(train, other, np.random.default_rng(0))
+    assert verdict_of(as_subject(train, control, made)) is not Result.PASS
+
+
+@pytest.mark.parametrize("n_control", [10, 40])
+def test_a_copy_does_not_pass_with_a_tiny_control(n_control, verdict_of, as_subject, population):
+    train = population(N, 1)
+    assert verdict_of(as_subject(train, population(n_control, 2), train)) is not Result.PASS
+
+
+def test_nothing_passes_without_control(verdict_of, as_subject, population):
+    assert verdict_of(as_subject(population(N, 1), None, population(N, 3))) is not Result.PASS
+
+
+def test_a_copy_of_a_constant_column_beside_noise_does_not_pass(verdict_of, as_subject, population):
+    train, control = (
+        t.append_column("site", pa.array([0.1] * t.num_rows)) for t in (population(N, 1), population(40, 2))
+    )
+    moved = replaced(train, site=pa.array(np.random.default_rng(0).normal(0, 1e6, N)))
+    assert verdict_of(as_subject(train, control, moved)) is Result.FAIL
+
+
+def labels(n, seed, width=8):
+    rng = np.random.default_rng(seed)
+    return pa.table({f"k{i}": rng.choice(["u", "v"], n) for i in range(width)})
+
+
+@pytest.mark.parametrize("width", [3, 8])
+@pytest.mark.parametrize("leak", [copy, half], ids=lambda f: f.__name__)
+def test_a_copy_of_labels_with_many_natural_duplicates_does_not_pass(leak, width, verdict_of, as_subject):
+    train, control, other = (labels(n, seed, width) for n, seed in ((N, 1), (150, 2), (N, 3)))
+    assert verdict_of(as_subject(train, control, leak(train, other, None))) is not Result.PASS
+
+
+def test_an_honest_release_passes(verdict_of, as_subject, population):
+    train, control, fresh = population(1500, 1), population(500, 2), population(1500, 3)
+    assert verdict_of(as_subject(train, control, fresh)) is Result.PASS

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.schema import infer_schema
+from synth_audit.core.table import read_table
+
+
+@pytest.fixture(scope="session")
+def tables_of():
+    """Tables under the schema of the first."""
+
+    def make(*frames):
+        schema = infer_schema(pa.table(frames[0]))
+        return [read_table(pa.table(f), schema, where="table") for f in frames]
+
+    return make

@@ -1,0 +1,135 @@
+"""Closest-record statistics: scales that reach 1 at a copy, nulls that hold under ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synth_audit.kernels.closeness import (
+    bootstrap_privacy_score,
+    closest_share,
+    distance_ratio,
+    privacy_score,
+    score_of,
+    threshold,
+)
+from synth_audit.kernels.encode import Coordinates
+from synth_audit.kernels.neighbours import Nearest, nearest
+
+DISTANCES = st.lists(st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.5, 2.0]), min_size=1, max_size=60).map(np.array)
+ALPHA = st.sampled_from([0.02, 0.1, 0.5])
+
+
+def points(values):
+    dense = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+    return Coordinates(dense, np.empty((len(dense), 0), dtype=np.int64))
+
+
+@given(distances=DISTANCES, alpha=ALPHA)
+def test_threshold_takes_exactly_alpha_of_the_real_rows(distances, alpha):
+    q, part = threshold(np.sort(distances), alpha)
+    assert np.mean(distances < q) + part * np.mean(distances == q) == pytest.approx(alpha)
+    assert 0 < part <= 1 + 1e-9
+
+
+@given(control=DISTANCES, alpha=ALPHA, n=st.integers(1, 50))
+def test_a_full_copy_scores_one_or_cannot_be_told_whatever_the_ties(control, alpha, n):
+    found = privacy_score(np.zeros(n), control, alpha)
+    if (control == 0).all():
+        assert np.isnan(found)
+    else:
+        assert found == pytest.approx(1)
+
+
+@given(control=DISTANCES, alpha=ALPHA)
+def test_control_rows_themselves_score_nothing(control, alpha):
+    found = privacy_score(control, control, alpha)
+    assert np.isnan(found) or found == pytest.approx(0, abs=1e-9)
+
+
+@settings(deadline=None)
+@given(control=DISTANCES, rows=DISTANCES, alpha=ALPHA, more=st.integers(1, 30))
+def test_more_copies_never_lower_the_score(control, rows, alpha, more):
+    before = privacy_score(rows, control, alpha)
+    after = privacy_score(np.concatenate([rows, np.zeros(more)]), control, alpha)
+    assert np.isnan(before) == np.isnan(after)
+    assert np.isnan(after) or after >= before - 1e-9
+    assert np.isnan(after) or after <= 1 + 1e-9
+
+
+def test_the_published_scale():
+    control = np.arange(1, 101.0)
+    release = np.concatenate([np.zeros(30), np.full(70, 50.0)])
+    limit = threshold(control, 0.02)
+    assert limit == (2.0, 1.0)
+    dcr = 0.3 / 0.02
+    assert privacy_score(release, control, 0.02) == pytest.approx(0.02 * (dcr - 1) / (1 - 0.02))
+    assert score_of(0.3, limit, 0.02) == privacy_score(release, control, 0.02)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_bootstrap_score_is_distributed_as_a_real_bootstrap(ties):
+    rng = np.random.default_rng(0)
+    synthetic, control = rng.gamma(2, size=80), rng.gamma(2, size=60)
+    if ties:
+        synthetic, control = np.round(synthetic), np.round(control)
+    fast = bootstrap_privacy_score(synthetic, control, 0.1, 4000, rng)
+    slow = [privacy_score(rng.choice(synthetic, 80), rng.choice(control, 60), 0.1) for _ in range(4000)]
+    assert fast.mean() == pytest.approx(np.mean(slow), abs=0.01)
+    assert np.quantile(fast, [0.025, 0.5, 0.975]) == pytest.approx(
+        np.quantile(slow, [0.025, 0.5, 0.975]), abs=0.03
+    )
+
+
+def shares_under_the_null(pool, n_train, n_control, n_draws=400, seed=0):
+    """Shares of a release of fresh rows, over random splits of a pool of real rows."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(n_draws):
+        rows = pool(n_train + n_control, rng)
+        train, control = points(rows[:n_train]), points(rows[n_train:])
+        release = points(pool(40, rng))
+        found.append(closest_share(nearest(release, train), nearest(release, control), n_train).share)
+    return np.array(found)
+
+
+POOLS = {
+    "smooth": lambda n, rng: rng.normal(size=(n, 2)),
+    "many duplicates": lambda n, rng: rng.integers(0, 3, (n, 2)).astype(float),
+    "mostly one value": lambda n, rng: (rng.random((n, 1)) < 0.1).astype(float),
+    "all equal": lambda n, rng: np.zeros((n, 1)),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize(("n_train", "n_control"), [(60, 15), (30, 30), (12, 48)])
+def test_the_null_of_the_share_holds_for_unequal_sizes_and_ties(name, n_train, n_control):
+    found = shares_under_the_null(POOLS[name], n_train, n_control)
+    null = n_train / (n_train + n_control)
+    error = found.std() / np.sqrt(len(found))
+    assert abs(found.mean() - null) < 4 * error + 1e-9
+
+
+def neighbours(first, ties=1, index=None):
+    first = np.array(first, dtype=float)
+    n = len(first)
+    return Nearest(first, first + 1, np.arange(n) if index is None else np.array(index), np.full(n, ties))
+
+
+def test_a_copy_has_share_one_and_ties_count_by_rows():
+    assert closest_share(neighbours([0, 0]), neighbours([1, 2]), 2).share == 1
+    assert closest_share(neighbours([1, 2]), neighbours([0, 0]), 2).share == 0
+    assert closest_share(neighbours([0, 0], ties=3), neighbours([0, 0], ties=1), 2).share == 0.75
+
+
+def test_one_row_repeated_is_worth_one_draw():
+    many = closest_share(neighbours([0] * 50, index=[3] * 50), neighbours([1] * 50), 10)
+    assert (many.share, many.n_effective) == (1, 1)
+    assert closest_share(neighbours([0] * 50), neighbours([1] * 50), 50).n_effective == 50
+
+
+def test_distance_ratio_of_a_duplicated_record_is_one():
+    found = Nearest(np.array([0.0, 0.0, 1.0]), np.array([0.0, 2.0, 4.0]), np.zeros(3, int), np.ones(3, int))
+    assert distance_ratio(found).tolist() == [1, 0, 0.25]

@@ -1,0 +1,119 @@
+"""Rows as group numbers and coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.kernels.encode import MISSING, MOST_ONE_HOT, EuclideanEncoder, codes, row_groups
+
+ROW = st.fixed_dictionaries(
+    {
+        "n": st.none() | st.sampled_from([0, 1, 2, -(2**40)]),
+        "f": st.none() | st.sampled_from([0.0, -0.0, 0.1, 1e300]),
+        "s": st.none() | st.sampled_from(["", "a", "1", "None", "nan"]),
+        "b": st.none() | st.booleans(),
+    }
+)
+TYPES = pa.schema([("n", pa.int64()), ("f", pa.float64()), ("s", pa.string()), ("b", pa.bool_())])
+SPECS = {"n": ColumnSpec(kind="integer"), "f": ColumnSpec(kind="continuous")}
+
+
+def distance(encoder, one, other):
+    a, b = encoder.encode([one, other])
+    unlike = (a.labels[:, None] != b.labels[None]).sum(axis=2)
+    return np.sqrt(((a.dense[:, None] - b.dense[None]) ** 2).sum(axis=2) + 2 * unlike)
+
+
+@settings(max_examples=100, deadline=None)
+@given(parts=st.lists(st.lists(ROW, min_size=1, max_size=6), min_size=1, max_size=3))
+def test_row_groups_agree_with_a_dictionary_of_tuples(parts):
+    data = [pa.Table.from_pylist(rows, TYPES) for rows in parts]
+    schema = infer_schema(data[0], SPECS)
+    groups = np.concatenate(row_groups([read_table(d, schema, where="t") for d in data], schema.features))
+    seen: dict[tuple, int] = {}
+    expected = [
+        seen.setdefault(tuple(row[k] for k in TYPES.names), len(seen)) for rows in parts for row in rows
+    ]
+    assert len(groups) == len(expected)
+    assert np.array_equal(groups[:, None] == groups[None], np.equal.outer(expected, expected))
+
+
+def test_codes_are_shared_between_tables_and_missing_is_apart(tables_of):
+    one, other = tables_of({"k": ["a", None, "b"]}, {"k": ["b", "c", None]})
+    first, second = codes([one, other], one.schema["k"])
+    assert first[1] == second[2] == MISSING
+    assert first[2] == second[0]
+    assert len({*first, *second}) == 4
+
+
+def test_numbers_are_standardised_on_the_first_table_alone(tables_of):
+    train, far = tables_of({"x": [0.0, 2.0, 4.0]}, {"x": [1e6, 2.0]})
+    encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
+    spread = np.std([0, 2, 4])
+    near, other = encoder.encode([train, far])
+    assert near.dense[:, 0] == pytest.approx([-2 / spread, 0, 2 / spread])
+    assert other.dense[:, 0] == pytest.approx([(1e6 - 2) / spread, 0])
+
+
+def test_distances_of_mixed_rows(tables_of):
+    train, other = tables_of(
+        {"x": [0.0, 1.0, 2.0, None], "k": ["a", "b", "a", "b"]},
+        {"x": [0.0, None, 1.0], "k": ["a", None, "unseen"]},
+    )
+    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, other) ** 2
+    away, gap, unlike = 1.5, 1.0, 2.0  # one unit of x in variances; a missing value; two labels
+    expected = [
+        [0, away + gap + unlike, away + unlike],
+        [away + unlike, gap + unlike, unlike],
+        [4 * away, away + gap + unlike, away + unlike],
+        [away + gap + unlike, unlike, gap + unlike],
+    ]
+    assert found == pytest.approx(np.array(expected))
+
+
+@pytest.mark.parametrize("width", [MOST_ONE_HOT, MOST_ONE_HOT + 1, 300])
+def test_many_categories_give_the_same_distances(width, tables_of):
+    names = [f"c{i}" for i in range(width)]
+    train, other = tables_of({"k": names}, {"k": [names[0], names[-1], None, "unseen"]})
+    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, other)
+    assert np.count_nonzero(found == 0) == 2
+    assert np.unique(found[found > 0]) == pytest.approx([np.sqrt(2)])
+
+
+@pytest.mark.parametrize("values", [[0.1] * 7, ["a"] * 7, [True] * 7, [None] * 7])
+def test_a_constant_column_cannot_hide_a_copy(values, tables_of):
+    other = {0.1: 1e6, "a": "b", True: False, None: "b"}[values[0]]
+    x = np.arange(7.0)
+    kind = None if values[0] is not None else pa.string()
+    train, moved = tables_of({"x": x, "c": pa.array(values, kind)}, {"x": x, "c": pa.array([other] * 7)})
+    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, moved)
+    assert np.diag(found).tolist() == [0.0] * 7
+
+
+def test_a_constant_column_with_gaps_counts_only_its_gaps(tables_of):
+    train, moved = tables_of({"c": [0.1, 0.1, None]}, {"c": [1e6, None]})
+    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, moved)
+    assert found == pytest.approx(np.array([[0, 1], [0, 1], [1, 0]]))
+
+
+def test_huge_values_keep_a_finite_scale(tables_of):
+    [train] = tables_of({"x": [1.5e308, 1.5e308, 0.0, 1.0]})
+    encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
+    assert np.isfinite([encoder.centre["x"], encoder.scale["x"]]).all()
+    assert np.isfinite(encoder.encode([train])[0].dense).all()
+
+
+def test_coordinates_do_not_depend_on_how_tables_are_cut(tables_of):
+    rng = np.random.default_rng(0)
+    frame = {"x": rng.normal(size=20), "k": rng.choice([f"c{i}" for i in range(90)], 20)}
+    [whole] = tables_of(frame)
+    encoder = EuclideanEncoder.anchored_on(whole, whole.schema.features)
+    halves = encoder.encode([whole.take(np.arange(8)), whole.take(np.arange(8, 20))])
+    assert np.array_equal(np.vstack([h.dense for h in halves]), encoder.encode([whole])[0].dense)

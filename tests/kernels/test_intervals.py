@@ -1,0 +1,101 @@
+"""Confidence intervals against closed forms, published tables and real bootstraps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from synth_audit.kernels.intervals import (
+    critical_value,
+    newcombe,
+    normal_interval,
+    percentile_interval,
+    quantile_rank,
+    resampled_quantile,
+    wilson,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(n=st.integers(1, 5000), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.9, 0.95, 0.999]))
+def test_wilson_agrees_with_scipy(n, share, level):
+    successes = round(share * n)
+    found = wilson(successes, n, level)
+    expected = stats.binomtest(successes, n).proportion_ci(level, method="wilson")
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert 0 <= found.low <= successes / n + 1e-12
+    assert successes / n - 1e-12 <= found.high <= 1
+
+
+def test_wilson_ends_solve_the_score_equation():
+    found, z = wilson(7.5, 40, 0.9), critical_value(0.9)
+    for end in (found.low, found.high):
+        assert abs(7.5 / 40 - end) == pytest.approx(z * math.sqrt(end * (1 - end) / 40))
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 0), (1, 0), (-1, 5), (6, 5), (0, -1), (float("nan"), 5)])
+def test_wilson_refuses_impossible_counts(successes, n):
+    with pytest.raises(ValueError, match="wilson needs"):
+        wilson(successes, n, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("a", "n_a", "b", "n_b", "low", "high"),
+    [  # Newcombe 1998, table II, method 10
+        (56, 70, 48, 80, 0.0524, 0.3339),
+        (9, 10, 3, 10, 0.1705, 0.8090),
+        (5, 56, 0, 29, -0.0381, 0.1926),
+        (0, 10, 0, 20, -0.1611, 0.2775),
+        (10, 10, 0, 20, 0.6791, 1.0),
+        (10, 10, 0, 10, 0.6075, 1.0),
+    ],
+)
+def test_newcombe_gives_the_published_intervals(a, n_a, b, n_b, low, high):
+    found = newcombe(a, n_a, b, n_b, 0.95)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=6e-5)
+
+
+def test_newcombe_turns_around_with_its_arguments():
+    one, other = newcombe(3, 20, 7, 30, 0.9), newcombe(7, 30, 3, 20, 0.9)
+    assert (one.low, one.high) == pytest.approx((-other.high, -other.low))
+
+
+def test_percentile_and_normal_intervals():
+    draws = np.arange(101.0)
+    found = percentile_interval(draws, 0.9)
+    assert (found.low, found.high, found.level) == (pytest.approx(5), pytest.approx(95), 0.9)
+    around = normal_interval(10.0, draws, 0.95)
+    assert around.high - 10 == pytest.approx(10 - around.low)
+    assert around.high - 10 == pytest.approx(1.959964 * draws.std(ddof=1))
+
+
+def test_undefined_draws_leave_no_finite_interval():
+    found = percentile_interval(np.array([0.0, 1.0, np.nan]), 0.95)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+@given(n=st.integers(1, 500), q=st.floats(0.001, 1))
+def test_rank_is_the_least_that_reaches_the_quantile(n, q):
+    rank = quantile_rank(n, q)
+    assert 1 <= rank <= n
+    assert rank / n >= q - 1e-9
+    assert rank == 1 or (rank - 1) / n < q
+
+
+@pytest.mark.parametrize(("n", "q"), [(1, 0.5), (7, 0.02), (60, 0.02), (60, 0.5), (61, 1.0)])
+def test_resampled_quantile_is_distributed_as_a_real_bootstrap(n, q):
+    rng = np.random.default_rng(5)
+    ordered = np.sort(np.round(rng.normal(size=n), 1))
+    fast = resampled_quantile(ordered, q, 4000, rng)
+    rank = quantile_rank(n, q)
+    slow = np.sort(rng.choice(ordered, (4000, n)), axis=1)[:, rank - 1]
+    values = np.unique(ordered)
+    gap = max(abs(np.mean(fast <= v) - np.mean(slow <= v)) for v in values)
+    assert gap < 1.95 * math.sqrt(2 / 4000)  # Kolmogorov–Smirnov, 0.1 %
+    assert set(fast) <= set(values)

@@ -1,0 +1,129 @@
+"""Nearest neighbours against loops that anyone can check."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from synth_audit.kernels import neighbours
+from synth_audit.kernels.encode import Coordinates
+from synth_audit.kernels.neighbours import nearest, nearest_other
+
+
+def points(dense, labels=None):
+    dense = np.asarray(dense, dtype=np.float64)
+    return Coordinates(
+        dense, np.empty((len(dense), 0), dtype=np.int64) if labels is None else np.asarray(labels)
+    )
+
+
+def by_hand(query, query_labels, reference, reference_labels, skip=None):
+    """Distances of one query to every reference row, then the two least and the ties."""
+    all_distances = [
+        (
+            np.sqrt(
+                sum((a - b) ** 2 for a, b in zip(query, row, strict=True))
+                + 2 * sum(a != b for a, b in zip(query_labels, row_labels, strict=True))
+            ),
+            i,
+        )
+        for i, (row, row_labels) in enumerate(zip(reference, reference_labels, strict=True))
+        if i != skip
+    ]
+    ordered = sorted(all_distances) + [(np.inf, -1)] * 2
+    first = ordered[0][0]
+    tied = {i for d, i in all_distances if abs(d - first) < 1e-9}
+    return first, ordered[1][0], tied
+
+
+@st.composite
+def grids(draw):
+    """Queries and references on a coarse grid, so that ties and duplicates abound."""
+    width, n_labels = draw(st.integers(0, 3)), draw(st.integers(0, 2))
+
+    def cloud():
+        n = draw(st.integers(1, 12))
+        dense = draw(hnp.arrays(np.int64, (n, width), elements=st.integers(-2, 2)))
+        return dense / 3.0, draw(hnp.arrays(np.int64, (n, n_labels), elements=st.integers(-1, 2)))
+
+    return cloud(), cloud()
+
+
+@settings(max_examples=200, deadline=None)
+@given(clouds=grids(), block=st.sampled_from([1, 5, 2**23]))
+def test_nearest_agrees_with_brute_loops(clouds, block):
+    (queries, query_labels), (reference, reference_labels) = clouds
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "_BLOCK", block)
+        found = nearest(points(queries, query_labels), points(reference, reference_labels))
+    for i in range(len(queries)):
+        first, second, tied = by_hand(queries[i], query_labels[i], reference, reference_labels)
+        assert found.first[i] == pytest.approx(first, abs=1e-9)
+        assert found.second[i] == pytest.approx(second, abs=1e-9)
+        assert found.ties[i] == len(tied)
+        assert found.index[i] in tied
+
+
+@settings(max_examples=100, deadline=None)
+@given(clouds=grids(), block=st.sampled_from([1, 5, 2**23]))
+def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block):
+    (rows, labels), _ = clouds
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "_BLOCK", block)
+        found = nearest_other(points(rows, labels), np.arange(len(rows)))
+    for i in range(len(rows)):
+        first, _, tied = by_hand(rows[i], labels[i], rows, labels, skip=i)
+        assert found.first[i] == pytest.approx(first, abs=1e-9)
+        if np.isfinite(first):
+            assert found.ties[i] == len(tied)
+
+
+def test_an_equal_row_is_at_exactly_zero_in_any_order():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 30)) * 10 ** rng.uniform(-3, 3, 30)
+    for order in (np.arange(400), rng.permutation(400)):
+        found = nearest(points(rows[order]), points(rows))
+        assert not found.first.any()
+        assert np.array_equal(found.index, order)
+        assert (found.ties == 1).all()
+        assert (found.second > 0).all()
+
+
+def test_a_duplicate_is_a_neighbour_of_its_twin():
+    found = nearest_other(points([[0.0], [0.0], [5.0]]), np.arange(3))
+    assert found.first.tolist() == [0, 0, 5]
+
+
+@pytest.mark.parametrize("far", [1e6, 1e9])
+def test_an_outlier_in_the_reference_ties_nobody(far):
+    reference = points([[0.0, 0.0], [0.0, 0.0], [0.3, 0.4], [far, 0.0]])
+    found = nearest(points([[0.0, 0.0], [0.3, 0.4]]), reference)
+    assert found.ties.tolist() == [2, 1]
+    assert found.first.tolist() == [0, 0]
+
+
+def test_nearest_agrees_with_a_tree_on_smooth_data():
+    from scipy.spatial import cKDTree
+
+    rng = np.random.default_rng(1)
+    queries, reference = rng.normal(size=(300, 4)), rng.normal(size=(500, 4))
+    distances, index = cKDTree(reference).query(queries, k=2)
+    found = nearest(points(queries), points(reference))
+    assert found.first == pytest.approx(distances[:, 0], abs=1e-8)
+    assert found.second == pytest.approx(distances[:, 1], abs=1e-8)
+    assert np.array_equal(found.index, index[:, 0])
+
+
+def test_a_single_reference_row_has_no_second():
+    found = nearest(points([[1.0], [2.0]]), points([[0.0]]))
+    assert found.first.tolist() == [1, 2]
+    assert np.isinf(found.second).all()
+
+
+@pytest.mark.parametrize(("apart", "ties"), [(1e-3, 1), (1e-5, 1), (1e-7, 2)])
+def test_only_rounding_makes_a_tie(apart, ties):
+    found = nearest(points([[0.0, 0.0]]), points([[0.0, 0.0], [0.0, apart], [5.0, 5.0]]))
+    assert found.ties.tolist() == [ties]
