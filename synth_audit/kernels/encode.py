@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -45,12 +45,41 @@ def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes
     Returns:
         One array of shape (n,) per table.
     """
-    total = np.zeros(sum(t.n_rows for t in tables), dtype=np.int64)
-    for column in columns:
-        joint = np.concatenate(codes(tables, column)) + 1
-        total, _ = pd.factorize(total * (joint.max(initial=0) + 1) + joint)
-        total = total.astype(np.int64)
-    return _split(total, tables)
+    parts = [np.concatenate(codes(tables, column)) + 1 for column in columns]
+    return _split(_agreeing(parts, sum(t.n_rows for t in tables)), tables)
+
+
+def row_groups_but_one(
+    tables: Sequence[Table], columns: Sequence[Column]
+) -> Iterator[tuple[Column, list[Codes]]]:
+    """For each column, :func:`row_groups` on all the others.
+
+    Halving keeps it at about log2(d) times the work of one grouping instead of d times.
+    """
+    parts = [np.concatenate(codes(tables, column)) + 1 for column in columns]
+    start = np.zeros(sum(t.n_rows for t in tables), dtype=np.int64)
+    for position, groups in _without_each(parts, 0, start):
+        yield columns[position], _split(groups, tables)
+
+
+def _without_each(parts: Sequence[Codes], first: int, others: Codes) -> Iterator[tuple[int, Codes]]:
+    """Position of each part, counted from ``first``, with the groups by all other parts and ``others``."""
+    if len(parts) == 1:
+        yield first, others
+        return
+    half = len(parts) // 2
+    left, right = parts[:half], parts[half:]
+    yield from _without_each(left, first, _agreeing([others, *right], len(others)))
+    yield from _without_each(right, first + half, _agreeing([others, *left], len(others)))
+
+
+def _agreeing(parts: Sequence[Codes], n: int) -> Codes:
+    """Numbers that rows share exactly when they agree in every part, shape (n,)."""
+    total = np.zeros(n, dtype=np.int64)
+    for part in parts:
+        joint, _ = pd.factorize(total * (part.max(initial=0) + 1) + part)
+        total = joint.astype(np.int64)
+    return total
 
 
 @dataclass(frozen=True, eq=False)

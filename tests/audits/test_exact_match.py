@@ -27,6 +27,16 @@ def test_shares_are_counted_by_rows(subject_of, measure):
     assert found["share"].n_achieved == 6
 
 
+def test_the_worst_column_to_leave_out(subject_of, measure):
+    found, _ = measure(ExactMatch(), subject_of(TRAIN, CONTROL, SYNTHETIC))
+    # Left out n: 4 of 6 against all 5 control rows; k: 4 of 6 against 2 of 5; x: 4 of 6 against 2 of 5.
+    worst = found["all_but_one_excess"]
+    assert worst.value == pytest.approx(4 / 6 - 2 / 5)
+    corrected = newcombe(4, 6, 2, 5, 1 - 0.05 / 3)
+    assert (worst.interval.low, worst.interval.high) == (corrected.low, corrected.high)
+    assert worst.interval.level == 0.95
+
+
 def test_without_control_nothing_is_subtracted(subject_of, measure):
     found, _ = measure(ExactMatch(), subject_of(TRAIN, None, TRAIN))
     assert set(found) == {"share", "identifier_reuse"}

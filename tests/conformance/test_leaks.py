@@ -90,7 +90,21 @@ def one_row_of_train(train, other, rng):
     return train.take(np.zeros(N, dtype=int))
 
 
+def one_column_relabelled(train, other, rng):
+    return replaced(train, region=pc.utf8_upper(train["region"]))
+
+
+def one_column_emptied(train, other, rng):
+    return replaced(train, income=pa.nulls(N, pa.float64()))
+
+
+def one_column_in_another_unit(train, other, rng):
+    return replaced(train, income=pc.multiply(train["income"], 1000.0))
+
+
+SPOILT = (one_column_relabelled, one_column_emptied, one_column_in_another_unit)
 LEAKS = (
+    *SPOILT,
     copy,
     shuffled,
     half,
@@ -112,6 +126,12 @@ def test_a_leak_does_not_pass(leak, verdict_of, as_subject, population):
     train, control, other = population(N, 1), population(150, 2), population(N, 3)
     made = leak(train, other, np.random.default_rng(0))
     assert verdict_of(as_subject(train, control, made)) is not Result.PASS
+
+
+@pytest.mark.parametrize("leak", SPOILT, ids=lambda f: f.__name__)
+def test_a_spoilt_column_does_not_hide_a_copy_from_few_control_rows(leak, verdict_of, as_subject, population):
+    train = population(N, 1)
+    assert verdict_of(as_subject(train, population(50, 2), leak(train, None, None))) is Result.FAIL
 
 
 @pytest.mark.parametrize("n_control", [10, 40])

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.encode import MISSING, MOST_ONE_HOT, EuclideanEncoder, codes, row_groups
+from synth_audit.kernels.encode import (
+    MISSING,
+    MOST_ONE_HOT,
+    EuclideanEncoder,
+    codes,
+    row_groups,
+    row_groups_but_one,
+)
 
 ROW = st.fixed_dictionaries(
     {
@@ -43,6 +50,20 @@ def test_row_groups_agree_with_a_dictionary_of_tuples(parts):
     ]
     assert len(groups) == len(expected)
     assert np.array_equal(groups[:, None] == groups[None], np.equal.outer(expected, expected))
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=st.lists(ROW, min_size=1, max_size=8))
+def test_leaving_one_column_out_is_grouping_by_the_others(rows):
+    data = pa.Table.from_pylist(rows, TYPES)
+    table = read_table(data, infer_schema(data, SPECS), where="t")
+    columns = table.schema.features
+    left_out = []
+    for column, [groups] in row_groups_but_one([table], columns):
+        [expected] = row_groups([table], [c for c in columns if c is not column])
+        assert np.array_equal(groups[:, None] == groups[None], expected[:, None] == expected[None])
+        left_out.append(column)
+    assert tuple(left_out) == columns
 
 
 def test_codes_are_shared_between_tables_and_missing_is_apart(tables_of):

@@ -231,15 +231,15 @@ def test_the_shipped_suite(tmp_path, monkeypatch):
         registry,
         "catalogue",
         lambda room: {
-            "exact_match": ref("excess", "identifier_reuse"),
-            "closest_record": ref("privacy_score", "share_excess"),
+            "exact_match": ref("excess", "all_but_one_excess", "identifier_reuse"),
+            "closest_record": ref("privacy_score", "share_leak"),
             "marginals": ref("total_variation"),
             "prediction": ref("auroc_loss"),
         },
     )
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 6
+    assert len(suite.gates) == 7
     assert [g.id for g in suite.gates if not g.blocking] == ["marginals", "prediction"]
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
     check_suite(suite)

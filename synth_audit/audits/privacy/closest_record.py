@@ -41,6 +41,12 @@ SHARE_EXCESS = Quantity(
     range=(-1.0, 1.0),
     help="The share less what a release that is independent of train would show.",
 )
+SHARE_LEAK = Quantity(
+    "share_leak",
+    "Copied rows that would explain the closest-record share",
+    range=(float("-inf"), 1.0),
+    help="0: none; 1: all. The excess over chance as a part of the most that the split allows.",
+)
 SHARE_P_VALUE = Quantity(
     "share_p_value",
     "p-value of the closest-record share",
@@ -72,7 +78,9 @@ class ClosestRecord:
     ``privacy_score = (DCR − 1) / (DCR_max − 1)`` with ``DCR = share{d(s, train) < q} / α``, q the α-quantile
     of d(control, train), and DCR_max its value for a copy of train (1/α unless q = 0). Both distances search
     the same reference set, so unequal sizes do not bias it. ``share = P(the nearest real row of s is in
-    train)``, whose expectation is n_train / (n_train + n_control) if the release is independent of the split.
+    train)``, whose expectation is n_train / (n_train + n_control) if the release is independent of the split;
+    ``share_excess = share − expectation`` and ``share_leak = share_excess / (1 − expectation)``, the part of
+    copied rows that would explain it.
 
     Fields:
         alpha: percentile of real distances that counts as close, in (0, 0.5].
@@ -100,7 +108,7 @@ class ClosestRecord:
             "Distances average over columns: a secret repeated in one column can hide in them. A release can "
             "also be far from every record and still reveal what is typical of a group."
         ),
-        quantities=(PRIVACY_SCORE, SHARE, SHARE_EXCESS, SHARE_P_VALUE, NNDR, MEDIAN_DCR),
+        quantities=(PRIVACY_SCORE, SHARE, SHARE_EXCESS, SHARE_LEAK, SHARE_P_VALUE, NNDR, MEDIAN_DCR),
         risk="membership",
         needs=(Need.CONTROL,),
         cost="seconds",
@@ -212,17 +220,26 @@ def _shares(
             n_achieved=n,
             reference=Reference(0.0, independent),
         ),
+        SHARE_LEAK.at(
+            (share - null) / (1 - null),
+            interval=Interval(
+                (around.low - null) / (1 - null), (around.high - null) / (1 - null), level, method
+            ),
+            n_requested=n,
+            n_achieved=n,
+            reference=Reference(0.0, independent),
+        ),
         SHARE_P_VALUE.at(NormalDist().cdf(-z), n_requested=n, n_achieved=n),
     ]
 
 
 def _curve(to_train: Nearest, real: Nearest, suppression: int) -> Series:
-    """Cumulative distribution of both distances; steps that stand for too few rows are drawn as 0."""
+    """Cumulative distribution of both distances, in steps of the smallest count that may be shown."""
     grid = np.linspace(0.0, float(np.quantile(np.concatenate([to_train.first, real.first]), 0.99)), 61)
 
     def cumulative(values: Floats) -> tuple[float, ...]:
         counts = np.searchsorted(np.sort(values), grid, side="right")
-        return tuple(np.where(counts < suppression, 0, counts / len(values)).tolist())
+        return tuple((counts // suppression * suppression / len(values)).tolist())
 
     return Series(
         name="distance_to_train",

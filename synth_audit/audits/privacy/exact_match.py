@@ -7,11 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.measurement import Direction, Findings, Measurement, Quantity, Reference
+from synth_audit.core.measurement import (
+    Direction,
+    Findings,
+    Interval,
+    Measurement,
+    Quantity,
+    Reference,
+)
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.schema import Role
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.encode import row_groups
+from synth_audit.core.table import Table
+from synth_audit.kernels.encode import Codes, row_groups, row_groups_but_one
 from synth_audit.kernels.intervals import newcombe, wilson
 
 SHARE = Quantity("share", "Synthetic rows equal to a training row", help="Every released column agrees.")
@@ -27,11 +34,19 @@ EXCESS = Quantity(
     range=(-1.0, 1.0),
     help="Share of synthetic rows equal to a training row, less the same share of control rows.",
 )
+ALL_BUT_ONE_EXCESS = Quantity(
+    "all_but_one_excess",
+    "Copies with one column changed, beyond the natural rate",
+    range=(-1.0, 1.0),
+    help="The same when one column is left out of the comparison; the worst choice of that column.",
+)
 IDENTIFIER_REUSE = Quantity(
     "identifier_reuse",
     "Synthetic rows that carry an identifier of a real entity",
     help="Zero when the release has no identifier column, as it should.",
 )
+
+_NATURAL = Reference(0.0, "as many as among people the generator never saw")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +54,10 @@ class ExactMatch:
     """Counts synthetic rows that equal a training row in every released column, in any row order.
 
     ``share = #{s : s ∈ train} / n_synthetic`` with its Wilson interval, ``control_share`` the same for
-    control rows, ``excess = share − control_share`` with Newcombe's interval. Missing agrees with missing.
+    control rows, ``excess = share − control_share`` with Newcombe's interval. ``all_but_one_excess`` is the
+    largest excess when any one of the d columns is left out, with an interval at ``1 − (1 − level)/d``, so
+    that it holds for the worst of d choices: a copy cannot hide behind one spoilt column. Missing agrees
+    with missing.
     """
 
     info: ClassVar[AuditInfo] = AuditInfo(
@@ -49,10 +67,10 @@ class ExactMatch:
             "Anyone who reads the release and knows a person's record recognises that very record in it."
         ),
         not_covered=(
-            "Copies that were changed a little; the closest-record audit looks for those. A row that equals "
-            "a training row may also be a coincidence, which is why the natural rate is subtracted."
+            "Copies that were changed in several columns; the closest-record audit looks for those. A row "
+            "that equals a training row may be a coincidence, which is why the natural rate is subtracted."
         ),
-        quantities=(SHARE, CONTROL_SHARE, EXCESS, IDENTIFIER_REUSE),
+        quantities=(SHARE, CONTROL_SHARE, EXCESS, ALL_BUT_ONE_EXCESS, IDENTIFIER_REUSE),
         risk="singling out",
         cost="instant",
         source="Platzer & Reutterer 2021 (base rate); Wilson 1927, Newcombe 1998 (intervals)",
@@ -61,36 +79,76 @@ class ExactMatch:
     def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
         """Count; nothing is drawn from ``rng``."""
         tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
-        train, synthetic, *rest = row_groups(tables, subject.features)
-        n, level = len(synthetic), subject.level
-        copies = int(np.isin(synthetic, train).sum())
-        share = SHARE.at(copies / n, interval=wilson(copies, n, level), n_requested=n, n_achieved=n)
-        found = [share, _identifier_reuse(subject)]
-        if rest:
-            natural, n_control = int(np.isin(rest[0], train).sum()), len(rest[0])
-            base_rate = CONTROL_SHARE.at(
-                natural / n_control,
-                interval=wilson(natural, n_control, level),
-                n_requested=n_control,
-                n_achieved=n_control,
-            )
-            excess = EXCESS.at(
-                share.value - base_rate.value,
-                interval=newcombe(copies, n, natural, n_control, level),
-                n_requested=n,
-                n_achieved=n,
-                reference=Reference(0.0, "as many as among people the generator never saw"),
-            )
-            found += [base_rate, excess]
+        whole = _Matches.of(row_groups(tables, subject.features))
+        found = [*whole.measured(subject.level), _identifier_reuse(subject)]
+        if subject.control is not None and len(subject.features) > 1:
+            found.append(_worst_but_one(tables, subject))
         return Findings(tuple(found))
 
 
+@dataclass(frozen=True)
+class _Matches:
+    """How many synthetic and control rows equal a training row."""
+
+    synthetic: int
+    n_synthetic: int
+    control: int = 0
+    n_control: int = 0
+
+    @classmethod
+    def of(cls, groups: list[Codes]) -> _Matches:
+        train, *others = groups
+        counts = [count for rows in others for count in (int(np.isin(rows, train).sum()), len(rows))]
+        return cls(*counts)
+
+    @property
+    def excess(self) -> float:
+        return self.synthetic / self.n_synthetic - self.control / self.n_control
+
+    def interval(self, level: float) -> Interval:
+        return newcombe(self.synthetic, self.n_synthetic, self.control, self.n_control, level)
+
+    def measured(self, level: float) -> list[Measurement]:
+        """Share, and with control rows the natural share and the excess."""
+        shares = [(SHARE, self.synthetic, self.n_synthetic)]
+        if self.n_control:
+            shares.append((CONTROL_SHARE, self.control, self.n_control))
+        found = [
+            quantity.at(count / n, interval=wilson(count, n, level), n_requested=n, n_achieved=n)
+            for quantity, count, n in shares
+        ]
+        if self.n_control:
+            found.append(self.excess_as(EXCESS, self.interval(level)))
+        return found
+
+    def excess_as(self, quantity: Quantity, interval: Interval) -> Measurement:
+        n = self.n_synthetic
+        return quantity.at(self.excess, interval=interval, n_requested=n, n_achieved=n, reference=_NATURAL)
+
+
+def _worst_but_one(tables: list[Table], subject: Subject) -> Measurement:
+    """The largest excess over the choices of a column to leave out; the interval's upper end is the worst
+    over all choices too, since the choice with the largest excess need not be the least certain one."""
+    choices = [_Matches.of(groups) for _, groups in row_groups_but_one(tables, subject.features)]
+    corrected = 1 - (1 - subject.level) / len(choices)
+    intervals = [choice.interval(corrected) for choice in choices]
+    worst = max(choices, key=lambda choice: choice.excess)
+    interval = Interval(
+        max(i.low for i in intervals),
+        max(i.high for i in intervals),
+        subject.level,
+        f"newcombe, corrected for {len(choices)} choices",
+    )
+    return worst.excess_as(ALL_BUT_ONE_EXCESS, interval)
+
+
 def _identifier_reuse(subject: Subject) -> Measurement:
-    """Share of synthetic rows whose value in any identifier column occurs in train; exact, so no interval."""
+    """Share of synthetic rows with an identifier or split key of a real row; exact, so no interval."""
     n = subject.synthetic.n_rows
+    real = [table for table in (subject.train, subject.control) if table is not None]
     reused = np.zeros(n, dtype=bool)
-    for column in subject.schema.with_role(Role.IDENTIFIER):
-        if column.name in subject.synthetic.names:
-            known = set(subject.train.labels(column.name)) - {None}
+    for column in subject.schema:
+        if not column.released and column.name in subject.synthetic.names:
+            known = {label for table in real for label in table.labels(column.name)} - {None}
             reused |= np.array([label in known for label in subject.synthetic.labels(column.name)])
     return IDENTIFIER_REUSE.at(float(reused.mean()), n_requested=n, n_achieved=n)
