@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """Exit codes, worst last where several apply."""
+    """Exit codes, worst last where several apply; an unexpected error counts as an audit's."""
 
     PASS = 0
     NOT_RELEASED = 1
@@ -37,6 +37,9 @@ def exit_code(evidence: Evidence) -> Exit:
     if evidence.errored:
         return Exit.AUDIT_ERROR
     return Exit.PASS if evidence.verdict == "pass" else Exit.NOT_RELEASED
+
+
+_REPORT_IT = "this is a fault of the program or of a plug-in, not of the data; report it with this line"
 
 
 def _guarded(command: Callable[..., Exit]) -> Callable[..., None]:
@@ -52,6 +55,11 @@ def _guarded(command: Callable[..., Exit]) -> Callable[..., None]:
         except SynthAuditError as error:
             _complain(error)
             code = Exit.BAD_INPUT
+        except Exception as error:  # its text may hold a cell value, so only kind and place are shown
+            from synth_audit.workflow.runner import describe_error
+
+            _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
+            code = Exit.AUDIT_ERROR
         sys.exit(code)
 
     return run
@@ -235,7 +243,7 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
       synth-audit gate audit/review/evidence.json --suite strict.json
     """
     judged = api.gate(evidence, suite)
-    console.show_evidence(judged, [], as_json=as_json)
+    console.show_evidence(judged, [], as_json=as_json, trial=True)
     return exit_code(judged)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -45,8 +46,12 @@ def progress_bar() -> Iterator[Progress]:
         yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
 
 
-def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool) -> None:
-    """Print the verdict with one line per gate and where to read more."""
+def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, trial: bool = False) -> None:
+    """Print the verdict with one line per gate and where to read more.
+
+    Args:
+        trial: the gates are not the plan's own, so they decide nothing and the words must not say so.
+    """
     if as_json:
         click.echo(json.dumps(_plain_evidence(evidence, files), indent=2))
         return
@@ -60,7 +65,13 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool) -
     for warning in evidence.warnings:
         click.secho(f"  warning: {warning}", fg="yellow")
     click.echo()
-    click.secho(_SENTENCES[evidence.verdict], fg=_SIGNS[evidence.verdict][1], bold=True)
+    sentence = _SENTENCES[evidence.verdict]
+    if trial:
+        suite = evidence.gates.suite_name
+        sentence = (
+            f"Under the suite {suite!r}: {evidence.verdict}. Only the plan's own suite decides a release."
+        )
+    click.secho(sentence, fg=_SIGNS[evidence.verdict][1], bold=True)
     for path in files:
         click.echo(f"  {path}")
 
@@ -108,7 +119,8 @@ def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
     click.echo("\n" + (inspect.getdoc(cls) or "") + "\n")
     click.secho("settings", bold=True)
     for field in fields(cls):
-        default = "required" if field.default is MISSING else f"default {field.default!r}"
+        made = field.default if field.default_factory is MISSING else field.default_factory()
+        default = "required" if made is MISSING else f"default {made!r}"
         click.echo(f"  {field.name:<18} {field.type}, {default}")
     if isinstance(info, AuditInfo):
         click.secho("measurements", bold=True)
@@ -135,6 +147,11 @@ def _show_gate(result: GateResult, width: int) -> None:
         click.echo(textwrap.fill(advice, 110, initial_indent=" " * 6, subsequent_indent=" " * 8))
 
 
+def _finite(x: float | None) -> float | None:
+    """JSON has no word for a number that is none."""
+    return x if x is not None and math.isfinite(x) else None
+
+
 def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, object]:
     return {
         "table": evidence.table,
@@ -144,9 +161,9 @@ def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, obje
                 "gate": g.gate,
                 "result": str(g.result),
                 "blocking": g.blocking,
-                "value": g.value,
-                "low": g.low,
-                "high": g.high,
+                "value": _finite(g.value),
+                "low": _finite(g.low),
+                "high": _finite(g.high),
                 "explanation": g.explanation,
             }
             for g in evidence.gates.results

@@ -148,6 +148,16 @@ def test_an_errored_audit_ends_in_3_and_is_not_released(home, monkeypatch):
     invoke("release", "plan.yaml", "--out", "out", code=1)
 
 
+def test_an_unexpected_error_shows_its_place_and_no_value(home, monkeypatch):
+    def broken(*args):
+        raise ValueError("cannot fit value 4711-canary")
+
+    monkeypatch.setattr(registry.find("generator", "independent").load(), "fit", broken)
+    result = invoke("run", "plan.yaml", "--out", "out", code=3)
+    assert "ValueError at" in result.stderr
+    assert "canary" not in result.output
+
+
 def test_an_audit_that_would_exit_cannot_pass(home, monkeypatch):
     def leave(self, subject, rng):
         sys.exit(0)
@@ -161,7 +171,9 @@ def test_exit_codes_of_evidence(home):
     path = "out/review/evidence.json"
     assert json.loads(invoke("gate", path, "--suite", "gates.json", "--json").stdout)["verdict"] == "pass"
     Path("strict.json").write_text(suite(-0.5))
-    assert "FAIL" in invoke("gate", path, "--suite", "strict.json", code=1).stdout
+    trial = invoke("gate", path, "--suite", "strict.json", code=1).stdout
+    assert "Under the suite 'small': fail." in trial
+    assert "may leave" not in trial
     assert invoke("report", path, "--to", "r.html").stdout == "r.html\n"
     assert Path("r.html").stat().st_size > 1000
     checks = json.loads(invoke("verify", path, "--json").stdout)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 
 class SynthAuditError(Exception):
     """Base of every error a user can cause or cure.
@@ -50,3 +56,15 @@ class ReleaseRefused(SynthAuditError):
 
 class NotApplicable(SynthAuditError):
     """Raised by an audit that cannot be asked of this table; its text must hold no cell value."""
+
+
+def problems_of(error: ValidationError) -> str:
+    """What pydantic found, as one line that names each key and repeats no input."""
+    return "; ".join(_sentence(e) for e in error.errors(include_url=False, include_input=False))
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"unknown key {place!r}"
+    return f"{place}: {error['msg']}" if place else str(error["msg"])

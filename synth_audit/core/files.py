@@ -10,11 +10,14 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     """A temporary name beside ``path`` that takes its place when the block ends without an exception.
 
     The new file is flushed to disk before it is moved, so that a crash at any moment leaves either
     the old content or the new. After an exception the temporary file is gone and ``path`` untouched.
+
+    Args:
+        private: the file has mode 0600 from its first byte on.
 
     Raises:
         OSError: the folder cannot be made or written to.
@@ -22,6 +25,8 @@ def replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
+        if private:
+            temporary.touch(mode=0o600, exist_ok=False)
         yield temporary
         _flush(temporary)
         temporary.replace(path)

@@ -9,6 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.core.errors import DataError
+from synth_audit.core.storage import is_binary, is_text
+
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -17,13 +20,18 @@ def fingerprint(data: pa.Table) -> str:
 
     Two tables agree exactly when they hold the same multiset of rows under the same names and types.
     Representations that cannot be told apart after a round trip through a file or warehouse (large
-    or dictionary-encoded text, the unit of a timestamp, NaN and null, 0.0 and -0.0) count as equal.
+    or dictionary-encoded text, the unit of a date, time or timestamp, the name of a timestamp's zone,
+    NaN and null, 0.0 and -0.0) count as equal. A timestamp with a zone is an instant, and no timestamp
+    without one.
+
+    Raises:
+        DataError: a column is nested, or of another type whose values have no canonical bytes.
     """
     names = sorted(data.column_names)
     header = "\x1e".join(f"{name}\x1f{_type_name(data.schema.field(name).type)}" for name in names)
     total = hashlib.sha256(f"{data.num_rows}\x1d{header}\x1d".encode())
     if names and data.num_rows:
-        rows = np.ascontiguousarray(np.hstack([_column_bytes(data.column(n)) for n in names]))
+        rows = np.ascontiguousarray(np.hstack([_canonical(n, data.column(n)) for n in names]))
         total.update(b"".join(sorted(hashlib.sha256(row).digest() for row in rows)))
     return total.hexdigest()
 
@@ -31,20 +39,28 @@ def fingerprint(data: pa.Table) -> str:
 def _type_name(kind: pa.DataType) -> str:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if _is_text(kind):
+    if is_text(kind):
         return "text"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_time(kind):
+        return "time"
     if pa.types.is_timestamp(kind):
-        return f"timestamp[{kind.tz or ''}]"
+        return "timestamp[UTC]" if kind.tz else "timestamp[]"
     return str(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+def _canonical(name: str, values: pa.ChunkedArray) -> Bytes:
+    """The column's bytes, or an error that names it and shows none of its values."""
+    try:
+        return _column_bytes(values)
+    except pa.ArrowException:
+        pass
+    raise DataError(
+        f"column {name!r} has type {values.type}, which has no content hash",
+        where=name,
+        expected="numbers, text, booleans, dates, times or timestamps",
+        fix=f"cast or drop {name!r} at its source",
     )
 
 
@@ -71,7 +87,9 @@ def _value_bytes(values: pa.ChunkedArray) -> Bytes:
         rest = pc.subtract(values, seconds.cast(kind)).cast(pa.duration("ns"))
         parts = (_words(x.cast(pa.int64()).fill_null(0).to_numpy()) for x in (seconds, rest))
         return np.hstack(list(parts))
-    return _text_bytes(values if _is_text(kind) or _is_binary(kind) else values.cast(pa.string()))
+    if pa.types.is_time(kind):
+        return _words(values.cast(pa.time64("ns")).cast(pa.int64()).fill_null(0).to_numpy())
+    return _text_bytes(values if is_text(kind) or is_binary(kind) else values.cast(pa.string()))
 
 
 def _words(values: npt.NDArray[np.generic]) -> Bytes:
@@ -80,7 +98,7 @@ def _words(values: npt.NDArray[np.generic]) -> Bytes:
 
 def _text_bytes(values: pa.ChunkedArray) -> Bytes:
     """Digest each distinct text once: 32 bytes a row."""
-    plain = pa.large_binary() if _is_binary(values.type) else pa.large_string()
+    plain = pa.large_binary() if is_binary(values.type) else pa.large_string()
     encoded = values.cast(plain).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()

@@ -18,11 +18,12 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 
 from synth_audit.core import registry
-from synth_audit.core.errors import PlanError
+from synth_audit.core.errors import PlanError, problems_of
 from synth_audit.core.schema import Bounds, Kind, Role
 from synth_audit.core.strict_yaml import load_yaml
 
@@ -50,14 +51,24 @@ def _choice(value: object) -> object:
     return value
 
 
-def _file_or_choice(value: object) -> object:
-    """A bare path chooses the source that reads its suffix."""
+def _file_or_choice(value: object, key: ValidationInfo) -> object:
+    """A bare path chooses the source that reads its suffix; a word is the name of a source."""
     if not isinstance(value, str):
         return _choice(value)
+    path = Path(value)
+    sources: dict[str, str] = {}
     for name, ref in registry.catalogue("source").items():
         info = getattr(ref.load(), "info")  # noqa: B009  (Protocol class attribute)
-        if Path(value).suffix.lower() in info.suffixes:
-            return {"name": name, "config": {"path": value}}
+        sources |= dict.fromkeys(info.suffixes, name)
+    if name := sources.get(path.suffix.lower(), ""):
+        return {"name": name, "config": {"path": value}}
+    if path.suffix or path.name != value:
+        raise PlanError(
+            f"no source reads the file {value!r}",
+            where=key.field_name or "source",
+            expected=f"a file ending in {', '.join(sorted(sources))}",
+            fix="convert the file, or name the source and its settings; `synth-audit list` shows all",
+        )
     return {"name": value}
 
 
@@ -137,7 +148,7 @@ class Plan(BaseModel):
     gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
     release: Place | None = Field(None, description="where a passing synthetic table goes")
     seed: int = Field(0, ge=0)
-    level: float = Field(0.95, gt=0.5, lt=1, description="confidence level of every interval")
+    level: float = Field(0.95, ge=0.9, lt=1, description="confidence level of every interval")
     suppression: int = Field(10, ge=1, description="no smaller count is ever shown")
 
     _base: Path = PrivateAttr(default_factory=Path.cwd)
@@ -253,9 +264,8 @@ def parse_plan(value: object, *, where: str = "plan") -> Plan:
     try:
         return Plan.model_validate(dict(value))
     except ValidationError as error:
-        problems = [_sentence(e) for e in error.errors(include_url=False, include_input=False)]
         raise PlanError(
-            "; ".join(problems),
+            problems_of(error),
             where=where,
             expected=f"keys {', '.join(Plan.model_fields)}",
             fix="`synth-audit schema` prints the plan's JSON Schema; `synth-audit init` writes an example",
@@ -309,10 +319,3 @@ def _number(value: float | date | datetime) -> float:
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp() * 1e6
     return float(value)
-
-
-def _sentence(error: Any) -> str:
-    place = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"unknown key {place!r}"
-    return f"{place}: {error['msg']}" if place else str(error["msg"])

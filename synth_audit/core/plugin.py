@@ -6,7 +6,6 @@ Its fields are its configuration, its name is the file's name. Nothing else need
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -77,7 +76,8 @@ class SourceInfo:
     """What the catalogue says of a source.
 
     Attributes:
-        suffixes: file suffixes this source reads, so that a bare path finds it.
+        suffixes: file suffixes this source reads, so that a bare path finds it; a source that lists
+            any must have a field ``path``.
     """
 
     title: str
@@ -138,7 +138,7 @@ class Generator(Protocol):
 
 @runtime_checkable
 class Source(Protocol):
-    """Reads, and where it can, replaces, one table."""
+    """Reads one table. One that reads what some target could replace must be :class:`Placed` too."""
 
     info: ClassVar[SourceInfo]
 
@@ -148,7 +148,20 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Target(Protocol):
+class Placed(Protocol):
+    """A source that can say where it is, so that no release takes the place of the sensitive table."""
+
+    def place(self, base: Path) -> tuple[str, ...]:
+        """Where the table is, from the whole to the part, such as file, schema, table.
+
+        Two spellings of one place must give the same parts. Writing to a place replaces every place
+        that begins with its parts: a file, for one, takes all tables in it along.
+        """
+        ...
+
+
+@runtime_checkable
+class Target(Placed, Protocol):
     """A source that can also take a release."""
 
     info: ClassVar[SourceInfo]
@@ -156,6 +169,3 @@ class Target(Protocol):
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the table with ``data``, wholly or not at all; return where it went."""
         ...
-
-
-PluginConfig = Mapping[str, object]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from synth_audit.core.errors import PlanError, PluginError
+from synth_audit.core.errors import PlanError, PluginError, problems_of
 
 Room = Literal["source", "generator", "audit"]
 
@@ -105,7 +105,7 @@ def build(room: Room, name: str, config: Mapping[str, object], *, where: str = "
         return _adapter(cls).validate_python(dict(config))
     except ValidationError as error:
         raise PlanError(
-            "; ".join(_sentence(e) for e in error.errors(include_url=False, include_input=False)),
+            problems_of(error),
             where=where,
             expected=expected,
             fix=fix,
@@ -189,8 +189,3 @@ def _load(ref: PluginRef) -> type:
         )
     cls: type = found[0]
     return cls
-
-
-def _sentence(error: Any) -> str:
-    place = ".".join(str(part) for part in error["loc"])
-    return f"{place}: {error['msg']}" if place else str(error["msg"])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.storage import is_binary, is_text
 
 if TYPE_CHECKING:
     from synth_audit.core.plan import ColumnSpec
@@ -208,16 +209,10 @@ def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return _float_labels(values)
     if pa.types.is_duration(kind):
         values = values.cast(pa.int64())
-    if _is_binary(kind):
+    if is_binary(kind):
         hexed = [None if x is None else x.hex() for x in values.to_pylist()]
         return pa.chunked_array([pa.array(hexed, pa.string())])
     return values.cast(pa.string())
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
-    )
 
 
 def _float_labels(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -306,13 +301,7 @@ def _infer_kind(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, whe
         if pc.count_distinct(values).as_py() == 2 and not (spec and spec.bounds):
             return Kind.CATEGORICAL
         return Kind.INTEGER if pa.types.is_integer(storage) else Kind.CONTINUOUS
-    text = pa.types.is_string(storage) or pa.types.is_large_string(storage)
-    if (
-        text
-        or pa.types.is_string_view(storage)
-        or pa.types.is_dictionary(storage)
-        or pa.types.is_null(storage)
-    ):
+    if is_text(storage) or pa.types.is_dictionary(storage) or pa.types.is_null(storage):
         return Kind.CATEGORICAL
     if spec and not RELEASED.issuperset(spec.roles) and not pa.types.is_nested(storage):
         return Kind.CATEGORICAL  # an identifier is only compared for equality
@@ -368,6 +357,16 @@ def _check_roles(schema: Schema) -> None:
             expected="at most one target",
             fix="keep one target; `sensitive` is for the others",
         )
+    for column in schema:
+        wanted = sorted(column.roles & {Role.TARGET, Role.SENSITIVE})
+        if wanted and not column.released:
+            (withheld, *_) = sorted(column.roles - RELEASED)
+            raise PlanError(
+                f"column {column.name!r} has the roles {wanted[0]} and {withheld}",
+                where=f"columns.{column.name}",
+                expected=f"no {withheld} with it: such a column never leaves, so nothing can be learnt of it",
+                fix=f"keep one of the two; a copy of the column under another name can be the {withheld}",
+            )
     if not schema.features:
         raise PlanError(
             "no column is left to release: all are identifiers or split keys",

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.kernels.intervals import quantile_rank
+from synth_audit.core.measurement import Interval
+from synth_audit.kernels.intervals import quantile_rank, wilson
 from synth_audit.kernels.neighbours import Nearest
 
 Floats = npt.NDArray[np.float64]
@@ -53,9 +54,25 @@ def privacy_score(synthetic: Floats, control: Floats, alpha: float) -> float:
         0 no perceived risk, 1 everything leaked; see :func:`score_of`.
     """
     limit = threshold(np.sort(control), alpha)
-    close = float(np.mean(synthetic < limit.distance))
-    close += limit.tie_part * float(np.mean(synthetic == limit.distance))
-    return score_of(close, limit, alpha)
+    return score_of(_close(synthetic, limit), limit, alpha)
+
+
+def wilson_privacy_score(synthetic: Floats, control: Floats, alpha: float, level: float) -> Interval:
+    """Scores of the ends of Wilson's interval for the share of close rows, control rows taken as fixed.
+
+    A resample of rows none of which is close has none either: where the bootstrap sees no spread,
+    this still says how many close rows may have been missed.
+    """
+    limit = threshold(np.sort(control), alpha)
+    n = len(synthetic)
+    ends = wilson(_close(synthetic, limit) * n, n, level)
+    return Interval(score_of(ends.low, limit, alpha), score_of(ends.high, limit, alpha), level, "wilson")
+
+
+def _close(synthetic: Floats, limit: Threshold) -> float:
+    """Share of rows nearer than the threshold, those at it counting in part."""
+    at = float(np.mean(synthetic == limit.distance))
+    return min(1.0, float(np.mean(synthetic < limit.distance)) + limit.tie_part * at)
 
 
 def bootstrap_privacy_score(

@@ -28,14 +28,14 @@ def class_scores(name: ModelName, x: Floats, y: Codes, x_test: Floats, n_classes
     if len(present) == 1:
         scores[:, present[0]] = 1.0
         return scores
-    model = _classifier(name, seed).fit(x, y)
+    model = _one_thread(_classifier(name, seed).fit(x, y))
     scores[:, model.classes_] = model.predict_proba(x_test)
     return scores
 
 
 def predicted_values(name: ModelName, x: Floats, y: Floats, x_test: Floats, seed: int) -> Floats:
     """Fit a regression (``logistic`` stands for its linear counterpart) and predict, shape (m,)."""
-    predicted: Floats = _regressor(name, seed).fit(x, y).predict(x_test)
+    predicted: Floats = _one_thread(_regressor(name, seed).fit(x, y)).predict(x_test)
     return predicted
 
 
@@ -89,6 +89,14 @@ def _binary_auroc(scores: Floats, member: npt.NDArray[np.bool_], weights: Floats
     of_others = np.bincount(level, weights * ~member, len(levels))
     below = np.cumsum(of_others) - of_others
     return float(np.sum(of_members * (below + 0.5 * of_others)) / (inside * outside))
+
+
+def _one_thread(model: Any) -> Any:
+    """A forest's trees are the same for any number of threads, but threads add their votes in the order
+    in which they finish, and so the last digits of a prediction would differ from run to run."""
+    if hasattr(model, "n_jobs"):
+        model.n_jobs = 1
+    return model
 
 
 def _classifier(name: ModelName, seed: int) -> Any:

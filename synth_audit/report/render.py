@@ -55,7 +55,7 @@ def _alerts(evidence: Evidence) -> tuple[str, ...]:
     found = []
     if evidence.verdict is not evidence.gates.verdict:
         found.append("The recorded verdict does not follow from the results of the gates.")
-    if evidence.digest and not evidence.intact:
+    if not evidence.intact:
         found.append("The evidence was changed after it was sealed: its digest does not match its content.")
     return tuple(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
@@ -10,6 +11,20 @@ from synth_audit.core.errors import DataError
 def locate(path: str, base: Path) -> Path:
     """The path as an absolute one: relative paths start at ``base``, ``~`` is the home folder."""
     return (base / Path(path).expanduser()).absolute()
+
+
+def place(path: Path) -> str:
+    """One name for a file however its path is spelt: device and inode, else the path without links.
+
+    Hard links, symbolic links and a file system that ignores case lead to one inode.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return os.path.realpath(path)
+    except ValueError:  # no path at all, such as one with a null character
+        return str(path)
+    return f"{found.st_dev}:{found.st_ino}"
 
 
 def existing(path: Path, what: str) -> Path:

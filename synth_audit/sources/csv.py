@@ -70,6 +70,10 @@ class Csv:
             )
         return table
 
+    def place(self, base: Path) -> tuple[str, ...]:
+        """The file, whatever the spelling of its path."""
+        return (_files.place(_files.locate(self.path, base)),)
+
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the file with ``data``, wholly or not at all; return where it went.
 

@@ -30,6 +30,9 @@ _INCOMING = "synth_audit_incoming"
 class DuckDB:
     """One table or query of a DuckDB file, opened without access to other files or the network.
 
+    A release never replaces the table that the plan's source names, nor the file it is in. Which tables
+    a query or a view reads is not worked out: a release into one of those would replace it.
+
     Attributes:
         path: the database file; a relative path starts at the plan's folder.
         table: ``table`` or ``schema.table``; double quotes around a part keep a dot inside it.
@@ -53,7 +56,7 @@ class DuckDB:
         if not self.path.strip():
             raise ValueError("path must name a file")
         if (self.table is None) == (self.query is None):
-            raise ValueError("give exactly one of table and query")
+            raise ValueError("give exactly one of table and query: `{duckdb: {path: ..., table: ...}}`")
         if self.table is not None and not _NAME.fullmatch(self.table):
             raise ValueError('table must read `table`, `schema.table` or `"quoted.schema"."quoted.table"`')
 
@@ -76,6 +79,11 @@ class DuckDB:
             raise self._unreadable(path, "not one SELECT")
         check_names(table.column_names, where=self._where(path))
         return table
+
+    def place(self, base: Path) -> tuple[str, ...]:
+        """File, schema and table; the file alone for a query. DuckDB ignores case in names."""
+        file = _files.place(_files.locate(self.path, base))
+        return (file, *(part.casefold() for part in self._parts())) if self.table else (file,)
 
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the table with ``data`` in one transaction, making its schema if needed; return where.
@@ -113,7 +121,9 @@ class DuckDB:
         """The rows; None when the query is anything but a single SELECT."""
         import duckdb
 
-        query = f"SELECT * FROM {self._quoted()}" if self.query is None else self.query  # noqa: S608
+        query = self.query
+        if query is None:
+            query = f"SELECT * FROM {self._quoted(connection)[1]}"  # noqa: S608
         statements = connection.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             return None
@@ -121,14 +131,12 @@ class DuckDB:
 
     def _replace(self, connection: Any, data: pa.Table) -> None:
         """Create schema and table in one transaction; an exception rolls both back."""
-        schema, _ = self._parts()
+        schema, table = self._quoted(connection)
         connection.register(_INCOMING, data.replace_schema_metadata(None))
         connection.begin()
         try:
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quote(schema)}")
-            connection.execute(
-                f"CREATE OR REPLACE TABLE {self._quoted()} AS SELECT * FROM {_INCOMING}"  # noqa: S608
-            )
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            connection.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM {_INCOMING}")  # noqa: S608
             connection.commit()
         except BaseException:
             connection.rollback()
@@ -139,8 +147,15 @@ class DuckDB:
         assert match is not None
         return _unquote(match["schema"] or "main"), _unquote(match["table"])
 
-    def _quoted(self) -> str:
-        return ".".join(_quote(part) for part in self._parts())
+    def _quoted(self, connection: Any) -> tuple[str, str]:
+        """Schema and table as SQL, each with the database before it.
+
+        Without it `x.y` also means the table y of the main schema when the file is called x.duckdb.
+        """
+        name, table = self._parts()
+        ((database,),) = connection.execute("SELECT current_database()").fetchall()
+        schema = f"{_quote(database)}.{_quote(name)}"
+        return schema, f"{schema}.{_quote(table)}"
 
     def _where(self, path: Path) -> str:
         return f"{path}, table {self.table}" if self.table else f"{path}, query"

@@ -53,6 +53,10 @@ class Parquet:
         except (OSError, pa.ArrowException) as error:
             raise _files.unreadable(path, "Parquet", error) from None
 
+    def place(self, base: Path) -> tuple[str, ...]:
+        """The file, whatever the spelling of its path."""
+        return (_files.place(_files.locate(self.path, base)),)
+
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the file with ``data``, wholly or not at all; return where it went.
 

@@ -8,6 +8,9 @@ from synth_audit.core.schema import Column, Kind
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import row_groups
 
+_MOSTLY_ITS_OWN = 0.5
+"""Share of rows with a label of their own from which a category looks like a name."""
+
 _ENOUGH_TO_JUDGE = 50
 """Fewer rows than this may be all different by chance."""
 
@@ -32,7 +35,17 @@ def _column_warning(train: Table, column: Column) -> str:
     distinct = len(set(train.labels(column.name)[~missing]))
     if distinct == 1:
         return f"column {column.name!r} is constant in train; it carries no information"
-    if column.kind in (Kind.CATEGORICAL, Kind.INTEGER) and _like_identifier(distinct, missing):
+    present = int((~missing).sum())
+    if (
+        column.kind is Kind.CATEGORICAL
+        and present >= _ENOUGH_TO_JUDGE
+        and distinct >= present * _MOSTLY_ITS_OWN
+    ):
+        return (
+            f"column {column.name!r} has {distinct:,} labels for {present:,} rows, like names or free text; "
+            f"labels are released as they are, so give it `role: identifier` or group them at the source"
+        )
+    if column.kind is Kind.INTEGER and _like_identifier(distinct, missing):
         return (
             f"column {column.name!r} has a different value in every row, like an identifier; "
             f"if it is one, give it `role: identifier`"

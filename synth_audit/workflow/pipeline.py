@@ -29,7 +29,7 @@ from synth_audit.workflow.evidence import (
 from synth_audit.workflow.inspection import inspect
 from synth_audit.workflow.measurements import measurement_frame
 from synth_audit.workflow.records import SplitRecord, SyntheticRecord
-from synth_audit.workflow.release import ReleaseRecord, release
+from synth_audit.workflow.release import ReleaseRecord, release, release_target
 from synth_audit.workflow.runner import Progress, run_audits, silent
 from synth_audit.workflow.split import split
 from synth_audit.workflow.workspace import Workspace, read_parquet, write_parquet, write_text
@@ -45,7 +45,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     """Pull the source and set control rows aside.
 
     Raises:
-        PlanError: the suite has a blocking gate on an audit that the plan does not run.
+        PlanError: the suite has a blocking gate on an audit that the plan does not run, or the release
+            could not be written or would replace the source.
         DataError: the source cannot be read or split.
     """
     _refuse_hopeless(plan)
@@ -70,8 +71,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         warnings=inspect(train, control, plan.suppression),
     )
     workspace.prepare()
-    write_parquet(workspace.train, train.data)
-    write_parquet(workspace.control, control.data)
+    write_parquet(workspace.train, train.data, private=True)
+    write_parquet(workspace.control, control.data, private=True)
     record.write(workspace.split_record)
     return record
 
@@ -98,7 +99,7 @@ def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent
         columns=column_records(synthetic.schema.released_only()),
         seconds=round(time.perf_counter() - start, 3),
     )
-    write_parquet(workspace.synthetic, synthetic.data)
+    write_parquet(workspace.synthetic, synthetic.data, private=True)
     record.write(workspace.synthetic_record)
     return record
 
@@ -121,6 +122,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silen
         subject,
         making.generator,
         source=splitting.source,
+        warnings=_about_external(making.generator),
         timings={"generate": making.seconds},
         progress=progress,
     )
@@ -134,6 +136,7 @@ def examine(
     generator: GeneratorRecord,
     *,
     source: TableRecord | None = None,
+    warnings: tuple[str, ...] = (),
     timings: Mapping[str, float] | None = None,
     progress: Progress = silent,
 ) -> Evidence:
@@ -159,7 +162,7 @@ def examine(
         table_checks=checks,
         gates=gates,
         verdict=gates.verdict,
-        warnings=inspect(subject.train, subject.control, plan.suppression),
+        warnings=(*warnings, *inspect(subject.train, subject.control, plan.suppression)),
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         timings=dict(timings or {}) | seconds,
@@ -168,7 +171,7 @@ def examine(
 
 def keep(evidence: Evidence, workspace: Workspace) -> None:
     """Write evidence and measurements into the review folder, and drop the report of an older audit."""
-    workspace.prepare()
+    workspace.prepare_review()
     workspace.report.unlink(missing_ok=True)
     write_parquet(workspace.measurements, measurement_frame(evidence))
     write_text(workspace.evidence, evidence.to_json())
@@ -209,8 +212,19 @@ def _anchor(train: pa.Table, control: pa.Table | None, plan: Plan) -> tuple[Tabl
     return known, None if control is None else read_table(control, schema, where="control")
 
 
+def _about_external(generator: GeneratorRecord) -> tuple[str, ...]:
+    if generator.name != MADE_ELSEWHERE.name:
+        return ()
+    return (
+        "the table was made elsewhere before this split: if control rows were among those it was made from, "
+        "every comparison with control understates the risk",
+    )
+
+
 def _refuse_hopeless(plan: Plan) -> None:
-    """A mistake in the suite, or a gate without its audit, should show before a fit and not after it."""
+    """A mistake in suite or release, or a gate without its audit, should show before a fit, not after it."""
+    if plan.release is not None:
+        release_target(plan)
     suite = gate.load_suite(plan.gates, plan.base)
     planned = plan.build_audits()
     for wanted in suite.measured:

@@ -20,9 +20,9 @@ class _StageRecord:
     stage: ClassVar[str]
 
     def write(self, path: Path) -> None:
-        """Write the record atomically."""
+        """Write the record atomically, for its owner alone."""
         adapter: TypeAdapter[Any] = TypeAdapter(type(self))
-        write_text(path, adapter.dump_json(self, indent=2).decode() + "\n")
+        write_text(path, adapter.dump_json(self, indent=2).decode() + "\n", private=True)
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from synth_audit.core.errors import PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
-from synth_audit.core.plugin import Target
+from synth_audit.core.plugin import Placed, Target
 from synth_audit.workflow import gate
 from synth_audit.workflow.evidence import Evidence, Result, TableRecord
 
@@ -31,6 +31,19 @@ def release(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> ReleaseRecor
         PlanError: the plan names no target, one that only reads, or the source itself.
         DataError: writing failed; what was released before is intact.
     """
+    target = release_target(plan)
+    refuse_unless_allowed(plan, evidence, synthetic)
+    where = target.write(_rows_only(synthetic), plan.base)
+    return ReleaseRecord(where, evidence.tables["synthetic"])
+
+
+def release_target(plan: Plan) -> Target:
+    """The place a passing table goes to.
+
+    Raises:
+        PlanError: the plan names none, one that only reads, or one whose writing would replace the source,
+            however the two are spelt.
+    """
     target = plan.build_release()
     if not isinstance(target, Target):
         raise PlanError(
@@ -39,16 +52,25 @@ def release(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> ReleaseRecor
             expected="a source that can also write, such as duckdb or parquet",
             fix="name another `release` in the plan",
         )
-    if plan.release == plan.source:
+    if _replaces_source(plan, target):
         raise PlanError(
             "the release would replace the source itself",
             where="release",
-            expected="another place than `source`",
+            expected="another place than `source`; links and other spellings lead to the same one",
             fix="name another file or table under `release`",
         )
-    refuse_unless_allowed(plan, evidence, synthetic)
-    where = target.write(_rows_only(synthetic), plan.base)
-    return ReleaseRecord(where, evidence.tables["synthetic"])
+    return target
+
+
+def _replaces_source(plan: Plan, target: Target) -> bool:
+    """True when the source lies at or within the place that a release would write to."""
+    if plan.source is None:
+        return False
+    source = plan.build_source()
+    if not isinstance(source, Placed):
+        return False
+    there = target.place(plan.base)
+    return source.place(plan.base)[: len(there)] == there
 
 
 def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema import MAX_CATEGORIES, Column, Kind, Role, infer_schema
+from synth_audit.core.storage import is_text
 from synth_audit.core.table import Table, read_table
 
 _HEAD = """\
@@ -66,13 +67,9 @@ def _read(data: pa.Table) -> Table:
     crowded = {
         field.name: ColumnSpec.model_validate({"role": Role.IDENTIFIER})
         for field, values in zip(data.schema, data.columns, strict=True)
-        if _is_text(field.type) and pc.count_distinct(values).as_py() > MAX_CATEGORIES
+        if is_text(field.type) and pc.count_distinct(values).as_py() > MAX_CATEGORIES
     }
     return read_table(data, infer_schema(data, crowded, where="source"), where="source")
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _proposed(table: Table) -> dict[str, dict[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,10 +79,26 @@ class Workspace:
         Raises:
             DataError: the folder cannot be made.
         """
-        try:
-            self.review.mkdir(parents=True, exist_ok=True)
+        self.prepare_review()
+        with self._making():
             self.restricted.mkdir(mode=0o700, exist_ok=True)
             self.restricted.chmod(0o700)
+        return self
+
+    def prepare_review(self) -> Workspace:
+        """Make the review folder alone, for an audit that keeps no rows.
+
+        Raises:
+            DataError: the folder cannot be made.
+        """
+        with self._making():
+            self.review.mkdir(parents=True, exist_ok=True)
+        return self
+
+    @contextmanager
+    def _making(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise DataError(
                 f"the workspace cannot be made ({type(error).__name__})",
@@ -89,19 +106,21 @@ class Workspace:
                 expected="a folder that can be written",
                 fix="check its permissions, or name another with --out",
             ) from None
-        return self
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
+def write_atomically(path: Path, write: Callable[[Path], object], *, private: bool = False) -> Path:
     """Let ``write`` fill a temporary file beside ``path``, then move it into place.
 
     A crash, a kill or a full disk leaves the old file as it was.
+
+    Args:
+        private: give the file mode 0600, so that its rows stay with their owner when its folder does not.
 
     Raises:
         DataError: the file could not be written.
     """
     try:
-        with replacing(path) as temporary:
+        with replacing(path, private=private) as temporary:
             write(temporary)
     except OSError as error:
         raise DataError(
@@ -113,14 +132,14 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
-def write_text(path: Path, text: str) -> Path:
-    """Write text atomically."""
-    return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
+def write_text(path: Path, text: str, *, private: bool = False) -> Path:
+    """Write text atomically; see :func:`write_atomically`."""
+    return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"), private=private)
 
 
-def write_parquet(path: Path, data: pa.Table) -> Path:
-    """Write a Parquet file atomically."""
-    return write_atomically(path, lambda p: pq.write_table(data, p))
+def write_parquet(path: Path, data: pa.Table, *, private: bool = False) -> Path:
+    """Write a Parquet file atomically; see :func:`write_atomically`."""
+    return write_atomically(path, lambda p: pq.write_table(data, p), private=private)
 
 
 def read_parquet(path: Path, *, made_by: str) -> pa.Table:

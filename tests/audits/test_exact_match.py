@@ -65,6 +65,21 @@ def test_identifiers_do_not_make_rows_different(subject_of, measure):
     assert found["identifier_reuse"].value == 2 / 4
 
 
+@pytest.mark.parametrize(("site", "reused"), [(["p1", "p2", "p9"], 2 / 3), (["a", "b", "b"], 0.0)])
+def test_an_identifier_in_another_column_is_still_one(site, reused, subject_of, measure):
+    real = {"id": ["p1", "p2", "p3"], "site": ["a", "b", "b"], "x": [1.0, 2.0, 3.0]}
+    made = {"site": site, "x": [1.5, 2.5, 3.5]}
+    found, _ = measure(ExactMatch(), subject_of(real, None, made, id={"role": "identifier"}))
+    assert found["identifier_reuse"].value == pytest.approx(reused)
+
+
+def test_small_numbers_that_happen_to_be_keys_are_no_identifiers(subject_of, measure):
+    real = {"id": [1, 2, 3], "age": [1, 2, 60], "x": [1.0, 2.0, 3.5]}
+    made = {"age": [1, 2, 3], "x": [9.0, 8.0, 7.0]}
+    found, _ = measure(ExactMatch(), subject_of(real, None, made, id={"role": "identifier"}))
+    assert found["identifier_reuse"].value == 0
+
+
 def test_a_missing_identifier_identifies_nobody(subject_of, measure):
     train = {"id": ["p", None], "n": [1, 2]}
     found, _ = measure(

@@ -125,3 +125,17 @@ def test_several_models_are_scored_apart_and_averaged(subject_of, measure):
 def test_bad_settings_are_refused(bad):
     with pytest.raises(ValueError, match="must"):
         Prediction(**bad)
+
+
+def test_a_forest_gives_the_same_numbers_every_time(subject_of):
+    # Three classes and rounded features make many equal scores, where the order of adding votes would show.
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        x = np.round(rng.normal(size=(3, n)), 1)
+        return {"a": x[0], "b": x[1], "c": x[2], "y": rng.choice(["u", "v", "w"], n)}
+
+    subject = subject_of(rows(300), rows(120), rows(300), y={"role": "target"})
+    audit = Prediction(repeats=1, n_bootstrap=100)
+    first, *others = (audit.run(subject, np.random.default_rng(1)) for _ in range(4))
+    assert all(other == first for other in others)

@@ -102,9 +102,17 @@ def one_column_in_another_unit(train, other, rng):
     return replaced(train, income=pc.multiply(train["income"], 1000.0))
 
 
+def two_columns_wild(train, other, rng):
+    wild = {name: pa.array(rng.uniform(-20, 20, N) * 1e5) for name in ("income",)}
+    return replaced(
+        one_column_relabelled(train, other, rng), age=pa.array(rng.integers(-999, 999, N)), **wild
+    )
+
+
 SPOILT = (one_column_relabelled, one_column_emptied, one_column_in_another_unit)
 LEAKS = (
     *SPOILT,
+    two_columns_wild,
     copy,
     shuffled,
     half,
@@ -150,6 +158,39 @@ def test_a_copy_of_a_constant_column_beside_noise_does_not_pass(verdict_of, as_s
     )
     moved = replaced(train, site=pa.array(np.random.default_rng(0).normal(0, 1e6, N)))
     assert verdict_of(as_subject(train, control, moved)) is Result.FAIL
+
+
+def measurements(n, seed, width=20):
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=n)
+    return pa.table({f"m{i}": common + rng.normal(size=n) for i in range(width)})
+
+
+def two_blanked(part):
+    return replaced(part, **{name: pa.nulls(len(part), pa.float64()) for name in ("m0", "m1")})
+
+
+def blurred(part):
+    rng = np.random.default_rng(0)
+    names = part.column_names
+    return replaced(part, **{n: pa.array(np.array(part[n]) + rng.normal(0, 0.4, len(part))) for n in names})
+
+
+@pytest.mark.parametrize("disguise", [two_blanked, blurred], ids=lambda f: f.__name__)
+def test_a_fifth_of_disguised_records_does_not_pass(disguise, verdict_of, as_subject):
+    train, control, other = (measurements(n, seed) for n, seed in ((N, 1), (150, 2), (N, 3)))
+    made = pa.concat_tables([disguise(train.slice(0, N // 5)), other.slice(N // 5)])
+    assert verdict_of(as_subject(train, control, made)) is Result.FAIL
+
+
+def test_swapped_files_do_not_pass(verdict_of, as_subject, population):
+    train, control = population(N, 1), population(N, 2)
+    assert verdict_of(as_subject(control, train, train)) is Result.FAIL
+
+
+def test_too_few_rows_do_not_pass(verdict_of, as_subject, population):
+    train, control, few = population(1500, 1), population(500, 2), population(60, 3)
+    assert verdict_of(as_subject(train, control, few)) is Result.INSUFFICIENT
 
 
 def labels(n, seed, width=8):

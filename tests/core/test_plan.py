@@ -145,6 +145,28 @@ def test_a_bare_path_chooses_its_source(path, source):
     assert (choice.name, choice.config) == (source, {"path": path})
 
 
+@pytest.mark.parametrize("path", ["t.txt", "dir/t.parquet.gz", "dir/t", "./t", "t.xlsx"])
+@pytest.mark.parametrize("key", ["source", "release"])
+def test_a_path_that_no_source_reads_names_the_suffixes(path, key):
+    with pytest.raises(PlanError, match="no source reads the file") as caught:
+        parse_plan({key: path})
+    assert path in caught.value.what
+    assert caught.value.where == key
+    assert ".csv, .ddb, .duckdb, .parquet" in caught.value.expected
+
+
+def test_a_bare_database_file_needs_a_table():
+    with pytest.raises(PlanError, match="exactly one of table and query") as caught:
+        parse_plan({"source": "warehouse.duckdb"}).check()
+    assert "{duckdb: {path: ..., table: ...}}" in str(caught.value)
+
+
+def test_a_source_that_lists_suffixes_takes_a_path():
+    for ref in registry.catalogue("source").values():
+        cls = ref.load()
+        assert not cls.info.suffixes or "path" in registry.field_names(cls), ref.name
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -186,6 +186,16 @@ def test_two_targets_or_nothing_to_release_are_refused():
         infer_schema(data, {name: ColumnSpec(role="identifier") for name in "ab"})
 
 
+@pytest.mark.parametrize("wanted", ["target", "sensitive"])
+@pytest.mark.parametrize("withheld", ["identifier", "split_key"])
+def test_what_never_leaves_cannot_be_target_or_sensitive(wanted, withheld):
+    data = pa.table({"key": ["a", "b", "c"], "x": [1, 2, 3]})
+    with pytest.raises(PlanError, match=f"'key' has the roles {wanted} and {withheld}") as caught:
+        infer_schema(data, {"key": ColumnSpec(role=[withheld, wanted])})
+    assert caught.value.where == "columns.key"
+    assert caught.value.fix
+
+
 @pytest.mark.parametrize(
     "values",
     [

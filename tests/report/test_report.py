@@ -268,6 +268,11 @@ def test_changed_evidence_is_not_believed(build: ModuleType) -> None:
     assert "This synthetic table may be released." not in text
 
 
+def test_evidence_without_its_digest_is_not_believed(build: ModuleType) -> None:
+    text = Page(render_report(replace(build.passing(), digest=""))).text
+    assert "This report must not be used to decide." in text
+
+
 def test_a_suite_without_gates_never_allows(build: ModuleType) -> None:
     text = Page(render_report(build.evidence((), build.report_of(())))).text
     assert "No gate decides about this table" in text

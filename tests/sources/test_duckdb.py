@@ -71,6 +71,34 @@ def test_writing_replaces_one_table_and_makes_its_schema(base):
     assert DuckDB(path="db.duckdb", table="people").read(base).num_rows == 4
 
 
+def test_a_schema_may_be_called_like_the_file(tmp_path):
+    """DuckDB reads `db.people` as the table people of the main schema when the file is db.duckdb."""
+    main, own = (DuckDB(path="db.duckdb", table=name) for name in ("people", "db.people"))
+    main.write(table(), tmp_path)
+    refusal(lambda: own.read(tmp_path))
+    own.write(table(2), tmp_path)
+    assert (main.read(tmp_path).num_rows, own.read(tmp_path).num_rows) == (4, 2)
+    assert main.place(tmp_path) != own.place(tmp_path)
+
+
+def test_a_place_has_many_spellings(base, monkeypatch):
+    (base / "link.duckdb").symlink_to(base / "db.duckdb")
+    (base / "hard.duckdb").hardlink_to(base / "db.duckdb")
+    monkeypatch.chdir(base)
+    paths = ("db.duckdb", "./db.duckdb", "link.duckdb", "hard.duckdb", str(base / "db.duckdb"))
+    names = ("people", "People", "main.people", '"MAIN"."people"')
+    assert len({DuckDB(path=p, table=n).place(base) for p in paths for n in names}) == 1
+    (place,) = {DuckDB(path=p, query="SELECT 1").place(base) for p in paths}
+    assert DuckDB(path="db.duckdb", table="people").place(base)[:1] == place
+    others = [
+        ("db.duckdb", "other"),
+        ("db.duckdb", "x.people"),
+        ("new.duckdb", "people"),
+        ("db.duckdb", '"a.b"'),
+    ]
+    assert len({DuckDB(path=p, table=n).place(base) for p, n in [*others, ("db.duckdb", "people")]}) == 5
+
+
 def test_writing_makes_folder_and_file(tmp_path):
     target = DuckDB(path="new/db.duckdb", table="t")
     target.write(table(), tmp_path)

@@ -239,7 +239,7 @@ def test_the_shipped_suite(tmp_path, monkeypatch):
     )
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 7
+    assert len(suite.gates) == 9
     assert [g.id for g in suite.gates if not g.blocking] == ["marginals", "prediction"]
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
     check_suite(suite)

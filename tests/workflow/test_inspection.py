@@ -34,6 +34,7 @@ def test_nothing_to_say_of_a_fair_table():
         (pa.nulls(100, pa.float64()), "wholly missing"),
         ([float("nan")] * 100, "wholly missing"),
         ([f"P{i}" for i in range(100)], "role: identifier"),
+        ([f"name {i % 60}" for i in range(100)], "like names or free text"),
         (list(range(100)), "role: identifier"),
     ],
 )

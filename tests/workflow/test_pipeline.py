@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 from dataclasses import replace
@@ -62,13 +63,23 @@ def test_the_identifier_never_reaches_the_candidate(finished):
     assert "person" in pq.read_schema(finished.workspace.train).names
 
 
-def test_real_rows_are_readable_by_their_owner_alone(case, tmp_path):
+def test_real_rows_are_readable_by_their_owner_alone(case, finished, tmp_path):
     assert stat.S_IMODE(case.workspace.restricted.stat().st_mode) == 0o700
     loose = tmp_path / "loose"
     (loose / "restricted").mkdir(parents=True)
     (loose / "restricted").chmod(0o755)
     Workspace(loose).prepare()
     assert stat.S_IMODE((loose / "restricted").stat().st_mode) == 0o700
+    files = {p.name: stat.S_IMODE(p.stat().st_mode) for p in finished.workspace.restricted.iterdir()}
+    tables = {"train.parquet", "control.parquet", "synthetic.parquet"}
+    assert files == dict.fromkeys(tables | {"split.json", "synthetic.json"}, 0o600)
+
+
+def test_the_review_folder_stays_readable_to_others(finished):
+    umask = os.umask(0)
+    os.umask(umask)
+    for path in finished.workspace.review.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
 
 
 def test_no_real_value_is_in_the_review_folder(finished, canary):
@@ -208,6 +219,21 @@ def test_a_gate_without_its_audit_is_found_before_anything_is_fitted(make_case, 
     assert not case.workspace.root.exists()
 
 
+@pytest.mark.parametrize("release", ["./people.parquet", {"duckdb": {"path": "db", "query": "FROM t"}}])
+def test_a_release_over_the_source_is_found_before_anything_is_fitted(
+    make_case, tmp_path, release, monkeypatch
+):
+    case = make_case(tmp_path / "case", release=release)
+    if isinstance(release, dict):
+        from synth_audit.sources.duckdb import DuckDB
+
+        monkeypatch.delattr(DuckDB, "write")
+    with pytest.raises(PlanError) as caught:
+        pipeline.produce(case.plan, case.workspace)
+    assert caught.value.where == "release"
+    assert not case.workspace.root.exists()
+
+
 def test_a_table_made_elsewhere_is_found_beside_the_plan(make_case, tmp_path, monkeypatch, make_people):
     case = make_case(tmp_path / "case", generator={"external": {"source": "made.parquet"}})
     made = make_people(50, seed=9).drop_columns(["person"])
@@ -228,3 +254,11 @@ def test_the_plan_may_ask_for_another_number_of_rows(case):
 def test_nothing_temporary_is_left(finished):
     assert not [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
     assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
+
+
+def test_a_table_made_before_the_split_is_warned_of(case):
+    made = pq.read_table(case.folder / "people.parquet").drop_columns(["person"])
+    pq.write_table(made, case.folder / "made.parquet")
+    plan = case.replan(generator={"external": {"source": "made.parquet"}})
+    evidence = pipeline.produce(plan, case.workspace)
+    assert "made elsewhere before this split" in evidence.warnings[0]

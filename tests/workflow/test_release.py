@@ -11,6 +11,8 @@ import pytest
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.outcome import Status
+from synth_audit.sources.csv import Csv
+from synth_audit.sources.duckdb import DuckDB
 from synth_audit.workflow import gate, pipeline
 from synth_audit.workflow.evidence import Result, TableCheck, parse_evidence, read_evidence
 from synth_audit.workflow.release import release
@@ -211,6 +213,79 @@ def test_the_sensitive_table_is_never_replaced(case):
         release(plan, replace(case.evidence, plan_sha256=plan.digest).sealed(), case.synthetic)
     assert caught.value.fix
     assert (case.folder / "people.parquet").read_bytes() == before
+
+
+def sealed_for(case, plan):
+    return replace(case.evidence, plan_sha256=plan.digest).sealed()
+
+
+@pytest.mark.parametrize(
+    "spelling", ["dot", "home", "symlink", "hard link", "folder link", "absolute", "csv"]
+)
+def test_no_spelling_of_the_source_file_is_replaced(case, spelling, monkeypatch):
+    file = case.folder / "people.parquet"
+    monkeypatch.setenv("HOME", str(case.folder))
+    (case.folder / "symlink.parquet").symlink_to(file)
+    (case.folder / "hard.parquet").hardlink_to(file)
+    (case.folder / "folder").symlink_to(case.folder)
+    path = {
+        "dot": "./out/../people.parquet",
+        "home": "~/people.parquet",
+        "symlink": "symlink.parquet",
+        "hard link": "hard.parquet",
+        "folder link": "folder/people.parquet",
+        "absolute": str(file),
+        "csv": "people.parquet",
+    }[spelling]
+    plan = case.replan(release={"csv" if spelling == "csv" else "parquet": {"path": path}})
+    before = file.read_bytes()
+    with pytest.raises(PlanError, match="replace the source"):
+        release(plan, sealed_for(case, plan), case.synthetic)
+    assert file.read_bytes() == before
+
+
+def in_a_database(case, source, target):
+    """The plan with the table ``people`` of the schema ``main`` in a database file beside it."""
+    DuckDB(path="house.duckdb", table="people").write(
+        pq.read_table(case.folder / "people.parquet"), case.folder
+    )
+    (case.folder / "link.duckdb").symlink_to(case.folder / "house.duckdb")
+    return case.replan(source={"duckdb": {"path": "house.duckdb"} | source}, release=target)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ({"table": "people"}, {"duckdb": {"path": "house.duckdb", "table": "main.people"}}),
+        ({"table": "people"}, {"duckdb": {"path": "./house.duckdb", "table": '"Main"."PEOPLE"'}}),
+        ({"table": "Main.People"}, {"duckdb": {"path": "link.duckdb", "table": "people"}}),
+        ({"table": "people"}, {"parquet": {"path": "house.duckdb"}}),
+        ({"query": "SELECT * FROM people"}, {"csv": {"path": "link.duckdb"}}),
+    ],
+)
+def test_no_spelling_of_the_source_table_is_replaced(case, source, target):
+    plan = in_a_database(case, source, target)
+    with pytest.raises(PlanError, match="replace the source"):
+        release(plan, sealed_for(case, plan), case.synthetic)
+    assert DuckDB(path="house.duckdb", table="people").read(case.folder).num_rows == 240
+
+
+@pytest.mark.parametrize("source", [{"table": "people"}, {"query": "SELECT * FROM people"}])
+def test_another_table_of_the_sources_database_may_take_the_release(case, source):
+    target = {"duckdb": {"path": "house.duckdb", "table": "released.people"}}
+    plan = in_a_database(case, source, target)
+    release(plan, sealed_for(case, plan), case.synthetic)
+    assert fingerprint(plan.build_release().read(case.folder)) == fingerprint(case.synthetic)
+    assert DuckDB(path="house.duckdb", table="people").read(case.folder).num_rows == 240
+
+
+def test_a_plan_without_a_source_and_a_source_without_a_place_can_release(case, monkeypatch):
+    plan = case.replan(source=None)
+    release(plan, sealed_for(case, plan), case.synthetic)
+    plan = case.replan(source={"csv": {"path": "people.csv"}})
+    monkeypatch.delattr(Csv, "place")
+    release(plan, sealed_for(case, plan), case.synthetic)
+    assert fingerprint(released(case)) == fingerprint(case.synthetic)
 
 
 def test_no_evidence_no_release(case):

@@ -22,11 +22,18 @@ from synth_audit.core.measurement import (
 from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import closeness
+from synth_audit.kernels.agreement import cells, fewest_disagreements
 from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
 from synth_audit.kernels.intervals import percentile_interval, resampled_quantile, wilson
 from synth_audit.kernels.neighbours import Nearest, nearest, nearest_other
 
 Floats = npt.NDArray[np.float64]
+
+AGREEMENT = "agreement"
+"""Scope of the score whose distance is the number of columns that disagree."""
+
+FEWEST_ROWS = 100
+"""Fewer synthetic rows than this decide nothing."""
 
 PRIVACY_SCORE = Quantity(
     "privacy_score",
@@ -77,16 +84,20 @@ class ClosestRecord:
 
     ``privacy_score = (DCR − 1) / (DCR_max − 1)`` with ``DCR = share{d(s, train) < q} / α``, q the α-quantile
     of d(control, train), and DCR_max its value for a copy of train (1/α unless q = 0). Both distances search
-    the same reference set, so unequal sizes do not bias it. ``share = P(the nearest real row of s is in
-    train)``, whose expectation is n_train / (n_train + n_control) if the release is independent of the split;
-    ``share_excess = share − expectation`` and ``share_leak = share_excess / (1 − expectation)``, the part of
-    copied rows that would explain it.
+    the same reference set, so unequal sizes do not bias it. The score of scope ``agreement`` takes the
+    number of columns that disagree as distance (numbers: by more than 1/30 of train's range), which a few
+    spoilt columns cannot swamp.
+
+    ``share = P(the nearest real row of s is in train)``, whose expectation is n_train / (n_train + n_control)
+    if the release is independent of the split; ``share_excess = share − expectation`` and
+    ``share_leak = share_excess / (1 − expectation)``, the part of copied rows that would explain it.
 
     Fields:
         alpha: percentile of real distances that counts as close, in (0, 0.5].
         max_queries: at most this many rows of each table are looked up, drawn at random; all rows
             of train and control stay in the reference.
         max_within: at most this many train rows are looked up for the typical distance within train.
+        max_compared: at most this many rows of each table are compared column by column.
         n_bootstrap: bootstrap draws behind the intervals.
 
     Source: contrastive privacy metrics, equations 1–4; Platzer & Reutterer 2021.
@@ -95,6 +106,7 @@ class ClosestRecord:
     alpha: float = 0.02
     max_queries: int = 50_000
     max_within: int = 5_000
+    max_compared: int = 10_000
     n_bootstrap: int = 1000
 
     info: ClassVar[AuditInfo] = AuditInfo(
@@ -118,8 +130,10 @@ class ClosestRecord:
     def __post_init__(self) -> None:
         if not 0 < self.alpha <= 0.5:
             raise ValueError("alpha must be in (0, 0.5]")
-        if min(self.max_queries, self.max_within) < 1 or self.n_bootstrap < 100:
-            raise ValueError("max_queries and max_within must be positive and n_bootstrap at least 100")
+        if min(self.max_queries, self.max_within, self.max_compared) < 1 or self.n_bootstrap < 100:
+            raise ValueError(
+                "max_queries, max_within and max_compared must be positive and n_bootstrap at least 100"
+            )
 
     def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
         """Search neighbours among all train and control rows for at most ``max_queries`` rows each."""
@@ -132,7 +146,8 @@ class ClosestRecord:
         real_to_train = nearest(control.take(self._draw(len(control), rng)), train)
         within = self._within(train, rng)
         found = [
-            self._score(to_train, real_to_train, subject.level, rng),
+            self._score(to_train.first, real_to_train.first, "", subject.level, rng),
+            self._score(*self._disagreements(subject, rng), AGREEMENT, subject.level, rng),
             *_shares(to_train, to_control, len(train), len(control), subject.level),
             self._median(
                 NNDR,
@@ -164,16 +179,35 @@ class ClosestRecord:
         few = min(len(train), self.max_within)
         return nearest_other(train, np.sort(rng.choice(len(train), few, replace=False))).first
 
-    def _score(self, to_train: Nearest, real: Nearest, level: float, rng: np.random.Generator) -> Measurement:
-        value = closeness.privacy_score(to_train.first, real.first, self.alpha)
-        draws = closeness.bootstrap_privacy_score(
-            to_train.first, real.first, self.alpha, self.n_bootstrap, rng
+    def _disagreements(self, subject: Subject, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Fewest disagreeing columns with a train row, of sampled synthetic and of sampled control rows."""
+        assert subject.control is not None
+        train, synthetic, control = cells(
+            [subject.train, subject.synthetic, subject.control], subject.features
         )
+        few = [
+            rng.choice(len(t), min(len(t), self.max_compared), replace=False) for t in (synthetic, control)
+        ]
+        made, real = synthetic.take(np.sort(few[0])), control.take(np.sort(few[1]))
+        return fewest_disagreements(made, train), fewest_disagreements(real, train)
+
+    def _score(
+        self, made: Floats, real: Floats, scope: str, level: float, rng: np.random.Generator
+    ) -> Measurement:
+        """The score with a bootstrap interval, widened to Wilson's where resampling sees no spread."""
+        value = closeness.privacy_score(made, real, self.alpha)
+        draws = closeness.bootstrap_privacy_score(made, real, self.alpha, self.n_bootstrap, rng)
+        drawn = percentile_interval(draws, level)
+        counted = closeness.wilson_privacy_score(made, real, self.alpha, level)
         return PRIVACY_SCORE.at(
             value,
-            interval=percentile_interval(draws, level),
-            n_requested=len(to_train.first),
-            n_achieved=len(to_train.first),
+            scope=scope,
+            interval=Interval(
+                min(drawn.low, counted.low), max(drawn.high, counted.high), level, "bootstrap and wilson"
+            ),
+            n_requested=len(made),
+            n_achieved=len(made),
+            n_minimum=FEWEST_ROWS,
             reference=Reference(0.0, "a release that is independent of the training rows"),
         )
 
@@ -211,6 +245,7 @@ def _shares(
             interval=Interval(around.low, around.high, level, method),
             n_requested=n,
             n_achieved=n,
+            n_minimum=FEWEST_ROWS,
             reference=Reference(null, independent),
         ),
         SHARE_EXCESS.at(
@@ -218,6 +253,7 @@ def _shares(
             interval=Interval(around.low - null, around.high - null, level, method),
             n_requested=n,
             n_achieved=n,
+            n_minimum=FEWEST_ROWS,
             reference=Reference(0.0, independent),
         ),
         SHARE_LEAK.at(
@@ -227,6 +263,7 @@ def _shares(
             ),
             n_requested=n,
             n_achieved=n,
+            n_minimum=FEWEST_ROWS,
             reference=Reference(0.0, independent),
         ),
         SHARE_P_VALUE.at(NormalDist().cdf(-z), n_requested=n, n_achieved=n),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.core.measurement import (
     Direction,
@@ -81,7 +82,7 @@ class ExactMatch:
         tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
         whole = _Matches.of(row_groups(tables, subject.features))
         found = [*whole.measured(subject.level), _identifier_reuse(subject)]
-        if subject.control is not None and len(subject.features) > 1:
+        if subject.control is not None:
             found.append(_worst_but_one(tables, subject))
         return Findings(tuple(found))
 
@@ -128,8 +129,13 @@ class _Matches:
 
 def _worst_but_one(tables: list[Table], subject: Subject) -> Measurement:
     """The largest excess over the choices of a column to leave out; the interval's upper end is the worst
-    over all choices too, since the choice with the largest excess need not be the least certain one."""
-    choices = [_Matches.of(groups) for _, groups in row_groups_but_one(tables, subject.features)]
+    over all choices too, since the choice with the largest excess need not be the least certain one.
+    A table of one column has nothing to leave out and is compared whole."""
+    columns = subject.features
+    groupings = (
+        row_groups_but_one(tables, columns) if len(columns) > 1 else [(None, row_groups(tables, columns))]
+    )
+    choices = [_Matches.of(groups) for _, groups in groupings]
     corrected = 1 - (1 - subject.level) / len(choices)
     intervals = [choice.interval(corrected) for choice in choices]
     worst = max(choices, key=lambda choice: choice.excess)
@@ -143,12 +149,27 @@ def _worst_but_one(tables: list[Table], subject: Subject) -> Measurement:
 
 
 def _identifier_reuse(subject: Subject) -> Measurement:
-    """Share of synthetic rows with an identifier or split key of a real row; exact, so no interval."""
-    n = subject.synthetic.n_rows
+    """Share of synthetic rows that hold an identifier or split key of a real row; exact, so no interval.
+
+    Any column may hold it. A column in which train itself has such values, a small number that happens
+    to be somebody's key, says nothing and is passed over.
+    """
     real = [table for table in (subject.train, subject.control) if table is not None]
+    keys = {
+        label
+        for column in subject.schema
+        if not column.released
+        for table in real
+        for label in table.labels(column.name)
+    } - {None}
+    n = subject.synthetic.n_rows
     reused = np.zeros(n, dtype=bool)
-    for column in subject.schema:
-        if not column.released and column.name in subject.synthetic.names:
-            known = {label for table in real for label in table.labels(column.name)} - {None}
-            reused |= np.array([label in known for label in subject.synthetic.labels(column.name)])
+    for name in subject.synthetic.names if keys else ():
+        if not subject.schema[name].released or not _holds(subject.train, name, keys).any():
+            reused |= _holds(subject.synthetic, name, keys)
     return IDENTIFIER_REUSE.at(float(reused.mean()), n_requested=n, n_achieved=n)
+
+
+def _holds(table: Table, name: str, keys: set[str]) -> npt.NDArray[np.bool_]:
+    """Where a column's label is one of the keys, shape (n,)."""
+    return np.fromiter((label in keys for label in table.labels(name)), dtype=bool, count=table.n_rows)

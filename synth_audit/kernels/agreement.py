@@ -1,0 +1,93 @@
+"""In how many columns do two records disagree at least? A distance that no single column can dominate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
+from synth_audit.kernels.encode import codes
+
+NEAR = 30
+"""Two numbers agree when they differ by at most 1/30 of the column's range in train."""
+
+_BLOCK = 2**18
+"""Comparisons held at a time; small enough to stay in a processor's cache."""
+
+_FAR, _MISSING = 1e6, 1e9
+"""Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rows prepared for comparison with other rows of the same preparation.
+
+    Attributes:
+        numbers: numeric columns in units of what counts as near, shape (n, p).
+        labels: shared codes of discrete columns, shape (n, q).
+    """
+
+    numbers: npt.NDArray[np.float32]
+    labels: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Cells:
+        """The rows at these positions."""
+        return Cells(self.numbers[rows], self.labels[rows])
+
+
+def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[Cells]:
+    """Prepare several tables, the first of which (train) sets the ranges.
+
+    A numeric column without range in train tells no training rows apart and is left out.
+    """
+    numbers: list[list[npt.NDArray[np.float64]]] = []
+    labels: list[list[npt.NDArray[np.int64]]] = []
+    for column in columns:
+        if not column.kind.numeric:
+            labels.append(codes(tables, column))
+            continue
+        values = [table.numbers(column.name) for table in tables]
+        known = values[0][~np.isnan(values[0])]
+        if len(known) and known.max() > known.min():
+            low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
+            numbers.append([_scaled(v, low, unit) for v in values])
+    return [
+        Cells(
+            np.array([column[i] for column in numbers], np.float32).reshape(-1, table.n_rows).T.copy(),
+            np.array([column[i] for column in labels], np.int32).reshape(-1, table.n_rows).T.copy(),
+        )
+        for i, table in enumerate(tables)
+    ]
+
+
+def fewest_disagreements(queries: Cells, reference: Cells) -> npt.NDArray[np.float64]:
+    """For each query the smallest number of columns in which it disagrees with one reference row.
+
+    Numbers disagree when they differ by more than 1/30 of train's range, labels when they differ;
+    missing agrees with missing. Shape (n,), 0 for a copy.
+    """
+    size = max(1, _BLOCK // max(1, len(reference)))
+    columns, wanted = reference.numbers.T.copy(), reference.labels.T.copy()
+    fewest = np.empty(len(queries))
+    for start in range(0, len(queries), size):
+        rows = slice(start, start + size)
+        count = np.zeros((len(queries.numbers[rows]), len(reference)), dtype=np.uint16)
+        for j, column in enumerate(columns):
+            count += np.abs(queries.numbers[rows, j, None] - column) > 1
+        for j, column in enumerate(wanted):
+            count += queries.labels[rows, j, None] != column
+        fewest[rows] = count.min(axis=1)
+    return fewest
+
+
+def _scaled(values: npt.NDArray[np.float64], low: float, unit: float) -> npt.NDArray[np.float64]:
+    with np.errstate(over="ignore"):  # infinitely far is far
+        inside = np.clip(values / unit - low / unit, -_FAR, _FAR)
+    return np.where(np.isnan(values), _MISSING, inside)

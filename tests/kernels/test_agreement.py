@@ -1,0 +1,68 @@
+"""Columns in which two records disagree, against a slow obvious twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.kernels import agreement
+
+TYPES = pa.schema([("n", pa.int64()), ("s", pa.string())])
+SPECS = {"n": ColumnSpec(kind="integer")}
+ROW = st.fixed_dictionaries(
+    {"n": st.none() | st.integers(-70, 70), "s": st.none() | st.sampled_from(["a", "b", "c"])}
+)
+
+
+def disagreements(one, other, span):
+    pairs = [(one[k], other[k]) for k in ("n", "s")]
+    numbers, labels = pairs
+    if None in numbers:
+        far = numbers[0] is not numbers[1]
+    else:
+        far = abs(numbers[0] - numbers[1]) * agreement.NEAR > span
+    return far + (labels[0] != labels[1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    train=st.lists(ROW, min_size=2, max_size=8).map(
+        lambda rows: [*rows, {"n": 0, "s": "a"}, {"n": 60, "s": "b"}]
+    ),
+    made=st.lists(ROW, min_size=1, max_size=8),
+)
+def test_against_loops(train, made):
+    known = [row["n"] for row in train if row["n"] is not None]
+    data = [pa.Table.from_pylist(rows, TYPES) for rows in (train, made)]
+    schema = infer_schema(data[0], SPECS)
+    reference, queries = agreement.cells([read_table(d, schema, where="t") for d in data], schema.features)
+    expected = [min(disagreements(row, other, max(known) - min(known)) for other in train) for row in made]
+    assert agreement.fewest_disagreements(queries, reference).tolist() == expected
+
+
+@pytest.mark.parametrize("block", [1, 7, 2**18])
+def test_the_size_of_blocks_changes_nothing(block, monkeypatch):
+    rng = np.random.default_rng(0)
+    data = pa.table({"x": rng.normal(size=50), "k": rng.choice(["a", "b"], 50)})
+    table = read_table(data, infer_schema(data), where="t")
+    [cells] = agreement.cells([table], table.schema.features)
+    expected = agreement.fewest_disagreements(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
+    monkeypatch.setattr(agreement, "_BLOCK", block)
+    found = agreement.fewest_disagreements(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
+    assert np.array_equal(found, expected)
+    assert not agreement.fewest_disagreements(cells, cells).any()
+
+
+def test_a_wild_value_is_one_disagreement():
+    data = pa.table({"x": [0.0, 1.0, 0.5], "y": [0.0, 1.0, 0.2]})
+    wild = pa.table({"x": [1e308, None, -1e308], "y": [0.0, 1.0, 0.2]})
+    schema = infer_schema(data, {"x": ColumnSpec(kind="continuous"), "y": ColumnSpec(kind="continuous")})
+    tables = [read_table(d, schema, where="t") for d in (data, wild)]
+    reference, queries = agreement.cells(tables, schema.features)
+    assert agreement.fewest_disagreements(queries, reference).tolist() == [1, 1, 1]

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from synth_audit import console
+from synth_audit.core.plugin import SourceInfo
+from synth_audit.core.registry import PluginRef
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """A source with every way to give a default."""
+
+    path: str
+    delimiter: str = ","
+    names: dict[str, str] = field(default_factory=lambda: {"a": "b"})
+    info: ClassVar[SourceInfo] = SourceInfo(title="Sample", summary="For the test.")
+
+
+def test_only_settings_without_a_default_are_required(capsys):
+    console.show_plugin(PluginRef("source", "sample", "sources", __name__, "Sample"), as_json=False)
+    settings = capsys.readouterr().out.partition("settings\n")[2].splitlines()
+    ends = {line.split()[0]: line.rpartition(", ")[2] for line in settings if "delimiter" not in line}
+    assert ends == {"path": "required", "names": "default {'a': 'b'}"}
+    assert [line.strip().endswith("default ','") for line in settings] == [False, True, False]
