@@ -50,7 +50,8 @@ def main(folder: Path) -> None:
                 for m in outcome["measurements"]:
                     if m["name"] in HEADLINES:
                         reference = m["reference"]["value"] if m["reference"] else None
-                        print(f"  {m['name']} = {m['value']:.5f} (reference {reference})")
+                        scope = f"[{m['scope']}]" if m["scope"] else ""
+                        print(f"  {m['name']}{scope} = {m['value']:.5f} (reference {reference})")
 
 
 if __name__ == "__main__":

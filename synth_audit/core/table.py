@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +24,9 @@ from synth_audit.core.schema import (
     numbers_of,
     storage_allows,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.object_]
@@ -77,6 +80,8 @@ class Table:
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""
+        import pandas as pd
+
         frame: pd.DataFrame = self.data.to_pandas(types_mapper=pd.ArrowDtype)
         return frame
 

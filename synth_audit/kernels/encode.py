@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
@@ -32,8 +31,7 @@ def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
     """
     read = Table.numbers if column.kind.numeric else Table.labels
     values = [read(table, column.name) for table in tables]
-    joint, _ = pd.factorize(np.concatenate(values))
-    return _split(joint.astype(np.int64), tables)
+    return _split(_factorized(np.concatenate(values)), tables)
 
 
 def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:
@@ -77,9 +75,16 @@ def _agreeing(parts: Sequence[Codes], n: int) -> Codes:
     """Numbers that rows share exactly when they agree in every part, shape (n,)."""
     total = np.zeros(n, dtype=np.int64)
     for part in parts:
-        joint, _ = pd.factorize(total * (part.max(initial=0) + 1) + part)
-        total = joint.astype(np.int64)
+        total = _factorized(total * (part.max(initial=0) + 1) + part)
     return total
+
+
+def _factorized(values: npt.NDArray[np.generic]) -> Codes:
+    """Equal values as equal numbers 0 … k−1 in order of appearance, missing as −1, shape (n,)."""
+    from pandas import factorize  # here, since it is the only need that a code location would load it for
+
+    numbers, _ = factorize(values)
+    return numbers.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

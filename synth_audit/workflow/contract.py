@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 
 from synth_audit.core.errors import GateError
 from synth_audit.core.schema import Column, Kind, Schema, storage_allows
 from synth_audit.core.table import Table
 from synth_audit.workflow.suite import key_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS_TYPE = "expect_table_columns_to_match_set"
 _PREFIX = "contract: "
@@ -65,6 +67,8 @@ def gate_frame(table: Table) -> pd.DataFrame:
     times datetime64[us] in UTC; discrete ones text labels as in the plan. A column that does not
     hold its kind stays as it is, so that its type check fails.
     """
+    import pandas as pd
+
     names = table.names
     return pd.DataFrame({n: _series(table, n) for n in names}, columns=list(names))
 
@@ -98,6 +102,8 @@ def _bound(x: float, kind: Kind) -> float | str:
 
 
 def _series(table: Table, name: str) -> pd.Series[Any]:
+    import pandas as pd
+
     column, values = table.schema[name], table.data.column(name)
     if not column.released or not storage_allows(column.kind, values.type):
         return pd.Series(values.to_pandas().astype(object))
