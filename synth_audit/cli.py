@@ -6,68 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from enum import IntEnum
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from synth_audit import __version__, api, console
 from synth_audit.core import registry
-from synth_audit.core.errors import PlanError, ReleaseRefused, SynthAuditError
+from synth_audit.core.errors import PlanError
 from synth_audit.core.plan import Plan, plan_schema
-
-if TYPE_CHECKING:
-    from synth_audit.workflow.evidence import Evidence
-
-
-class Exit(IntEnum):
-    """Exit codes, worst last where several apply; an unexpected error counts as an audit's."""
-
-    PASS = 0
-    NOT_RELEASED = 1
-    BAD_INPUT = 2
-    AUDIT_ERROR = 3
-
-
-def exit_code(evidence: Evidence) -> Exit:
-    """3 when an audit errored, 0 on a pass, else 1."""
-    if evidence.errored:
-        return Exit.AUDIT_ERROR
-    return Exit.PASS if evidence.verdict == "pass" else Exit.NOT_RELEASED
-
-
-_REPORT_IT = "this is a fault of the program or of a plug-in, not of the data; report it with this line"
-
-
-def _guarded(command: Callable[..., Exit]) -> Callable[..., None]:
-    """End with the command's exit code; print errors without traceback or cell value."""
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            code = command(*args, **kwargs)
-        except ReleaseRefused as error:
-            _complain(error)
-            code = Exit.NOT_RELEASED
-        except SynthAuditError as error:
-            _complain(error)
-            code = Exit.BAD_INPUT
-        except Exception as error:  # its text may hold a cell value, so only kind and place are shown
-            from synth_audit.workflow.runner import describe_error
-
-            _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
-            code = Exit.AUDIT_ERROR
-        sys.exit(code)
-
-    return run
-
-
-def _complain(error: SynthAuditError) -> None:
-    click.echo(click.style("error: ", fg="red", bold=True) + str(error), err=True)
-
+from synth_audit.exits import Exit, exit_code, guarded
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 _out = click.option(
@@ -95,7 +43,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("demo"))
-@_guarded
+@guarded
 def demo(folder: Path) -> Exit:
     """See it work: two releases of a real medical table.
 
@@ -116,7 +64,7 @@ def demo(folder: Path) -> Exit:
 @click.argument("source", required=False)
 @click.option("--table", help="Table inside a DuckDB file, for example clinical.tumours.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Plan file to write.")
-@_guarded
+@guarded
 def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
     """Write a plan to start from.
 
@@ -168,7 +116,7 @@ def _source_for(path: str) -> str:
 @_out
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
 @_json
-@_guarded
+@guarded
 def run(plan: Path, out: Path | None, no_release: bool, as_json: bool) -> Exit:
     """Go the whole way for one table.
 
@@ -198,7 +146,7 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool) -> Exit:
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
 @_out
 @_json
-@_guarded
+@guarded
 def audit(
     train: Path,
     control: Path,
@@ -232,7 +180,7 @@ def audit(
 @_evidence
 @click.option("--suite", required=True, help="Gate suite: a file, or one that ships.")
 @_json
-@_guarded
+@guarded
 def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
     """Judge existing evidence by another suite.
 
@@ -250,7 +198,7 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 @main.command()
 @_evidence
 @click.option("--to", type=click.Path(path_type=Path), help="HTML file; report.html beside the evidence.")
-@_guarded
+@guarded
 def report(evidence: Path, to: Path | None) -> Exit:
     """Render the HTML report of existing evidence.
 
@@ -271,7 +219,7 @@ def report(evidence: Path, to: Path | None) -> Exit:
 @click.option("--control", type=click.Path(path_type=Path))
 @click.option("--synthetic", type=click.Path(path_type=Path), help="The released table as a file.")
 @_json
-@_guarded
+@guarded
 def verify(evidence: Path, as_json: bool, **tables: Path | None) -> Exit:
     """Recompute hashes and verdict of evidence.
 
@@ -290,7 +238,7 @@ def verify(evidence: Path, as_json: bool, **tables: Path | None) -> Exit:
 @_plan
 @_out
 @click.option("--synthetic", type=click.Path(path_type=Path), help="The audited file, when made elsewhere.")
-@_guarded
+@guarded
 def release(plan: Path, out: Path | None, synthetic: Path | None) -> Exit:
     """Release the audited table, or refuse.
 
@@ -307,7 +255,7 @@ def release(plan: Path, out: Path | None, synthetic: Path | None) -> Exit:
 
 @main.command("list")
 @_json
-@_guarded
+@guarded
 def list_plugins(as_json: bool) -> Exit:
     """List every source, generator and audit.
 
@@ -322,7 +270,7 @@ def list_plugins(as_json: bool) -> Exit:
 @main.command()
 @click.argument("name")
 @_json
-@_guarded
+@guarded
 def describe(name: str, as_json: bool) -> Exit:
     """Show a plug-in's settings and measurements.
 
@@ -347,7 +295,7 @@ def describe(name: str, as_json: bool) -> Exit:
 
 @main.command()
 @click.argument("what", type=click.Choice(["plan", "evidence"]), default="plan")
-@_guarded
+@guarded
 def schema(what: str) -> Exit:
     """Print the JSON Schema of plan or evidence.
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
 from synth_audit.core.plugin import PrivacyCertificate
 from synth_audit.core.registry import config_of
-from synth_audit.core.schema import infer_schema
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table

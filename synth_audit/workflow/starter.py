@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
+from synth_audit.core.inference import MAX_CATEGORIES, infer_schema
 from synth_audit.core.plan import ColumnSpec
-from synth_audit.core.schema import MAX_CATEGORIES, Column, Kind, Role, infer_schema
+from synth_audit.core.schema import Column, Kind, Role
 from synth_audit.core.storage import is_text
 from synth_audit.core.table import Table, read_table
 

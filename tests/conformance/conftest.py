@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit.core import registry
+from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
-from synth_audit.core.schema import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 

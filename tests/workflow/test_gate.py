@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core.errors import GateError
+from synth_audit.core.inference import infer_schema
 from synth_audit.core.measurement import Interval, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan import ColumnSpec
-from synth_audit.core.schema import infer_schema
 from synth_audit.core.table import Table, read_table
 from synth_audit.workflow.contract import contract_key, gate_frame
 from synth_audit.workflow.decision import Row, decide

@@ -14,11 +14,11 @@ from pydantic import TypeAdapter
 
 from synth_audit.core import registry
 from synth_audit.core.errors import DataError, NotApplicable, PluginError
+from synth_audit.core.inference import infer_schema
 from synth_audit.core.measurement import Findings, Quantity
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.plugin import AuditInfo, Need
-from synth_audit.core.schema import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 from synth_audit.workflow.runner import run_audits

@@ -6,8 +6,8 @@ import pyarrow.compute as pc
 import pytest
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
-from synth_audit.core.schema import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.workflow.split import in_control, key_columns, split
 

@@ -1,0 +1,189 @@
+"""Builds a schema from the plan's declarations and, where they are silent, from the values of train."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.schema import (
+    RELEASED,
+    Column,
+    Kind,
+    Role,
+    Schema,
+    check_names,
+    labels_of,
+    nan_as_missing,
+    numbers_of,
+    storage_allows,
+)
+from synth_audit.core.storage import is_text
+
+if TYPE_CHECKING:
+    from synth_audit.core.plan import ColumnSpec
+
+MAX_CATEGORIES = 10_000
+"""More distinct labels than this is an identifier or free text, not a category."""
+
+
+def infer_schema(
+    data: pa.Table, specs: Mapping[str, ColumnSpec] | None = None, *, where: str = "train"
+) -> Schema:
+    """Build the schema of a table from the plan's declarations and, where silent, from its values.
+
+    Inference: boolean stays boolean; dates and timestamps are datetime; text is categorical; a number
+    with exactly two distinct values is categorical; other integers are integer, other numbers
+    continuous (decimals too, so that NUMERIC never becomes a label). Declared categories make a column
+    categorical, declared bounds keep a number a number.
+
+    Raises:
+        PlanError: a declaration names no column, or contradicts itself.
+        DataError: a column cannot be what the plan says, is of no usable type, or has too many categories.
+    """
+    specs = specs or {}
+    check_names(data.column_names, where=where)
+    if unknown := [name for name in specs if name not in data.column_names]:
+        raise PlanError(
+            f"the plan describes column {unknown[0]!r}, which the table does not have",
+            where=f"columns.{unknown[0]}",
+            expected=f"one of {', '.join(data.column_names)}",
+            fix="correct the name, or drop the entry from `columns`",
+        )
+    columns = tuple(
+        _infer_column(name, data.column(name), specs.get(name), where) for name in data.column_names
+    )
+    schema = Schema(columns)
+    _check_roles(schema)
+    return schema
+
+
+def _infer_column(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, where: str) -> Column:
+    values = nan_as_missing(values)
+    storage = values.type
+    kind = spec.kind if spec and spec.kind else _infer_kind(name, values, spec, where)
+    if not storage_allows(kind, storage):
+        raise DataError(
+            f"column {name!r} is declared {kind} but holds {storage}",
+            where=where,
+            expected=f"values that can be read as {kind}",
+            fix=f"declare another kind for {name!r}, or convert the column at its source",
+        )
+    if spec and spec.bounds is not None and not kind.numeric:
+        raise DataError(
+            f"column {name!r} is declared with bounds but is {kind}",
+            where=where,
+            expected="numbers or dates",
+            fix=f"drop the bounds of {name!r}, or convert the column at its source",
+        )
+    roles = frozenset(spec.roles) if spec else frozenset({Role.FEATURE})
+    column = Column(
+        name=name,
+        kind=kind,
+        storage=storage,
+        roles=roles,
+        kind_declared=bool(spec and spec.kind),
+        nullable=spec.nullable if spec else True,
+        declared_bounds=spec.numeric_bounds(kind) if spec else None,
+        declared_categories=_declared_labels(spec, kind),
+    )
+    return _with_domain(column, values, where) if column.released else column
+
+
+def _declared_labels(spec: ColumnSpec | None, kind: Kind) -> tuple[str, ...] | None:
+    if spec is None or spec.categories is None or kind is not Kind.BOOLEAN:
+        return spec.categories if spec else None
+    return tuple({"1": "true", "0": "false"}.get(label, label) for label in spec.categories)
+
+
+def _infer_kind(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, where: str) -> Kind:
+    storage = values.type
+    if pa.types.is_boolean(storage):
+        return Kind.BOOLEAN
+    if spec and spec.categories is not None:
+        return Kind.CATEGORICAL
+    if pa.types.is_timestamp(storage) or pa.types.is_date(storage):
+        return Kind.DATETIME
+    if pa.types.is_decimal(storage):
+        return Kind.CONTINUOUS
+    if pa.types.is_integer(storage) or pa.types.is_floating(storage):
+        if pc.count_distinct(values).as_py() == 2 and not (spec and spec.bounds):
+            return Kind.CATEGORICAL
+        return Kind.INTEGER if pa.types.is_integer(storage) else Kind.CONTINUOUS
+    if is_text(storage) or pa.types.is_dictionary(storage) or pa.types.is_null(storage):
+        return Kind.CATEGORICAL
+    if spec and not RELEASED.issuperset(spec.roles) and not pa.types.is_nested(storage):
+        return Kind.CATEGORICAL  # an identifier is only compared for equality
+    raise DataError(
+        f"column {name!r} has type {storage}, which cannot be audited",
+        where=where,
+        expected="numbers, text, booleans, dates or timestamps",
+        fix=f"cast {name!r} in the source query, or give it `role: identifier`",
+    )
+
+
+def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
+    """The column with its inferred domain, after checking the declared one."""
+    if column.kind.numeric:
+        numbers = numbers_of(values)
+        ends = pc.min_max(numbers).as_py()
+        if ends["min"] is None:
+            return column
+        found = (float(ends["min"]), float(ends["max"]))
+        if (known := column.declared_bounds) and (found[0] < known[0] or found[1] > known[1]):
+            raise _outside(column, "bounds", where)
+        return replace(column, inferred_bounds=found)
+    found_labels = labels_of(values, column.kind).unique().to_pylist()
+    labels = tuple(sorted(x for x in found_labels if x is not None))
+    if column.declared_categories is not None:
+        if set(labels) - set(column.declared_categories):
+            raise _outside(column, "categories", where)
+    elif len(labels) > MAX_CATEGORIES:
+        raise DataError(
+            f"column {column.name!r} has {len(labels):,} categories",
+            where=where,
+            expected=f"at most {MAX_CATEGORIES:,} categories",
+            fix=f"give {column.name!r} `role: identifier`, or group its values at the source",
+        )
+    return replace(column, inferred_categories=labels)
+
+
+def _outside(column: Column, what: str, where: str) -> DataError:
+    return DataError(
+        f"column {column.name!r} has values outside its declared {what}",
+        where=where,
+        expected=f"every value within columns.{column.name}.{what}",
+        fix="widen the declaration, or clean the values at the source",
+    )
+
+
+def _check_roles(schema: Schema) -> None:
+    targets = schema.with_role(Role.TARGET)
+    if len(targets) > 1:
+        raise PlanError(
+            f"{len(targets)} columns have the role target: {', '.join(c.name for c in targets)}",
+            where="columns",
+            expected="at most one target",
+            fix="keep one target; `sensitive` is for the others",
+        )
+    for column in schema:
+        wanted = sorted(column.roles & {Role.TARGET, Role.SENSITIVE})
+        if wanted and not column.released:
+            (withheld, *_) = sorted(column.roles - RELEASED)
+            raise PlanError(
+                f"column {column.name!r} has the roles {wanted[0]} and {withheld}",
+                where=f"columns.{column.name}",
+                expected=f"no {withheld} with it: such a column never leaves, so nothing can be learnt of it",
+                fix=f"keep one of the two; a copy of the column under another name can be the {withheld}",
+            )
+    if not schema.features:
+        raise PlanError(
+            "no column is left to release: all are identifiers or split keys",
+            where="columns",
+            expected="at least one feature",
+            fix="take `identifier` or `split_key` off the columns to release",
+        )

@@ -1,0 +1,62 @@
+"""How a command ends: its exit code, and errors without traceback or cell value."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from synth_audit.core.errors import ReleaseRefused, SynthAuditError
+
+if TYPE_CHECKING:
+    from synth_audit.workflow.evidence import Evidence
+
+
+class Exit(IntEnum):
+    """Exit codes, worst last where several apply; an unexpected error counts as an audit's."""
+
+    PASS = 0
+    NOT_RELEASED = 1
+    BAD_INPUT = 2
+    AUDIT_ERROR = 3
+
+
+def exit_code(evidence: Evidence) -> Exit:
+    """3 when an audit errored, 0 on a pass, else 1."""
+    if evidence.errored:
+        return Exit.AUDIT_ERROR
+    return Exit.PASS if evidence.verdict == "pass" else Exit.NOT_RELEASED
+
+
+_REPORT_IT = "this is a fault of the program or of a plug-in, not of the data; report it with this line"
+
+
+def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
+    """End with the command's exit code; print errors without traceback or cell value."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except ReleaseRefused as error:
+            _complain(error)
+            code = Exit.NOT_RELEASED
+        except SynthAuditError as error:
+            _complain(error)
+            code = Exit.BAD_INPUT
+        except Exception as error:  # its text may hold a cell value, so only kind and place are shown
+            from synth_audit.workflow.runner import describe_error
+
+            _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
+            code = Exit.AUDIT_ERROR
+        sys.exit(code)
+
+    return run
+
+
+def _complain(error: SynthAuditError) -> None:
+    click.echo(click.style("error: ", fg="red", bold=True) + str(error), err=True)
