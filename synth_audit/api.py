@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +58,7 @@ def audit(
     from synth_audit.workflow.runner import silent
     from synth_audit.workflow.workspace import Workspace
 
-    settled = _narrowed(as_plan(plan if plan is not None else {}), only, seed)
+    settled = _narrowed(as_plan(plan if plan is not None else _named_after(synthetic)), only, seed)
     subject = pipeline.anchored_subject(
         as_arrow(train, "train"),
         None if control is None else as_arrow(control, "control"),
@@ -222,6 +223,13 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
                 fix=f"convert it first, for example with `frame[{name!r}].astype('string')`",
             ) from None
     return pa.table(columns)
+
+
+def _named_after(table: Frame) -> dict[str, str]:
+    """Without a plan, a report is headed by the name of the file it judges."""
+    if not isinstance(table, (str, Path)):
+        return {}
+    return {"name": re.sub(r"[^\w.-]", "_", Path(table).stem) or "table"}
 
 
 def _narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:

@@ -1,4 +1,4 @@
-"""In how many columns do two records disagree at least? A distance that no single column can dominate."""
+"""In how many columns do two records disagree? A distance that no single column can dominate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
 
 NEAR = 30
-"""Two numbers agree when they differ by at most 1/30 of the column's range in train."""
+"""Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
 
 _BLOCK = 2**18
 """Comparisons held at a time; small enough to stay in a processor's cache."""
@@ -67,24 +67,26 @@ def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[Cells]:
     ]
 
 
-def fewest_disagreements(queries: Cells, reference: Cells) -> npt.NDArray[np.float64]:
-    """For each query the smallest number of columns in which it disagrees with one reference row.
+def least_disagreement(queries: Cells, reference: Cells) -> npt.NDArray[np.float64]:
+    """For each query the smallest sum over columns of the disagreement with one reference row.
 
-    Numbers disagree when they differ by more than 1/30 of train's range, labels when they differ;
-    missing agrees with missing. Shape (n,), 0 for a copy.
+    ``Σ_j min(1, |a_j − b_j| · 30 / range_j)`` for numbers and ``[a_j ≠ b_j]`` for labels: no column adds more
+    than 1, and numbers within 1/30 of train's range add a part, so that rows of a narrow table do not
+    all agree. Missing agrees with missing. Shape (n,), 0 for a copy, rounded to six decimals.
     """
     size = max(1, _BLOCK // max(1, len(reference)))
     columns, wanted = reference.numbers.T.copy(), reference.labels.T.copy()
-    fewest = np.empty(len(queries))
+    least = np.empty(len(queries))
     for start in range(0, len(queries), size):
         rows = slice(start, start + size)
-        count = np.zeros((len(queries.numbers[rows]), len(reference)), dtype=np.uint16)
+        total = np.zeros((len(queries.numbers[rows]), len(reference)), dtype=np.float32)
         for j, column in enumerate(columns):
-            count += np.abs(queries.numbers[rows, j, None] - column) > 1
+            apart = np.abs(queries.numbers[rows, j, None] - column)
+            total += np.minimum(apart, 1, out=apart)
         for j, column in enumerate(wanted):
-            count += queries.labels[rows, j, None] != column
-        fewest[rows] = count.min(axis=1)
-    return fewest
+            total += queries.labels[rows, j, None] != column
+        least[rows] = total.min(axis=1)
+    return np.round(least, 6)
 
 
 def _scaled(values: npt.NDArray[np.float64], low: float, unit: float) -> npt.NDArray[np.float64]:

@@ -43,7 +43,7 @@ def existing(path: Path, what: str) -> Path:
         f"the {what} file {found}",
         where=str(path),
         expected=f"a readable {what} file",
-        fix="correct the path in the plan; relative paths start at the plan's folder",
+        fix="correct the path; those in a plan start at the plan's folder",
     )
 
 

@@ -61,6 +61,15 @@ class Csv:
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise _files.unreadable(path, "CSV", error) from None
         check_names(table.column_names, where=str(path))
+        if len(table.column_names) == 1 and (
+            mark := next((m for m in ";\t|" if m in table.column_names[0]), "")
+        ):
+            raise DataError(
+                f"the CSV file has a single column whose name contains {mark!r}",
+                where=str(path),
+                expected=f"columns separated by {self.delimiter!r}",
+                fix=f"read it with `{{csv: {{path: ..., delimiter: {mark!r}}}}}`, or convert the file",
+            )
         if unknown := [name for name in self.text if name not in table.column_names]:
             raise DataError(
                 f"the CSV file has no column {unknown[0]!r}",

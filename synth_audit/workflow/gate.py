@@ -176,7 +176,10 @@ def _advice(gate: Gate, limit: Limit, decision: Decision) -> str:
     if decision.result is Result.PASS:
         return ""
     if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
-        return "Run the audit that reports this number, or have the suite's owner take the gate out."
+        return (
+            "Run the audit that reports this number with what it needs (a target is declared in the plan's "
+            "`columns` as `role: target`), or have the suite's owner take the gate out."
+        )
     if decision.result is Result.FAIL:
         general = "Do not release this table." if gate.blocking else "Weigh this before releasing."
     elif decision.n_needed and not limit.allows(decision.value):

@@ -202,8 +202,10 @@ def _picture(c: _Compared, subject: Subject) -> Series:
         shown.remove(min(shown, key=lambda i: counts[i]))
     rest = [i for i in range(len(counts)) if i not in shown]
 
+    others = ("all others",) if c.train[rest].any() or c.synthetic[rest].any() else ()
+
     def line(p: Floats) -> tuple[float, ...]:
-        return (*(float(p[i]) for i in shown), float(p[rest].sum()))
+        return (*(float(p[i]) for i in shown), *(float(p[rest].sum()) for _ in others))
 
     return Series(
         name="distribution",
@@ -211,7 +213,7 @@ def _picture(c: _Compared, subject: Subject) -> Series:
         kind="bar",
         x_label="cells of equal real mass, low to high" if c.column.kind.numeric else "category",
         y_label="share of rows",
-        x=(*(c.cell_names[i] for i in shown), "all others"),
+        x=(*(c.cell_names[i] for i in shown), *others),
         lines={"real": line(c.train), "synthetic": line(c.synthetic)},
         scope=c.column.name,
     )

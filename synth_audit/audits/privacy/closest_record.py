@@ -22,7 +22,7 @@ from synth_audit.core.measurement import (
 from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import closeness
-from synth_audit.kernels.agreement import cells, fewest_disagreements
+from synth_audit.kernels.agreement import cells, least_disagreement
 from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
 from synth_audit.kernels.intervals import percentile_interval, resampled_quantile, wilson
 from synth_audit.kernels.neighbours import Nearest, nearest, nearest_other
@@ -85,7 +85,7 @@ class ClosestRecord:
     ``privacy_score = (DCR − 1) / (DCR_max − 1)`` with ``DCR = share{d(s, train) < q} / α``, q the α-quantile
     of d(control, train), and DCR_max its value for a copy of train (1/α unless q = 0). Both distances search
     the same reference set, so unequal sizes do not bias it. The score of scope ``agreement`` takes the
-    number of columns that disagree as distance (numbers: by more than 1/30 of train's range), which a few
+    number of columns that disagree as distance (a number in part, up to 1/30 of train's range), which a few
     spoilt columns cannot swamp.
 
     ``share = P(the nearest real row of s is in train)``, whose expectation is n_train / (n_train + n_control)
@@ -180,7 +180,7 @@ class ClosestRecord:
         return nearest_other(train, np.sort(rng.choice(len(train), few, replace=False))).first
 
     def _disagreements(self, subject: Subject, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Fewest disagreeing columns with a train row, of sampled synthetic and of sampled control rows."""
+        """Least disagreement with a train row, of sampled synthetic and of sampled control rows."""
         assert subject.control is not None
         train, synthetic, control = cells(
             [subject.train, subject.synthetic, subject.control], subject.features
@@ -189,7 +189,7 @@ class ClosestRecord:
             rng.choice(len(t), min(len(t), self.max_compared), replace=False) for t in (synthetic, control)
         ]
         made, real = synthetic.take(np.sort(few[0])), control.take(np.sort(few[1]))
-        return fewest_disagreements(made, train), fewest_disagreements(real, train)
+        return least_disagreement(made, train), least_disagreement(real, train)
 
     def _score(
         self, made: Floats, real: Floats, scope: str, level: float, rng: np.random.Generator
