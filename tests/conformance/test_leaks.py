@@ -208,3 +208,8 @@ def test_a_copy_of_labels_with_many_natural_duplicates_does_not_pass(leak, width
 def test_an_honest_release_passes(verdict_of, as_subject, population):
     train, control, fresh = population(1500, 1), population(500, 2), population(1500, 3)
     assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
+
+
+def test_an_honest_release_of_a_narrow_table_passes(verdict_of, as_subject):
+    train, control, fresh = (measurements(n, seed, width=3) for n, seed in ((1500, 1), (500, 2), (1500, 3)))
+    assert verdict_of(as_subject(train, control, fresh)) is Result.PASS

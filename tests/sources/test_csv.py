@@ -111,3 +111,12 @@ def test_a_failing_write_leaves_the_last_good_release(tmp_path, monkeypatch):
 def test_refused_settings(settings):
     with pytest.raises(PlanError):
         build("source", "csv", {"path": "a.csv", **settings})
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_another_delimiter_is_named(mark, tmp_path):
+    (tmp_path / "a.csv").write_text(f"a{mark}b\n1{mark}2\n")
+    with pytest.raises(DataError, match="single column") as caught:
+        Csv(path="a.csv").read(tmp_path)
+    assert repr(mark) in caught.value.fix
+    assert Csv(path="a.csv", delimiter=mark).read(tmp_path).column_names == ["a", "b"]
