@@ -87,7 +87,8 @@ def run(
     from synth_audit.workflow.evidence import Result
     from synth_audit.workflow.runner import silent
 
-    settled, workspace = as_plan(plan), workspace_of(plan, out)
+    settled = as_plan(plan)
+    workspace = workspace_of(settled, out)
     evidence = pipeline.produce(settled, workspace, progress or silent)
     write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
@@ -154,7 +155,8 @@ def release(plan: PlanLike, out: str | Path | None = None, synthetic: Frame | No
     from synth_audit.workflow.evidence import read_evidence
     from synth_audit.workflow.release import release as leave
 
-    settled, workspace = as_plan(plan), workspace_of(plan, out)
+    settled = as_plan(plan)
+    workspace = workspace_of(settled, out)
     if synthetic is None:
         return pipeline.release_synthetic(settled, workspace)
     return leave(settled, read_evidence(workspace.evidence), as_arrow(synthetic, "synthetic"))

@@ -1,4 +1,4 @@
-"""Invented evidence as fixtures."""
+"""Invented evidence, for the tests of the report and of how a browser shows it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parent / "report"
 
 
 def _load(name: str, file: str) -> ModuleType:
