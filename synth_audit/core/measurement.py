@@ -6,7 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class Direction(StrEnum):
@@ -86,6 +90,8 @@ class Quantity:
         title: what a reader sees.
         range: closed interval outside which a value is a fault of the audit.
         help: one sentence on how to read it.
+        proportional: the value moves in proportion to the share of copied rows, so that it can be turned
+            into one. Not so for a median, which stands still until half of the rows are copies.
     """
 
     name: str
@@ -94,6 +100,7 @@ class Quantity:
     direction: Direction = Direction.LOWER
     range: tuple[float, float] = (0.0, 1.0)
     help: str = ""
+    proportional: bool = True
 
     def at(
         self,
@@ -146,6 +153,27 @@ class Series:
             raise ValueError(f"series {self.name!r}: lines {uneven} differ in length from x")
 
 
+@dataclass(frozen=True, eq=False)
+class Exposure:
+    """Which real records one attack was tried on and which it got right.
+
+    Positions never leave the restricted workspace; the review sees rates of groups that are large enough.
+
+    Attributes:
+        scope: the setting of the attack, as in its measurements.
+        columns: names of the columns through which a hit record is exposed.
+        train_tried, train_hit: positions in train, ascending, each once; hit is a part of tried.
+        control_tried, control_hit: the same in control; empty where the attack has no such trial.
+    """
+
+    scope: str
+    columns: tuple[str, ...]
+    train_tried: npt.NDArray[np.intp]
+    train_hit: npt.NDArray[np.intp]
+    control_tried: npt.NDArray[np.intp]
+    control_hit: npt.NDArray[np.intp]
+
+
 @dataclass(frozen=True)
 class Findings:
     """Everything an audit returns."""
@@ -153,3 +181,4 @@ class Findings:
     measurements: tuple[Measurement, ...]
     series: tuple[Series, ...] = ()
     notes: tuple[str, ...] = ()
+    exposures: tuple[Exposure, ...] = ()

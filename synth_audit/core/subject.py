@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from synth_audit.core.cache import Cache
 from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table
 
@@ -23,6 +24,9 @@ class Subject:
         generator: its configuration, for audits that refit it; None for a table made elsewhere.
         level: confidence level of every interval, in (0, 1).
         suppression: no count below this may appear in findings.
+        seed: the plan's seed, for an instrument that several audits share; an audit's own draws come from
+            the generator it is handed.
+        cache: keeps such an instrument for the length of the run.
     """
 
     train: Table
@@ -31,6 +35,8 @@ class Subject:
     generator: Generator | None = None
     level: float = 0.95
     suppression: int = 10
+    seed: int = 0
+    cache: Cache = field(default_factory=Cache)
 
     @property
     def schema(self) -> Schema:

@@ -43,6 +43,26 @@ def wilson(successes: float, n: float, level: float) -> Interval:
     return Interval(low, high, level, "wilson")
 
 
+def clopper_pearson(successes: int, n: int, level: float) -> Interval:
+    """Exact interval of a share from the binomial distribution: never covers less than its level.
+
+    ``low = B(α/2; s, n − s + 1)``, ``high = B(1 − α/2; s + 1, n − s)`` with B the quantile of the beta
+    distribution; 0 and 1 at the ends. For rare events, where Wilson's may cover a little too little.
+    Source: Clopper & Pearson 1934.
+
+    Raises:
+        ValueError: n is not positive or successes are outside [0, n].
+    """
+    from scipy.special import betaincinv  # here, since a code location must not load it
+
+    if n <= 0 or not 0 <= successes <= n:
+        raise ValueError("clopper_pearson needs n > 0 and 0 <= successes <= n")
+    tail = (1 - level) / 2
+    low = 0.0 if successes == 0 else float(betaincinv(successes, n - successes + 1, tail))
+    high = 1.0 if successes == n else float(betaincinv(successes + 1, n - successes, 1 - tail))
+    return Interval(low, high, level, "clopper-pearson")
+
+
 def newcombe(successes_a: float, n_a: float, successes_b: float, n_b: float, level: float) -> Interval:
     """Interval of the difference of two independent shares a − b from their Wilson intervals.
 

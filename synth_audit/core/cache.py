@@ -1,0 +1,42 @@
+"""Keeps what is costly to make and shared by several audits, for the length of one run."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from synth_audit.core.files import replacing
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of results under the hash of everything they were made from.
+
+    Without a folder nothing is kept and everything is made anew. The folder holds what was learnt from
+    real rows: whoever gives it keeps it restricted and deletes it after the run.
+    """
+
+    folder: Path | None = None
+
+    def get(self, *inputs: str, make: Callable[[], bytes]) -> bytes:
+        """What ``make`` returns, from the folder if it was made from the same inputs before.
+
+        Several processes may ask at once: one makes it, the others wait for it.
+
+        Args:
+            inputs: everything that the result depends on, such as content hashes, settings and seeds.
+        """
+        if self.folder is None:
+            return make()
+        key = hashlib.sha256("\x1f".join(inputs).encode()).hexdigest()
+        path = self.folder / key
+        with (self.folder / f"{key}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                made = make()
+                with replacing(path, private=True) as temporary:
+                    temporary.write_bytes(made)
+            return path.read_bytes()

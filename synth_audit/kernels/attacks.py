@@ -1,0 +1,119 @@
+"""What attacks are worth: success rates of guesses, and the risk that is left when luck is taken out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.measurement import Interval
+from synth_audit.kernels.intervals import critical_value, wilson
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of the guesses that were really made came true.
+
+    Attributes:
+        successes: between 0 and ``guesses``; need not be whole where a guess counts in part.
+        guesses: made, not requested; may be 0.
+    """
+
+    successes: float
+    guesses: int
+
+    @classmethod
+    def of(cls, hits: npt.NDArray[np.bool_] | npt.NDArray[np.float64]) -> Tally:
+        """Count hits, shape (n,): booleans, or the part of each guess that came true."""
+        return cls(float(np.sum(hits)), len(hits))
+
+    @property
+    def share(self) -> float:
+        """Successes per guess; NaN without a guess."""
+        return self.successes / self.guesses if self.guesses else math.nan
+
+    def interval(self, level: float) -> Interval:
+        """Wilson's interval of the success rate; the whole of [0, 1] without a guess."""
+        if not self.guesses:
+            return Interval(0.0, 1.0, level, "wilson")
+        return wilson(self.successes, self.guesses, level)
+
+    def centre(self, level: float) -> float:
+        """``r = (N_S + z²/2) / (N_A + z²)``, the middle of Wilson's interval."""
+        z = critical_value(level)
+        return (self.successes + z * z / 2) / (self.guesses + z * z)
+
+    def half_width(self, level: float) -> float:
+        """``δ = z / (N_A + z²) · sqrt(N_S (N_A − N_S) / N_A + z² / 4)``."""
+        z, n, s = critical_value(level), self.guesses, self.successes
+        spread = s * (n - s) / n if n else 0.0
+        return z / (n + z * z) * math.sqrt(spread + z * z / 4)
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Part of the targets that only knowledge of the release puts at risk, unclipped.
+
+    Attributes:
+        value: ``R = (r_train − r_control) / (1 − r_control)``; 0 none, 1 all, below 0 by chance.
+    """
+
+    value: float
+    interval: Interval
+
+
+def risk(train: Tally, control: Tally, level: float) -> Risk:
+    """Risk of an attack on training rows, beyond its success on rows the generator never saw.
+
+    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of Wilson's intervals, with the delta method
+    ``δ_R² = (δ_t / (1 − r_c))² + (δ_c (r_t − 1) / (1 − r_c)²)²``.
+    Source: Giomi et al. 2022; contrastive privacy metrics, section 3.4.
+
+    Returns:
+        NaN with an infinite interval without a guess on either side.
+    """
+    if not train.guesses or not control.guesses:
+        return Risk(math.nan, Interval(-math.inf, math.inf, level, _DELTA))
+    r_t, r_c = train.centre(level), control.centre(level)
+    value = (r_t - r_c) / (1 - r_c)
+    of_train = train.half_width(level) / (1 - r_c)
+    of_control = control.half_width(level) * (r_t - 1) / (1 - r_c) ** 2
+    half = math.hypot(of_train, of_control)
+    return Risk(value, Interval(value - half, value + half, level, _DELTA))
+
+
+def paired_risk(train: npt.NDArray[np.bool_], control: npt.NDArray[np.bool_], level: float) -> Risk:
+    """The same risk where each guess is tried on both tables, shape (n,) each.
+
+    With a, b, c, d the guesses that hit both, train only, control only, neither (½ added to each, after
+    Agresti & Min 2005), ``R = (b − c) / (b + d)``, and the delta method takes their correlation into account:
+    ``δ_R² = z² [v_t / (1 − p_c)² + v_c (1 − p_t)² / (1 − p_c)⁴ − 2 cov (1 − p_t) / (1 − p_c)³]``,
+    ``v = p (1 − p) / n``, ``cov = (a/n − p_t p_c) / n``.
+    """
+    a, b = np.sum(train & control) + 0.5, np.sum(train & ~control) + 0.5
+    c, d = np.sum(~train & control) + 0.5, np.sum(~train & ~control) + 0.5
+    n = float(a + b + c + d)
+    p_t, p_c = float(a + b) / n, float(a + c) / n
+    together = (float(a) / n - p_t * p_c) / n
+    variance = (
+        p_t * (1 - p_t) / n / (1 - p_c) ** 2
+        + p_c * (1 - p_c) / n * (1 - p_t) ** 2 / (1 - p_c) ** 4
+        - 2 * together * (1 - p_t) / (1 - p_c) ** 3
+    )
+    value = (p_t - p_c) / (1 - p_c)
+    half = critical_value(level) * math.sqrt(max(variance, 0.0))
+    return Risk(value, Interval(value - half, value + half, level, "paired delta method"))
+
+
+def corrected_level(level: float, n_choices: int) -> float:
+    """Level at which each of ``n_choices`` intervals must stand for all of them to hold at ``level``.
+
+    ``1 − (1 − level) / n`` (Bonferroni), valid whatever their dependence: what the worst of several
+    settings needs.
+    """
+    return 1 - (1 - level) / max(1, n_choices)
+
+
+_DELTA = "delta method on wilson"

@@ -1,0 +1,38 @@
+"""Spreads blocks of array work over threads; the numbers do not depend on how many there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+Part = TypeVar("Part")
+
+
+def over_blocks(n: int, size: int, work: Callable[[slice], Part], threads: int | None = None) -> list[Part]:
+    """Results of ``work`` on the slices of 0 … n−1 of at most ``size`` rows, in order.
+
+    Numpy lets go of the interpreter inside its loops, so threads are enough. Linear algebra is held to
+    one thread of its own meanwhile: each block is then computed alike, whoever computes it.
+
+    Args:
+        threads: as many as there are cores if left out.
+    """
+    blocks = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    workers = min(len(blocks), threads or os.cpu_count() or 1)
+    with single_threaded_algebra():
+        if workers < 2:
+            return [work(block) for block in blocks]
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(work, blocks))
+
+
+@contextmanager
+def single_threaded_algebra() -> Iterator[None]:
+    """Hold the linear algebra library to one thread, whose rounding does not depend on the machine's load."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
