@@ -36,6 +36,7 @@ def audit(
     seed: int | None = None,
     out: str | Path | None = None,
     progress: Progress | None = None,
+    workers: int = 1,
 ) -> Evidence:
     """Audit a synthetic table made elsewhere and judge it by the plan's gates.
 
@@ -45,7 +46,9 @@ def audit(
         plan: a plan, its values, or its file; ``source``, ``split`` and ``generator`` are not used.
         only: run just these audits; the gates on the others then lack evidence.
         seed: instead of the plan's.
-        out: folder to write ``review/`` into (evidence, measurements, report); nothing is written without it.
+        out: folder to write ``review/`` (evidence, measurements, report) and ``restricted/`` (positions of
+            exposed training rows) into; nothing is written without it.
+        workers: processes to spread the audits over; the numbers do not depend on it.
 
     Returns:
         The evidence; ``evidence.verdict`` says whether the table may leave.
@@ -65,22 +68,35 @@ def audit(
         as_arrow(synthetic, "synthetic"),
         settled,
     )
-    evidence = pipeline.examine(settled, subject, pipeline.MADE_ELSEWHERE, progress=progress or silent)
+    audited = pipeline.examine(
+        settled,
+        subject,
+        pipeline.MADE_ELSEWHERE,
+        audits=settled.build_audits() if only else None,
+        progress=progress or silent,
+        workers=workers,
+    )
     if out is not None:
         workspace = Workspace(Path(out))
-        pipeline.keep(evidence, workspace)
+        pipeline.keep(audited, workspace)
         write_report(workspace)
-    return evidence
+    return audited.evidence
 
 
 def run(
-    plan: PlanLike, out: str | Path | None = None, *, release: bool = True, progress: Progress | None = None
+    plan: PlanLike,
+    out: str | Path | None = None,
+    *,
+    release: bool = True,
+    progress: Progress | None = None,
+    workers: int = 1,
 ) -> Evidence:
     """Go the whole way: pull, split, generate, audit, gate, report and, on a pass, release.
 
     Args:
         out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
         release: False stops before the release.
+        workers: processes to spread the audits over; the numbers do not depend on it.
     """
     from synth_audit.report import write_report
     from synth_audit.workflow import pipeline
@@ -89,7 +105,7 @@ def run(
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
-    evidence = pipeline.produce(settled, workspace, progress or silent)
+    evidence = pipeline.produce(settled, workspace, progress or silent, workers)
     write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
         pipeline.release_synthetic(settled, workspace)

@@ -21,6 +21,13 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for mac
 _out = click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for restricted/ and review/."
 )
+_workers = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes to spread the audits over; the numbers do not depend on it.",
+)
 _plan = click.argument("plan", type=click.Path(path_type=Path))
 _evidence = click.argument("evidence", type=click.Path(path_type=Path))
 
@@ -115,9 +122,10 @@ def _source_for(path: str) -> str:
 @_plan
 @_out
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
+@_workers
 @_json
 @guarded
-def run(plan: Path, out: Path | None, no_release: bool, as_json: bool) -> Exit:
+def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: bool) -> Exit:
     """Go the whole way for one table.
 
     Pull, split, generate, audit, gate, report and, on a pass, release.
@@ -128,7 +136,7 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool) -> Exit:
     """
     workspace = api.workspace_of(plan, out)
     with console.progress_bar() as progress:
-        evidence = api.run(plan, workspace.root, release=False, progress=progress)
+        evidence = api.run(plan, workspace.root, release=False, progress=progress, workers=workers)
     console.show_evidence(evidence, [workspace.report, workspace.evidence], as_json=as_json)
     code = exit_code(evidence)
     if code is Exit.PASS and not no_release and api.as_plan(plan).release is not None:
@@ -145,6 +153,7 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool) -> Exit:
 @click.option("--only", multiple=True, metavar="NAME", help="Run only this audit; repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
 @_out
+@_workers
 @_json
 @guarded
 def audit(
@@ -155,6 +164,7 @@ def audit(
     only: tuple[str, ...],
     seed: int | None,
     out: Path | None,
+    workers: int,
     as_json: bool,
 ) -> Exit:
     """Audit a synthetic file made elsewhere.
@@ -169,7 +179,7 @@ def audit(
     """
     with console.progress_bar() as progress:
         evidence = api.audit(
-            train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress
+            train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, workers=workers
         )
     files = [out / "review" / name for name in ("report.html", "evidence.json")] if out else []
     console.show_evidence(evidence, files, as_json=as_json)

@@ -84,7 +84,8 @@ def test_nothing_is_written_unless_asked(plan, tmp_path):
     evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out=tmp_path / "out")
     review = tmp_path / "out" / "review"
     assert {p.name for p in review.iterdir()} == {"evidence.json", "measurements.parquet", "report.html"}
-    assert [p.name for p in (tmp_path / "out").iterdir()] == ["review"], "no real row is kept"
+    kept = [p.name for p in (tmp_path / "out" / "restricted").iterdir()]
+    assert kept == ["exposed_records.parquet"], "positions, and no real row"
     assert json.loads((review / "evidence.json").read_text())["digest"] == evidence.digest
 
 
@@ -208,7 +209,6 @@ def test_verify_finds_tables_beside_the_evidence_and_takes_others(plan, tmp_path
     path = tmp_path / "out" / "review" / "evidence.json"
     assert all(c.holds for c in synth_audit.verify(evidence))
     assert [c.what for c in synth_audit.verify(path)] == [c.what for c in synth_audit.verify(evidence)]
-    (tmp_path / "out" / "restricted").mkdir()
     TRAIN.to_parquet(tmp_path / "out" / "restricted" / "train.parquet", index=False)
     checks = {c.what: c.holds for c in synth_audit.verify(path, {"synthetic": SYNTHETIC})}
     assert (checks["content of train"], checks["content of synthetic"]) == (True, True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from synth_audit.core.measurement import Findings, Measurement, Series
 from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.response import Response
 
 
 class Status(StrEnum):
@@ -28,6 +29,7 @@ class AuditOutcome:
         info: what the audit says of itself; None only when it could not even be imported.
         config: its full configuration, defaults included.
         reason: why it was not applicable, or the kind and place of its error (never its text).
+        responses: what the known-answer check found out about each of its measurements; privacy only.
     """
 
     audit: str
@@ -39,6 +41,7 @@ class AuditOutcome:
     series: tuple[Series, ...] = ()
     notes: tuple[str, ...] = ()
     reason: str = ""
+    responses: tuple[Response, ...] = ()
 
     def with_findings(self, findings: Findings) -> AuditOutcome:
         """The outcome of a completed run; measurements are stamped with the audit's name."""

@@ -128,6 +128,16 @@ class SplitSpec(BaseModel):
     control: float = Field(default=0.2, gt=0, lt=1, description="share of entities kept from the generator")
 
 
+class KnownAnswerSpec(BaseModel):
+    """How leaks are planted to see whether the audits would find them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    small: float = Field(
+        default=0.01, gt=0, lt=0.5, description="share of copied rows in the small planted leak"
+    )
+    max_rows: int = Field(default=10_000, ge=100, description="most rows of any table a leak is planted in")
+
+
 class Plan(BaseModel):
     """Everything that decides an audit. The same plan, data and seed give the same evidence."""
 
@@ -145,6 +155,7 @@ class Plan(BaseModel):
     generator: Choice | None = Field(None, description="what makes the synthetic table")
     rows: int | None = Field(None, gt=0, description="synthetic rows; as many as train if left out")
     audits: tuple[Choice, ...] = Field((), description="audits to run; all that are built in if left out")
+    known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
     gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
     release: Place | None = Field(None, description="where a passing synthetic table goes")
     seed: int = Field(0, ge=0)

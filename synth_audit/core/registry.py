@@ -18,6 +18,9 @@ from synth_audit.core.errors import PlanError, PluginError, problems_of
 
 Room = Literal["source", "generator", "audit"]
 
+PRIVACY = "privacy"
+"""Family of the audits that look for leaks, and that must show that they would see one."""
+
 _PACKAGES: dict[Room, tuple[str, ...]] = {
     "source": ("synth_audit.sources",),
     "generator": ("synth_audit.generators",),
@@ -155,7 +158,7 @@ def _entry_points(room: Room) -> tuple[EntryPoint, ...]:
 
 def _from_entry_point(room: Room, point: EntryPoint) -> PluginRef:
     family, _, name = point.name.rpartition(".")
-    default = "privacy" if room == "audit" else f"{room}s"
+    default = PRIVACY if room == "audit" else f"{room}s"
     return PluginRef(room, name, family or default, point.module, point.attr or None)
 
 

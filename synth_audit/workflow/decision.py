@@ -94,7 +94,13 @@ class Limit:
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement as the frame holds it; ``low`` and ``high`` are None without an interval."""
+    """One measurement as the frame holds it; ``low`` and ``high`` are None without an interval.
+
+    Attributes:
+        blind: why the known-answer check does not vouch for it; empty when it does, or when it need not.
+        copy_low, copy_high: its interval on a full copy of the training rows, where one was planted.
+        worse: ``"up"`` or ``"down"``, the way it moves on a leak; None without a planted copy.
+    """
 
     name: str
     scope: str
@@ -104,10 +110,14 @@ class Row:
     level: float | None
     n: int | None
     n_minimum: int | None
+    blind: str = ""
+    copy_low: float | None = None
+    copy_high: float | None = None
+    worse: str | None = None
 
     @classmethod
     def of(cls, m: Measurement) -> Row:
-        """The row of a measurement."""
+        """The row of a measurement, about which nothing is known but itself."""
         i = m.interval
         low, high, level = (float(i.low), float(i.high), float(i.level)) if i else (None, None, None)
         return cls(
@@ -202,7 +212,20 @@ def _fault(limit: Limit, row: Row, where: str) -> str:
         return f"{where} came without a confidence interval, so its uncertainty is unknown."
     if row.low is not None and row.high is not None and row.low > row.high:
         return f"The confidence interval of {where} is upside down."
+    if limit.compared != "value" and row.blind:
+        return f"{where} is blind here and decides nothing: {row.blind}."
+    if _passes_a_copy(limit, row):
+        return f"{where} decides nothing: a full copy of the training rows would pass this limit."
     return ""
+
+
+def _passes_a_copy(limit: Limit, row: Row) -> bool:
+    """True when the limit is on the side where leaks move the number, yet no leak would reach it."""
+    if row.copy_low is None or row.copy_high is None:
+        return False
+    if row.worse != ("up" if limit.maximum is not None else "down"):
+        return False
+    return limit.allows(row.copy_low) and limit.allows(row.copy_high)
 
 
 def _short(row: Row) -> bool:

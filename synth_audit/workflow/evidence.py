@@ -19,10 +19,12 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plugin import PrivacyCertificate
+from synth_audit.core.response import Planting
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Table
+from synth_audit.workflow.exposure import RecordView
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 _RECORDED_PACKAGES = (
     "synth-audit",
@@ -159,6 +161,9 @@ class GateReport:
 class Evidence:
     """One audited candidate.
 
+    ``planting`` says how the known-answer check planted leaks; what it found stands with each outcome.
+    ``records`` is what a reviewer may know of the most exposed training records.
+
     ``timings`` and ``created`` describe the run and stand outside the digest: the same plan and data
     give the same digest.
     """
@@ -176,6 +181,8 @@ class Evidence:
     table_checks: tuple[TableCheck, ...]
     gates: GateReport
     verdict: Result
+    planting: Planting = field(default_factory=Planting)
+    records: RecordView = field(default_factory=RecordView)
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     schema_version: str = SCHEMA_VERSION

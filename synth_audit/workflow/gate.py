@@ -13,8 +13,9 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Table
 from synth_audit.workflow.contract import COLUMNS_TYPE, contract, contract_key, contract_part, gate_frame
-from synth_audit.workflow.decision import Decision, Limit, Row
+from synth_audit.workflow.decision import Decision, Limit
 from synth_audit.workflow.evidence import GateReport, GateResult, Result, TableCheck
+from synth_audit.workflow.known_answer import vouched_rows
 from synth_audit.workflow.suite import Gate, Suite, load_suite, parse_suite
 
 __all__ = [
@@ -117,7 +118,7 @@ def _decide(suite: Suite, outcomes: Sequence[AuditOutcome]) -> dict[str, Decisio
     from synth_audit.workflow import expectations
 
     check_suite(suite)
-    rows = [Row.of(m) for m in _measured(outcomes)]
+    rows = [row for o in outcomes if o.status is Status.MEASURED for row in vouched_rows(o)]
     ran = expectations.run(
         expectations.measurement_frame(rows), {g.id: g.plain for g in suite.measured}, details=True
     )

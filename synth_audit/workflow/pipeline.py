@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
-from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core import registry
+from synth_audit.core.errors import DataError
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
-from synth_audit.core.plugin import PrivacyCertificate
+from synth_audit.core.plugin import Audit, PrivacyCertificate
 from synth_audit.core.registry import config_of
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
@@ -26,11 +28,12 @@ from synth_audit.workflow.evidence import (
     installed_versions,
     read_evidence,
 )
+from synth_audit.workflow.examination import conduct
 from synth_audit.workflow.inspection import inspect
 from synth_audit.workflow.measurements import measurement_frame
 from synth_audit.workflow.records import SplitRecord, SyntheticRecord
 from synth_audit.workflow.release import ReleaseRecord, release, release_target
-from synth_audit.workflow.runner import Progress, run_audits, silent
+from synth_audit.workflow.runner import Progress, silent
 from synth_audit.workflow.split import split
 from synth_audit.workflow.workspace import Workspace, read_parquet, write_parquet, write_text
 
@@ -45,8 +48,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     """Pull the source and set control rows aside.
 
     Raises:
-        PlanError: the suite has a blocking gate on an audit that the plan does not run, or the release
-            could not be written or would replace the source.
+        PlanError: the release could not be written or would replace the source.
+        GateError: the gate suite is wrong.
         DataError: the source cannot be read or split.
     """
     _refuse_hopeless(plan)
@@ -104,7 +107,9 @@ def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent
     return record
 
 
-def audit_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent) -> Evidence:
+def audit_synthetic(
+    plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1
+) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
@@ -117,7 +122,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silen
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     _refuse_stale(plan, splitting, making, (train, control, synthetic))
     subject = Subject(train, control, synthetic, plan.build_generator(), plan.level, plan.suppression)
-    evidence = examine(
+    audited = examine(
         plan,
         subject,
         making.generator,
@@ -125,9 +130,18 @@ def audit_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silen
         warnings=_about_external(making.generator),
         timings={"generate": making.seconds},
         progress=progress,
+        workers=workers,
     )
-    keep(evidence, workspace)
-    return evidence
+    keep(audited, workspace)
+    return audited.evidence
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """Evidence, which may be shown, and the positions of exposed training rows, which may not."""
+
+    evidence: Evidence
+    exposed: pa.Table
 
 
 def examine(
@@ -135,20 +149,28 @@ def examine(
     subject: Subject,
     generator: GeneratorRecord,
     *,
+    audits: Mapping[str, Audit] | None = None,
     source: TableRecord | None = None,
     warnings: tuple[str, ...] = (),
     timings: Mapping[str, float] | None = None,
     progress: Progress = silent,
-) -> Evidence:
-    """Audit and judge three tables at hand: the one place where evidence is made."""
+    workers: int = 1,
+) -> Audited:
+    """Audit and judge three tables at hand: the one place where evidence is made.
+
+    Args:
+        audits: just these, instead of the plan's and those that its gates need.
+    """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
-    outcomes, seconds = run_audits(plan.build_audits(), subject, plan.seed, progress)
+    found = conduct(
+        audits or audits_of(plan, suite), subject, plan.seed, plan.known_answer, progress, workers
+    )
     checks = gate.check_table(suite, subject.synthetic)
-    gates = gate.judge(suite, outcomes, checks)
+    gates = gate.judge(suite, found.outcomes, checks)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
     records = {name: TableRecord.of(table) for name, table in tables.items() if table is not None}
-    return Evidence(
+    evidence = Evidence(
         table=plan.name,
         plan=plan.plain(),
         plan_sha256=plan.digest,
@@ -158,23 +180,42 @@ def examine(
         columns=column_records(subject.schema),
         tables=({"source": source} if source else {}) | records,
         generator=generator,
-        outcomes=outcomes,
+        outcomes=found.outcomes,
         table_checks=checks,
         gates=gates,
         verdict=gates.verdict,
+        planting=found.planting,
+        records=found.view,
         warnings=(*warnings, *inspect(subject.train, subject.control, plan.suppression)),
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        timings=dict(timings or {}) | seconds,
+        timings={**(timings or {}), **found.seconds},
     ).sealed()
+    return Audited(evidence, found.exposed)
 
 
-def keep(evidence: Evidence, workspace: Workspace) -> None:
-    """Write evidence and measurements into the review folder, and drop the report of an older audit."""
-    workspace.prepare_review()
+def audits_of(plan: Plan, suite: gate.Suite) -> dict[str, Audit]:
+    """The plan's audits, and with their defaults those that a blocking gate needs and the plan does not name.
+
+    A gate brings its audit along: leaving an attack out of a plan must not make the release look safer,
+    nor should it hold up a release that the attack would have let pass.
+    """
+    audits = plan.build_audits()
+    wanted = {g.limit.audit for g in suite.measured if g.blocking and g.limit}
+    extra = {n: registry.build("audit", n, {}, where=f"audits.{n}") for n in sorted(wanted - set(audits))}
+    return audits | extra
+
+
+def keep(audited: Audited, workspace: Workspace) -> None:
+    """Write evidence and measurements into the review folder, and drop the report of an older audit.
+
+    Positions of exposed rows go into the restricted folder.
+    """
+    workspace.prepare()
     workspace.report.unlink(missing_ok=True)
-    write_parquet(workspace.measurements, measurement_frame(evidence))
-    write_text(workspace.evidence, evidence.to_json())
+    write_parquet(workspace.exposed, audited.exposed, private=True)
+    write_parquet(workspace.measurements, measurement_frame(audited.evidence))
+    write_text(workspace.evidence, audited.evidence.to_json())
 
 
 def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
@@ -183,13 +224,13 @@ def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     return release(plan, evidence, read_parquet(workspace.synthetic, made_by="synthetic"))
 
 
-def produce(plan: Plan, workspace: Workspace, progress: Progress = silent) -> Evidence:
+def produce(plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1) -> Evidence:
     """All stages up to the evidence; the report and the release are further steps."""
     progress("pull and split", 0, 1)
     split_table(plan, workspace)
     progress("pull and split", 1, 1)
     make_synthetic(plan, workspace, progress)
-    return audit_synthetic(plan, workspace, progress)
+    return audit_synthetic(plan, workspace, progress, workers)
 
 
 def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Table, plan: Plan) -> Subject:
@@ -222,19 +263,10 @@ def _about_external(generator: GeneratorRecord) -> tuple[str, ...]:
 
 
 def _refuse_hopeless(plan: Plan) -> None:
-    """A mistake in suite or release, or a gate without its audit, should show before a fit, not after it."""
+    """A mistake in suite, audits or release should show before a fit, not after it."""
     if plan.release is not None:
         release_target(plan)
-    suite = gate.load_suite(plan.gates, plan.base)
-    planned = plan.build_audits()
-    for wanted in suite.measured:
-        if wanted.blocking and wanted.limit and (audit := wanted.limit.audit) not in planned:
-            raise PlanError(
-                f"the gate {wanted.id!r} needs the audit {audit!r}, which the plan does not run",
-                where="audits",
-                expected=f"`{audit}` among the audits; without its number no table passes this gate",
-                fix=f"add {audit!r} to `audits`, or name a suite without that gate in `gates`",
-            )
+    audits_of(plan, gate.load_suite(plan.gates, plan.base))
 
 
 def _refuse_stale(

@@ -6,16 +6,17 @@ import math
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from synth_audit.core import registry
 from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.measurement import Findings
+from synth_audit.core.measurement import Exposure, Findings
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plugin import Audit, AuditInfo, Need
+from synth_audit.core.response import DERIVED
 from synth_audit.core.schema import Role
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
@@ -40,43 +41,93 @@ def silent(what: str, done: int, total: int) -> None:
     """Report no progress."""
 
 
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One audit on one subject.
+
+    Attributes:
+        title: what a reader sees while it runs.
+        stream: names the child generator of its draws, so that no other task moves them.
+    """
+
+    name: str
+    audit: Audit
+    subject: Subject
+    title: str
+    stream: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Ended:
+    """What became of a task; exposures hold positions of real rows and stay apart from the outcome."""
+
+    outcome: AuditOutcome
+    exposures: tuple[Exposure, ...] = ()
+    seconds: float = 0.0
+
+
 def run_audits(
-    audits: Mapping[str, Audit], subject: Subject, seed: int, progress: Progress = silent
+    audits: Mapping[str, Audit], subject: Subject, seed: int, progress: Progress = silent, workers: int = 1
 ) -> tuple[tuple[AuditOutcome, ...], dict[str, float]]:
     """Run every audit once, each with its own child generator.
 
     Returns:
         One outcome per audit in the given order, and the seconds each took.
     """
-    outcomes, seconds = [], {}
-    for done, (name, audit) in enumerate(audits.items()):
-        progress(name, done, len(audits))
-        start = time.perf_counter()
-        outcomes.append(_run_one(name, audit, subject, seed))
-        seconds[f"audit.{name}"] = round(time.perf_counter() - start, 3)
-    progress("audits", len(audits), len(audits))
-    return tuple(outcomes), seconds
+    tasks = [Task(name, audit, subject, name, ("audit", name)) for name, audit in audits.items()]
+    ended = run_tasks(tasks, seed, progress, workers)
+    seconds = {f"audit.{task.name}": end.seconds for task, end in zip(tasks, ended, strict=True)}
+    return tuple(end.outcome for end in ended), seconds
 
 
-def _run_one(name: str, audit: Audit, subject: Subject, seed: int) -> AuditOutcome:
+def run_tasks(
+    tasks: Sequence[Task], seed: int, progress: Progress = silent, workers: int = 1
+) -> tuple[Ended, ...]:
+    """What became of each task, in order; the numbers do not depend on ``workers``, the processes at work."""
+    ended: list[Ended] = []
+    total = len(tasks)
+    progress(tasks[0].title if tasks else "audits", 0, total)
+    if workers < 2 or total < 2:
+        work = (_run_one(task, seed) for task in tasks)
+    else:
+        from joblib import Parallel, delayed  # here, since a code location must not load it
+
+        work = Parallel(n_jobs=workers, return_as="generator")(
+            delayed(_run_one)(task, seed) for task in tasks
+        )
+    for end in work:
+        ended.append(end)
+        progress(tasks[len(ended)].title if len(ended) < total else "audits", len(ended), total)
+    return tuple(ended)
+
+
+def _run_one(task: Task, seed: int) -> Ended:
+    start = time.perf_counter()
+    outcome, findings = _attempt(task, seed)
+    exposures = findings.exposures if findings else ()
+    return Ended(outcome, exposures, round(time.perf_counter() - start, 3))
+
+
+def _attempt(task: Task, seed: int) -> tuple[AuditOutcome, Findings | None]:
+    audit, subject = task.audit, task.subject
     outcome = AuditOutcome(
-        audit=name,
-        family=registry.find("audit", name).family,
+        audit=task.name,
+        family=registry.find("audit", task.name).family,
         status=Status.NOT_APPLICABLE,
         info=audit.info,
         config=registry.config_of(audit),
     )
     if lacking := [need for need in audit.info.needs if not _has(subject, need)]:
-        return replace(outcome, reason=f"needs {' and '.join(lacking)}")
+        return replace(outcome, reason=f"needs {' and '.join(lacking)}"), None
     try:
-        findings = audit.run(subject, child_rng(seed, "audit", name))
+        findings = audit.run(subject, child_rng(seed, *task.stream))
         _check_contract(audit.info, findings)
     except NotApplicable as reason:
-        return replace(outcome, reason=reason.what)
+        return replace(outcome, reason=reason.what), None
     # Any other fault of a plug-in must become a visible outcome; a SystemExit would even end as a pass.
     except (Exception, SystemExit) as error:
-        return replace(outcome, status=Status.ERROR, reason=describe_error(error))
-    return outcome.with_findings(findings)
+        return replace(outcome, status=Status.ERROR, reason=describe_error(error)), None
+    return outcome.with_findings(findings), findings
 
 
 def _has(subject: Subject, need: Need) -> bool:
@@ -100,6 +151,8 @@ def _check_contract(info: AuditInfo, findings: Findings) -> None:
         low, high = declared[m.name].range
         if math.isfinite(m.value) and not low - _ROUNDING <= m.value <= high + _ROUNDING:
             raise BrokenContract(f"quantity {m.name!r} is outside its declared range")
+    if reserved := {q.name for q in DERIVED} & set(declared):
+        raise BrokenContract(f"quantity {min(reserved)!r} is worked out by the runner, not by an audit")
     keys = Counter((m.name, m.scope) for m in findings.measurements)
     if twice := [name for (name, _), n in keys.items() if n > 1]:
         raise BrokenContract(f"quantity {twice[0]!r} is measured twice for one scope")

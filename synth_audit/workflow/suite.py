@@ -15,6 +15,7 @@ from typing import Any, cast
 from synth_audit.core import registry
 from synth_audit.core.errors import GateError, PluginError
 from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.response import DERIVED
 from synth_audit.workflow.decision import Limit
 from synth_audit.workflow.evidence import sha256_of
 from synth_audit.workflow.suite_file import locate, read
@@ -235,7 +236,8 @@ def _check_vocabulary(name: str, where: str) -> None:
         raise _bad(
             f"the audit {audit!r} of the measurement {name!r} does not load", where, fix=error.what
         ) from error
-    declared = [q.name for q in info.quantities]
+    derived = DERIVED if known[audit].family == registry.PRIVACY else ()
+    declared = [q.name for q in (*info.quantities, *derived)]
     if quantity not in declared:
         raise _bad(
             f"the audit {audit!r} reports no quantity {quantity!r}",

@@ -59,6 +59,11 @@ class Workspace:
         return self.restricted / "synthetic.json"
 
     @property
+    def exposed(self) -> Path:
+        """The most exposed training rows by position, with the attacks that hit them."""
+        return self.restricted / "exposed_records.parquet"
+
+    @property
     def evidence(self) -> Path:
         """The evidence file."""
         return self.review / "evidence.json"

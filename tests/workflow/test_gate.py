@@ -17,14 +17,16 @@ import pytest
 
 from synth_audit.core.errors import GateError
 from synth_audit.core.inference import infer_schema
-from synth_audit.core.measurement import Interval, Measurement
+from synth_audit.core.measurement import Direction, Interval, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.response import Answer, Response, Sight
 from synth_audit.core.table import Table, read_table
 from synth_audit.workflow.contract import contract_key, gate_frame
 from synth_audit.workflow.decision import Row, decide
 from synth_audit.workflow.evidence import Result, TableCheck
 from synth_audit.workflow.gate import CONTRACT, check_table, contract, judge, parse_suite
+from synth_audit.workflow.known_answer import vouched_rows
 
 CELL = "bartholomew"
 
@@ -51,8 +53,16 @@ def measured(value, low=None, high=None, *, name="copies.excess", scope="", **mo
     return Measurement(name, value, scope=scope, interval=interval, n_achieved=400, **more)
 
 
-def outcome(*measurements, audit="copies", status=Status.MEASURED, reason=""):
-    return AuditOutcome(audit, "privacy", status, measurements=measurements, reason=reason)
+def sees(m, clean=0.0, full=1.0):
+    """The response of a measurement that tells a full copy from new people."""
+    answers = (Answer(0.0, clean, clean, clean), Answer(1.0, full, full, full))
+    return Response(m.name, m.scope, m.direction, Sight.SEES, "", answers, clean, 0.01, 0.02)
+
+
+def outcome(*measurements, audit="copies", status=Status.MEASURED, reason="", responses=None):
+    vouched = {(m.name, m.scope): sees(m) for m in measurements if m.interval}
+    found = tuple(vouched.values()) if responses is None else responses
+    return AuditOutcome(audit, "privacy", status, measurements=measurements, reason=reason, responses=found)
 
 
 SUITE = suite_of(gate("copies", name="copies.excess", maximum=0.02))
@@ -137,11 +147,13 @@ def test_the_library_and_the_pure_decision_agree():
             )
         )
     suite = suite_of(*gates)
-    _, results = verdict_of(outcome(*rows), suite=suite)
-    seen = {decide(g.limit, map(Row.of, rows)).result for g in suite.gates}
+    found = outcome(*rows)
+    vouched = vouched_rows(found)
+    _, results = verdict_of(found, suite=suite)
+    seen = {decide(g.limit, vouched).result for g in suite.gates}
     assert seen == set(Result)
     for g in suite.gates:
-        pure = decide(g.limit, map(Row.of, rows))
+        pure = decide(g.limit, vouched)
         assert results[g.id].result is pure.result
         assert results[g.id].n_needed == pure.n_needed
         assert results[g.id].explanation.startswith(pure.explanation)
@@ -420,3 +432,46 @@ def test_it_is_quick_on_a_large_table():
     start = time.perf_counter()
     assert contract_of(many).result is Result.PASS
     assert time.perf_counter() - start < 20
+
+
+BLIND = Response("copies.excess", "", Direction.LOWER, Sight.BLIND, "a copy gives no worse value")
+
+
+@pytest.mark.parametrize(
+    ("responses", "says"),
+    [
+        ((), "did not try it"),
+        ((BLIND,), "a copy gives no worse value"),
+        ((sees(GOOD, full=0.015),), "a full copy of the training rows would pass"),
+    ],
+)
+def test_a_number_that_would_not_have_seen_a_leak_does_not_pass(responses, says):
+    verdict, results = verdict_of(outcome(GOOD, responses=responses))
+    assert verdict is Result.INSUFFICIENT
+    assert says in results["copies"].explanation
+
+
+def test_a_limit_on_the_other_side_need_not_stop_a_copy():
+    """A copy moves the number up; a gate against what is too low has other things to look for."""
+    suite = suite_of(gate("low", name="copies.excess", minimum=-0.5))
+    verdict, _ = verdict_of(outcome(GOOD), suite=suite)
+    assert verdict is Result.PASS
+
+
+def test_a_number_of_usefulness_needs_nobody_to_vouch_for_it():
+    useful = replace(outcome(GOOD, responses=()), family="utility")
+    assert verdict_of(useful)[0] is Result.PASS
+
+
+def test_what_restates_a_blind_number_is_blind():
+    restated = measured(0.0, -0.01, 0.01, name="copies.leak_equivalent", scope="excess")
+    suite = suite_of(gate("leak", name="copies.leak_equivalent", scope="excess", maximum=0.05))
+    assert verdict_of(outcome(restated, responses=(BLIND,)), suite=suite)[0] is Result.INSUFFICIENT
+    assert verdict_of(outcome(restated, responses=(sees(GOOD),)), suite=suite)[0] is Result.PASS
+
+
+def test_a_subgroup_is_blind_when_its_attack_is():
+    group = measured(0.0, -0.01, 0.01, name="copies.worst_subgroup", scope="by sex")
+    suite = suite_of(gate("group", name="copies.worst_subgroup", scope="by sex", maximum=0.05))
+    assert verdict_of(outcome(group, responses=(BLIND,)), suite=suite)[0] is Result.INSUFFICIENT
+    assert verdict_of(outcome(group, responses=(sees(GOOD),)), suite=suite)[0] is Result.PASS

@@ -42,7 +42,7 @@ class BrokenRef:
 
 def ref(*quantities):
     info = SimpleNamespace(quantities=[SimpleNamespace(name=q) for q in quantities])
-    return SimpleNamespace(load=lambda: SimpleNamespace(info=info))
+    return SimpleNamespace(load=lambda: SimpleNamespace(info=info), family="privacy")
 
 
 @pytest.fixture(autouse=True)

@@ -71,7 +71,7 @@ def test_real_rows_are_readable_by_their_owner_alone(case, finished, tmp_path):
     Workspace(loose).prepare()
     assert stat.S_IMODE((loose / "restricted").stat().st_mode) == 0o700
     files = {p.name: stat.S_IMODE(p.stat().st_mode) for p in finished.workspace.restricted.iterdir()}
-    tables = {"train.parquet", "control.parquet", "synthetic.parquet"}
+    tables = {"train.parquet", "control.parquet", "synthetic.parquet", "exposed_records.parquet"}
     assert files == dict.fromkeys(tables | {"split.json", "synthetic.json"}, 0o600)
 
 
@@ -211,12 +211,11 @@ def test_a_bad_suite_is_found_before_anything_is_fitted(make_case, tmp_path):
     assert not case.workspace.root.exists()
 
 
-def test_a_gate_without_its_audit_is_found_before_anything_is_fitted(make_case, tmp_path):
+def test_a_gate_brings_its_audit_along(make_case, tmp_path):
     case = make_case(tmp_path / "case", audits=["marginals"])
-    with pytest.raises(PlanError, match="needs the audit 'exact_match'") as caught:
-        pipeline.produce(case.plan, case.workspace)
-    assert caught.value.fix
-    assert not case.workspace.root.exists()
+    evidence = pipeline.produce(case.plan, case.workspace)
+    assert [o.audit for o in evidence.outcomes] == ["marginals", "exact_match"]
+    assert evidence.verdict is Result.PASS
 
 
 @pytest.mark.parametrize("release", ["./people.parquet", {"duckdb": {"path": "db", "query": "FROM t"}}])

@@ -135,7 +135,7 @@ def test_a_full_disk_leaves_the_last_good_evidence(case, name, monkeypatch):
     owner = pq if name == "measurements" else type(path)
     monkeypatch.setattr(owner, "write_table" if name == "measurements" else "write_text", full)
     with pytest.raises(DataError, match="cannot be written") as caught:
-        pipeline.keep(case.evidence, case.workspace)
+        pipeline.keep(pipeline.Audited(case.evidence, pq.read_table(case.workspace.exposed)), case.workspace)
     assert caught.value.fix
     assert path.read_bytes() == old
     left = sorted(p.name for p in case.workspace.review.iterdir())

@@ -1,0 +1,121 @@
+"""The whole examination of one candidate: audits, known-answer check, leak-equivalents, exposed records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from synth_audit.core import registry
+from synth_audit.core.cache import Cache
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.plan import KnownAnswerSpec
+from synth_audit.core.plugin import Audit
+from synth_audit.core.response import Planting
+from synth_audit.core.subject import Subject
+from synth_audit.workflow.exposure import (
+    Exposures,
+    RecordView,
+    as_measurements,
+    exposed_records,
+    record_view,
+    worst_subgroups,
+)
+from synth_audit.workflow.known_answer import with_answers
+from synth_audit.workflow.planting import Ground, break_ground
+from synth_audit.workflow.runner import Ended, Progress, Task, run_tasks, silent
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """Everything that was found out about a candidate.
+
+    Attributes:
+        planting: how leaks were planted for the known-answer check.
+        view: what a reviewer may know of exposed records. exposed: their positions, for the restricted
+            workspace only.
+        seconds: time taken, by step.
+    """
+
+    outcomes: tuple[AuditOutcome, ...]
+    planting: Planting
+    view: RecordView
+    exposed: pa.Table
+    seconds: Mapping[str, float]
+
+
+def conduct(
+    audits: Mapping[str, Audit],
+    subject: Subject,
+    seed: int,
+    check: KnownAnswerSpec,
+    progress: Progress = silent,
+    workers: int = 1,
+) -> Examination:
+    """Run every audit on the candidate, and every privacy audit on planted leaks too.
+
+    Args:
+        workers: processes to spread the work over; the numbers do not depend on it.
+    """
+    with TemporaryDirectory(prefix="synth-audit-") as folder:  # mode 0700
+        subject = replace(subject, seed=seed, cache=Cache(Path(folder)))
+        planted, planting = _planted(audits, subject, check)
+        tasks = [Task(n, a, subject, n, ("audit", n)) for n, a in audits.items()] + planted
+        ended = run_tasks(tasks, seed, progress, workers)
+    own, others = ended[: len(audits)], list(zip(planted, ended[len(audits) :], strict=True))
+    exposures: Exposures = {e.outcome.audit: e.exposures for e in own if e.exposures}
+    extra = as_measurements(worst_subgroups(exposures, subject))
+    outcomes = []
+    for end in own:
+        answers = [e.outcome for task, e in others if task.name == end.outcome.audit]
+        outcomes.append(_completed(end.outcome, planting, answers, extra))
+    return Examination(
+        outcomes=tuple(outcomes),
+        planting=planting,
+        view=record_view(exposures, subject),
+        exposed=exposed_records(exposures, subject.train.n_rows),
+        seconds=_seconds(own, [e for _, e in others]),
+    )
+
+
+def _planted(
+    audits: Mapping[str, Audit], subject: Subject, check: KnownAnswerSpec
+) -> tuple[list[Task], Planting]:
+    """One task for each privacy audit and each planted share, and how they were planted."""
+    privacy = {n: a for n, a in audits.items() if registry.find("audit", n).family == registry.PRIVACY}
+    ground = break_ground(subject, check.max_rows)
+    if not isinstance(ground, Ground):
+        return [], ground
+    shares = (0.0, check.small, 1.0)
+    tasks = [
+        Task(n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n))
+        for share in shares
+        for leaky in (ground.leaky(ground.release(share)),)
+        for n, a in privacy.items()
+    ]
+    return tasks, ground.planting(shares)
+
+
+def _completed(
+    outcome: AuditOutcome,
+    planting: Planting,
+    answers: Sequence[AuditOutcome],
+    extra: Mapping[str, tuple[Measurement, ...]],
+) -> AuditOutcome:
+    """A privacy outcome with what the check and its exposures add; others as they are."""
+    if outcome.family != registry.PRIVACY or outcome.status is not Status.MEASURED:
+        return outcome
+    checked = with_answers(outcome, planting, answers)
+    return replace(checked, measurements=(*checked.measurements, *extra.get(outcome.audit, ())))
+
+
+def _seconds(own: Sequence[Ended], others: Sequence[Ended]) -> dict[str, float]:
+    seconds = {f"audit.{e.outcome.audit}": e.seconds for e in own}
+    for e in others:
+        key = f"known answer.{e.outcome.audit}"
+        seconds[key] = round(seconds.get(key, 0.0) + e.seconds, 3)
+    return seconds

@@ -1,0 +1,217 @@
+"""Which training records attacks got right: positions for the restricted workspace, rates for the review."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from synth_audit.core.measurement import Exposure, Interval, Measurement
+from synth_audit.core.response import WORST_SUBGROUP
+from synth_audit.core.schema import Column
+from synth_audit.core.subject import Subject
+from synth_audit.kernels.attacks import Risk, Tally, corrected_level, risk
+
+Positions = npt.NDArray[np.intp]
+Exposures = Mapping[str, Sequence[Exposure]]
+"""What each audit said of exposed records, by its name."""
+
+FEWEST_TRIED = 30
+"""A category with fewer attacked rows on either side says nothing about its people."""
+
+SHOWN = 20
+"""At most this many subgroups stand in the evidence, the worst first."""
+
+
+@dataclass(frozen=True)
+class ExposedGroup:
+    """How many records one attack got right, and through which columns; counts below the limit are None."""
+
+    audit: str
+    scope: str
+    columns: tuple[str, ...]
+    train_tried: int
+    train_hit: int | None
+    control_tried: int
+    control_hit: int | None
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """The most exposed category of one column under one attack.
+
+    Attributes:
+        train_rows: attacked training rows in it, at least the suppression limit.
+        measurement: its risk, with an interval that holds for the worst of all categories.
+    """
+
+    audit: str
+    scope: str
+    column: str
+    category: str
+    train_rows: int
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class RecordView:
+    """What a reviewer may know of the most exposed records.
+
+    Attributes:
+        train_rows: training rows in all.
+        exposed, exposed_twice: rows that at least one, or at least two, attacks got right; None when
+            there are some but fewer than the suppression limit.
+    """
+
+    train_rows: int = 0
+    exposed: int | None = 0
+    exposed_twice: int | None = 0
+    groups: tuple[ExposedGroup, ...] = ()
+    subgroups: tuple[Subgroup, ...] = ()
+
+
+def record_view(exposures: Exposures, subject: Subject) -> RecordView:
+    """Summarise exposures without naming a record."""
+    limit = subject.suppression
+    hits = _hits(exposures, subject.train.n_rows)
+    groups = tuple(
+        ExposedGroup(
+            audit,
+            e.scope,
+            e.columns,
+            len(e.train_tried),
+            _at_least(len(e.train_hit), limit),
+            len(e.control_tried),
+            _at_least(len(e.control_hit), limit),
+        )
+        for audit, found in exposures.items()
+        for e in found
+    )
+    worst = sorted(worst_subgroups(exposures, subject), key=lambda s: -s.value)
+    return RecordView(
+        subject.train.n_rows,
+        _at_least(int((hits > 0).sum()), limit),
+        _at_least(int((hits > 1).sum()), limit),
+        groups,
+        tuple(worst[:SHOWN]),
+    )
+
+
+def exposed_records(exposures: Exposures, n_train: int) -> pa.Table:
+    """The exposed training rows by position, most often hit first, with the attacks that hit them."""
+    attacks: list[list[str]] = [[] for _ in range(n_train)]
+    for audit, found in exposures.items():
+        for e in found:
+            name = f"{audit}[{e.scope}]" if e.scope else audit
+            for row in e.train_hit:
+                attacks[row].append(name)
+    rows = sorted((i for i in range(n_train) if attacks[i]), key=lambda i: (-len(attacks[i]), i))
+    return pa.table(
+        {
+            "row": pa.array(rows, pa.int64()),
+            "hits": pa.array([len(attacks[i]) for i in rows], pa.int64()),
+            "attacks": pa.array([attacks[i] for i in rows], pa.list_(pa.string())),
+        }
+    )
+
+
+def worst_subgroups(exposures: Exposures, subject: Subject) -> list[Subgroup]:
+    """For each attack and each discrete column, its most exposed category above the suppression limit."""
+    cohorts = {c.name: _cohorts(c, subject) for c in subject.features if not c.kind.numeric}
+    found = (
+        _worst(audit, e, column, groups, subject.level)
+        for audit, several in exposures.items()
+        for e in several
+        for column, groups in cohorts.items()
+    )
+    return [s for s in found if s is not None]
+
+
+def as_measurements(subgroups: Sequence[Subgroup]) -> dict[str, tuple[Measurement, ...]]:
+    """Subgroups as measurements of their audits, for gates: scope ``<attack> by <column>``."""
+    made: dict[str, tuple[Measurement, ...]] = {}
+    for s in subgroups:
+        scope = f"{s.scope} by {s.column}" if s.scope else f"by {s.column}"
+        m = WORST_SUBGROUP.at(
+            s.value, scope=scope, interval=s.interval, n_requested=s.train_rows, n_achieved=s.train_rows
+        )
+        made[s.audit] = (
+            *made.get(s.audit, ()),
+            replace(m, name=f"{s.audit}.{WORST_SUBGROUP.name}"),
+        )
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class _Cohort:
+    """The rows of one category, as masks over train and control."""
+
+    category: str
+    train: npt.NDArray[np.bool_]
+    control: npt.NDArray[np.bool_]
+
+
+def _cohorts(column: Column, subject: Subject) -> list[_Cohort]:
+    train = subject.train.labels(column.name)
+    control = subject.control.labels(column.name) if subject.control else np.empty(0, dtype=object)
+    labels, counts = np.unique(train[train != None].astype(str), return_counts=True)  # noqa: E711 (elementwise)
+    return [
+        _Cohort(str(label), train == label, control == label)
+        for label, n in zip(labels, counts, strict=True)
+        if n >= subject.suppression
+    ]
+
+
+def _worst(
+    audit: str, exposure: Exposure, column: str, cohorts: Sequence[_Cohort], level: float
+) -> Subgroup | None:
+    tried = list(_tried(exposure, cohorts))
+    if len(tried) < 2:
+        return None
+    corrected = corrected_level(level, len(tried))
+    risks = [(cohort, n, _risk(train, control, corrected)) for cohort, n, train, control in tried]
+    cohort, n, worst = max(risks, key=lambda r: r[2].value)
+    method = f"{worst.interval.method}, corrected for {len(tried)} categories"
+    high = max(r.interval.high for _, _, r in risks)
+    low = max(r.interval.low for _, _, r in risks)
+    return Subgroup(
+        audit, exposure.scope, column, cohort.category, n, worst.value, Interval(low, high, level, method)
+    )
+
+
+def _tried(e: Exposure, cohorts: Sequence[_Cohort]) -> Iterator[tuple[_Cohort, int, Tally, Tally | None]]:
+    """Categories attacked often enough, with tallies; none of control where it was not attacked."""
+    for cohort in cohorts:
+        train = _tally(e.train_tried, e.train_hit, cohort.train)
+        control = _tally(e.control_tried, e.control_hit, cohort.control) if len(e.control_tried) else None
+        if train.guesses >= FEWEST_TRIED and (control is None or control.guesses >= FEWEST_TRIED):
+            yield cohort, train.guesses, train, control
+
+
+def _tally(tried: Positions, hit: Positions, inside: npt.NDArray[np.bool_]) -> Tally:
+    return Tally(float(inside[hit].sum()), int(inside[tried].sum()))
+
+
+def _risk(train: Tally, control: Tally | None, level: float) -> Risk:
+    """Risk beyond control's; the plain rate of hits where an attack was not tried on control."""
+    if control is None:
+        return Risk(train.share, train.interval(level))
+    return risk(train, control, level)
+
+
+def _hits(exposures: Exposures, n_train: int) -> npt.NDArray[np.int64]:
+    """How many attacks got each training row right, shape (n_train,)."""
+    hits = np.zeros(n_train, dtype=np.int64)
+    for found in exposures.values():
+        for e in found:
+            hits[e.train_hit] += 1
+    return hits
+
+
+def _at_least(count: int, limit: int) -> int | None:
+    """A count that may be shown: 0, or at least the limit."""
+    return count if count == 0 or count >= limit else None

@@ -1,0 +1,160 @@
+"""The known-answer check: would this instrument have seen a leak in this table, and how small a one?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from synth_audit.core import registry
+from synth_audit.core.measurement import Direction, Interval, Measurement, Reference
+from synth_audit.core.outcome import AuditOutcome
+from synth_audit.core.response import LEAK_EQUIVALENT, WORST_SUBGROUP, Answer, Planting, Response, Sight
+from synth_audit.kernels.response import (
+    Ends,
+    leak_equivalent,
+    minimum_detectable,
+    oriented,
+    separated,
+)
+from synth_audit.workflow.decision import Row
+
+NO_LEAK = Reference(0.0, "a release without a copied row")
+
+
+def with_answers(outcome: AuditOutcome, planting: Planting, planted: Sequence[AuditOutcome]) -> AuditOutcome:
+    """The outcome with a response of each directed measurement, and the leak-equivalents of those that see.
+
+    Args:
+        planted: outcomes of the same audit on the planted releases, one for each of ``planting.shares``.
+    """
+    responses = tuple(
+        _respond(m, planting, planted, proportional=_proportional(outcome, m))
+        for m in outcome.measurements
+        if m.direction is not Direction.NEUTRAL and m.interval is not None
+    )
+    measured = {(m.name, m.scope): m for m in outcome.measurements}
+    restated = tuple(
+        _restated(measured[r.name, r.scope], r)
+        for r in responses
+        if r.sight is Sight.SEES
+        and _proportional(outcome, measured[r.name, r.scope])
+        and measured[r.name, r.scope].finite
+    )
+    return replace(outcome, responses=responses, measurements=(*outcome.measurements, *restated))
+
+
+def vouched_rows(outcome: AuditOutcome) -> list[Row]:
+    """The measurements of an audit as a gate sees them, with what the check says of each.
+
+    A privacy measurement that the check did not try, or found blind, is not vouched for; what restates
+    another stands and falls with it. Measurements of other families need nobody to vouch for them.
+    """
+    rows = [Row.of(m) for m in outcome.measurements]
+    if outcome.family != registry.PRIVACY:
+        return rows
+    return [_vouched(row, m, outcome) for row, m in zip(rows, outcome.measurements, strict=True)]
+
+
+def _vouched(row: Row, m: Measurement, outcome: AuditOutcome) -> Row:
+    if m.name.endswith(f".{WORST_SUBGROUP.name}"):
+        attack = m.scope.rpartition("by ")[0].rstrip()
+        seen = any(r.scope == attack and r.sight is Sight.SEES for r in outcome.responses)
+        return row if seen else replace(row, blind="no number of that attack sees a full copy")
+    about = restates(m) or (m.name, m.scope)
+    response = next((r for r in outcome.responses if (r.name, r.scope) == about), None)
+    if response is None:
+        return replace(row, blind="the known-answer check did not try it")
+    if response.sight is Sight.BLIND or response.full is None:
+        return replace(row, blind=response.reason)
+    if restates(m):
+        return row
+    worse = "up" if response.direction is Direction.LOWER else "down"
+    return replace(row, copy_low=response.full.low, copy_high=response.full.high, worse=worse)
+
+
+def restates(m: Measurement) -> tuple[str, str] | None:
+    """Name and scope of the measurement that a leak-equivalent restates; None for any other measurement."""
+    audit, _, quantity = m.name.rpartition(".")
+    if quantity != LEAK_EQUIVALENT.name:
+        return None
+    name, _, scope = m.scope.partition("[")
+    return f"{audit}.{name}", scope.removesuffix("]") if scope else ""
+
+
+def _respond(
+    m: Measurement, planting: Planting, planted: Sequence[AuditOutcome], *, proportional: bool
+) -> Response:
+    def blind(reason: str, answers: tuple[Answer, ...] = ()) -> Response:
+        return Response(m.name, m.scope, m.direction, Sight.BLIND, reason, answers)
+
+    if planting.reason:
+        return blind(f"no leak could be planted: {planting.reason}")
+    found = [_found(m, outcome) for outcome in planted]
+    answers = tuple(
+        Answer(share, x.value, x.interval.low, x.interval.high)
+        for share, x in zip(planting.shares, found, strict=True)
+        if x is not None and x.finite and x.interval is not None
+    )
+    if len(answers) < len(planting.shares) or not answers:
+        return blind("it could not be measured on every planted leak", answers)
+    clean, full = _ends(m, answers[0]), _ends(m, answers[-1])
+    if not separated(clean, full):
+        return blind(
+            "a full copy of the training rows gives no clearly worse value than new people do", answers
+        )
+    null = _null(m, clean) if proportional else clean.value
+    assert m.interval is not None
+    half_width = (m.interval.high - m.interval.low) / 2
+    least = minimum_detectable(full.value - null, half_width, m.interval.level) if m.finite else None
+    sign = 1 if m.direction is Direction.LOWER else -1
+    return Response(m.name, m.scope, m.direction, Sight.SEES, "", answers, sign * null, half_width, least)
+
+
+def _null(m: Measurement, clean: Ends) -> float:
+    """The clean value, higher being worse: what is known exactly, unless the clean release shows less,
+    for a null that is too high would make leaks look small."""
+    if m.reference is None or m.reference.interval is not None or not math.isfinite(m.reference.value):
+        return clean.value
+    known = m.reference.value if m.direction is Direction.LOWER else -m.reference.value
+    return min(known, clean.high)
+
+
+def _found(m: Measurement, outcome: AuditOutcome) -> Measurement | None:
+    return next((x for x in outcome.measurements if (x.name, x.scope) == (m.name, m.scope)), None)
+
+
+def _ends(m: Measurement, answer: Answer) -> Ends:
+    lower_is_safer = m.direction is Direction.LOWER
+    return oriented(answer.value, answer.low, answer.high, lower_is_safer=lower_is_safer)
+
+
+def _proportional(outcome: AuditOutcome, m: Measurement) -> bool:
+    quantity = m.name.rpartition(".")[2]
+    return outcome.info is not None and outcome.info.quantity(quantity).proportional
+
+
+def _restated(m: Measurement, response: Response) -> Measurement:
+    """The measurement as a share of copied rows."""
+    assert m.interval is not None
+    assert response.clean is not None
+    assert response.full is not None
+    clean = _ends(m, response.clean)
+    null = _null(m, clean)
+    exact = null != clean.value
+    found = leak_equivalent(
+        oriented(m.value, m.interval.low, m.interval.high, lower_is_safer=m.direction is Direction.LOWER),
+        Ends(null, null, null) if exact else clean,
+        _ends(m, response.full),
+    )
+    audit, _, quantity = m.name.rpartition(".")
+    restated = LEAK_EQUIVALENT.at(
+        found.value,
+        scope=f"{quantity}[{m.scope}]" if m.scope else quantity,
+        interval=Interval(found.low, found.high, m.interval.level, f"{m.interval.method}, restated"),
+        n_requested=m.n_requested,
+        n_achieved=m.n_achieved,
+        n_minimum=m.n_minimum,
+        reference=NO_LEAK,
+    )
+    return replace(restated, name=f"{audit}.{LEAK_EQUIVALENT.name}")

@@ -1,0 +1,109 @@
+"""Releases with a known leak: part copies of training rows, part people the generator never saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.response import Planting
+from synth_audit.core.seeds import as_int_seed, child_rng
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.workflow.split import key_columns, split
+
+FEWEST_ROWS = 20
+"""Fewer rows than this on either side of train make no release worth measuring."""
+
+_WORTHWHILE = 500
+"""A release is not scaled down below this many rows while new people are at hand."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Where leaks are planted: one half of train plays train, the other the people never seen.
+
+    Only half of train can be train when no other new people are at hand, for control is needed as control.
+    The ratio of release to train is kept, and so is control, so that an audit meets the circumstances it
+    meets on the candidate, with fewer rows.
+
+    Attributes:
+        subject: the real circumstances.
+        known: rows that play train. control: rows that play control. fresh: rows of new people, as many as
+            the release has. copied: positions in ``known`` of what is copied, as many as the release has.
+    """
+
+    subject: Subject
+    known: Table
+    control: Table | None
+    fresh: Table
+    copied: npt.NDArray[np.intp]
+
+    def release(self, share: float) -> Table:
+        """A release of which ``share`` (rounded to whole rows, at least one if above 0) are copies.
+
+        Leaks are nested: what is copied at a share is copied at every larger one.
+        """
+        n = len(self.copied)
+        leaked = min(n, max(round(share * n), 1 if share > 0 else 0))
+        leaks = self.known.take(self.copied[:leaked])
+        others = self.fresh.take(np.arange(leaked, n))
+        data = pa.concat_tables([leaks.data, others.data]).combine_chunks()
+        return Table(self.known.schema, data).released_only()
+
+    def leaky(self, release: Table) -> Subject:
+        """The subject in which this release stands for the candidate."""
+        return replace(self.subject, train=self.known, control=self.control, synthetic=release)
+
+    def planting(self, shares: Sequence[float]) -> Planting:
+        """What the evidence says of it."""
+        n_control = self.control.n_rows if self.control else 0
+        return Planting(self.known.n_rows, n_control, len(self.copied), tuple(shares))
+
+
+def break_ground(subject: Subject, max_rows: int) -> Ground | Planting:
+    """Halve train, rows of one entity together, in the candidate's own sizes as far as the rows go.
+
+    Args:
+        max_rows: no part gets more rows than this, which bounds the cost of the check.
+
+    Returns:
+        The ground, or why there is none.
+    """
+    rng = child_rng(subject.seed, "known answer", "ground")
+    try:
+        known, fresh = _halves(subject.train, rng)
+    except DataError:
+        return Planting(reason="the training rows cannot be halved by entity")
+    if min(known.n_rows, fresh.n_rows) < FEWEST_ROWS:
+        return Planting(reason=f"half of train has fewer than {FEWEST_ROWS} rows")
+    n_train, n_made = subject.train.n_rows, subject.synthetic.n_rows
+    scale = min(
+        known.n_rows / n_train, fresh.n_rows / max(n_made, fresh.n_rows), max_rows / max(n_train, n_made)
+    )
+    n_known = max(min(round(scale * n_train), known.n_rows), min(FEWEST_ROWS, known.n_rows))
+    n_release = max(round(scale * n_made), min(n_made, fresh.n_rows, _WORTHWHILE))
+    copied = np.resize(rng.permutation(n_known), n_release)
+    return Ground(
+        subject=subject,
+        known=_some(known, n_known, rng),
+        control=None if subject.control is None else _some(subject.control, max_rows, rng),
+        fresh=_some(fresh, n_release, rng),
+        copied=copied,
+    )
+
+
+def _halves(train: Table, rng: np.random.Generator) -> tuple[Table, Table]:
+    if key_columns(train.schema):
+        return split(train, 0.5, as_int_seed(rng))
+    aside = rng.permutation(train.n_rows) < train.n_rows // 2
+    return train.take(~aside), train.take(aside)
+
+
+def _some(table: Table, n: int, rng: np.random.Generator) -> Table:
+    """At most n rows, in random order."""
+    return table.take(rng.permutation(table.n_rows)[:n])
