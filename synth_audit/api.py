@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from synth_audit.workflow.calibration import Calibration
     from synth_audit.workflow.evidence import Evidence
     from synth_audit.workflow.release import ReleaseRecord
     from synth_audit.workflow.runner import Progress
@@ -110,6 +111,57 @@ def run(
     if release and settled.release is not None and evidence.verdict is Result.PASS:
         pipeline.release_synthetic(settled, workspace)
     return evidence
+
+
+def calibrate(
+    train: Frame,
+    control: Frame,
+    plan: PlanLike | None = None,
+    *,
+    steps: int = 10,
+    noise: bool = True,
+    only: tuple[str, ...] = (),
+    seed: int | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    workers: int = 1,
+) -> Calibration:
+    """Plant leaks of every size in real rows and measure them with every privacy audit.
+
+    Args:
+        train: real rows; half of them play the training rows, the other half people never seen.
+        control: real rows kept apart from both.
+        steps: leaks at 0, 1/steps, … 1 of the rows.
+        noise: repeat with all settings of the published leaky evaluation, eight times the work.
+        out: folder to write ``review/calibration.json`` and ``.html`` into; nothing is written without it.
+
+    Raises:
+        DataError: train has too few rows to plant a leak in.
+    """
+    from synth_audit.report.calibration import render_calibration
+    from synth_audit.workflow import calibration, pipeline
+    from synth_audit.workflow.runner import silent
+    from synth_audit.workflow.workspace import Workspace, write_text
+
+    settled = _narrowed(as_plan(plan if plan is not None else _named_after(train)), only, seed)
+    real = as_arrow(train, "train")
+    subject = pipeline.anchored_subject(real, as_arrow(control, "control"), real, settled)
+    found = calibration.calibrate(
+        settled.build_audits(),
+        subject,
+        table=settled.name,
+        seed=settled.seed,
+        shares=[i / steps for i in range(steps + 1)],
+        noises=calibration.LOUD if noise else calibration.QUIET,
+        max_rows=settled.known_answer.max_rows,
+        progress=progress or silent,
+        workers=workers,
+    )
+    if out is not None:
+        workspace = Workspace(Path(out)).prepare_review()
+        write_text(workspace.calibration, found.to_json())
+        write_text(workspace.calibration_page, render_calibration(found))
+    return found
 
 
 def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:

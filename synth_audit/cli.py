@@ -187,6 +187,57 @@ def audit(
 
 
 @main.command()
+@click.argument("train", type=click.Path(path_type=Path))
+@click.argument("control", type=click.Path(path_type=Path))
+@click.option("--plan", type=click.Path(path_type=Path), help="Plan with columns and audits.")
+@click.option("--only", multiple=True, metavar="NAME", help="Calibrate only this audit; repeatable.")
+@click.option("--steps", type=click.IntRange(min=2), default=10, show_default=True, help="Sizes of the leak.")
+@click.option("--noise/--no-noise", default=True, help="With all kinds of noise, eight times the work.")
+@click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
+@_out
+@_workers
+@_json
+@guarded
+def calibrate(
+    train: Path,
+    control: Path,
+    plan: Path | None,
+    only: tuple[str, ...],
+    steps: int,
+    noise: bool,
+    seed: int | None,
+    out: Path | None,
+    workers: int,
+    as_json: bool,
+) -> Exit:
+    """Show how the privacy audits answer leaks.
+
+    Copies of real rows are planted among people never seen, from none to all rows, with and without noise;
+    every audit measures each. TRAIN and CONTROL hold real rows of one population.
+
+    \b
+    Example:
+      synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
+    """
+    with console.progress_bar() as progress:
+        found = api.calibrate(
+            train,
+            control,
+            plan,
+            steps=steps,
+            noise=noise,
+            only=only,
+            seed=seed,
+            out=out,
+            progress=progress,
+            workers=workers,
+        )
+    files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
+    console.show_calibration(found, files, as_json=as_json)
+    return Exit.PASS
+
+
+@main.command()
 @_evidence
 @click.option("--suite", required=True, help="Gate suite: a file, or one that ships.")
 @_json

@@ -19,6 +19,7 @@ from synth_audit.core import registry
 from synth_audit.core.plugin import AuditInfo
 
 if TYPE_CHECKING:
+    from synth_audit.workflow.calibration import Calibration, Curve
     from synth_audit.workflow.evidence import Evidence, GateResult
     from synth_audit.workflow.runner import Progress
     from synth_audit.workflow.verify import Check
@@ -74,6 +75,27 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     click.secho(sentence, fg=_SIGNS[evidence.verdict][1], bold=True)
     for path in files:
         click.echo(f"  {path}")
+
+
+def show_calibration(found: Calibration, files: Sequence[Path], *, as_json: bool) -> None:
+    """Print how straight each measurement follows the leak, without noise, and where the curves are."""
+    if as_json:
+        click.echo(found.to_json(), nl=False)
+        return
+    plain = [c for c in found.curves if c.noise.none]
+    width = max((len(_curve_name(c)) for c in plain), default=0)
+    click.echo(f"{'measurement':<{width}}  no copy  full copy  R² of a line")
+    for c in plain:
+        first, last = c.points[0].value, c.points[-1].value
+        click.echo(f"{_curve_name(c):<{width}}  {first:>7.3f}  {last:>9.3f}  {c.r_squared:>12.4f}")
+    for name, reason in found.silent.items():
+        click.secho(f"  {name} gave no number on some leak: {reason}", fg="yellow")
+    for path in files:
+        click.echo(f"  {path}")
+
+
+def _curve_name(curve: Curve) -> str:
+    return f"{curve.name}[{curve.scope}]" if curve.scope else curve.name
 
 
 def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:

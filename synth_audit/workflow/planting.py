@@ -43,17 +43,24 @@ class Ground:
     fresh: Table
     copied: npt.NDArray[np.intp]
 
-    def release(self, share: float) -> Table:
-        """A release of which ``share`` (rounded to whole rows, at least one if above 0) are copies.
+    def leaks(self, share: float) -> Table:
+        """The copied rows of a release, ``share`` of it (rounded to whole rows, at least one if above 0).
 
         Leaks are nested: what is copied at a share is copied at every larger one.
         """
         n = len(self.copied)
         leaked = min(n, max(round(share * n), 1 if share > 0 else 0))
-        leaks = self.known.take(self.copied[:leaked])
-        others = self.fresh.take(np.arange(leaked, n))
-        data = pa.concat_tables([leaks.data, others.data]).combine_chunks()
-        return Table(self.known.schema, data).released_only()
+        return self.known.take(self.copied[:leaked]).released_only()
+
+    def release(self, share: float, leaks: Table | None = None) -> Table:
+        """A release of which ``share`` are copies and the others new people.
+
+        Args:
+            leaks: what became of the copies, as many rows as there are; the copies themselves if left out.
+        """
+        copies = leaks or self.leaks(share)
+        others = self.fresh.take(np.arange(copies.n_rows, len(self.copied))).released_only()
+        return Table(copies.schema, pa.concat_tables([copies.data, others.data]).combine_chunks())
 
     def leaky(self, release: Table) -> Subject:
         """The subject in which this release stands for the candidate."""

@@ -74,6 +74,16 @@ class Workspace:
         return self.review / "measurements.parquet"
 
     @property
+    def calibration(self) -> Path:
+        """How the audits answered planted leaks of all sizes."""
+        return self.review / "calibration.json"
+
+    @property
+    def calibration_page(self) -> Path:
+        """The same as a page with pictures."""
+        return self.review / "calibration.html"
+
+    @property
     def report(self) -> Path:
         """The report."""
         return self.review / "report.html"

@@ -1,0 +1,83 @@
+"""Exposed records: positions for the restricted workspace, rates above the suppression limit for others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.inference import infer_schema
+from synth_audit.core.measurement import Exposure
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import read_table
+from synth_audit.kernels.attacks import Tally, risk
+from synth_audit.workflow.exposure import as_measurements, exposed_records, record_view, worst_subgroups
+
+
+@pytest.fixture
+def subject():
+    train = pa.table({"sex": ["f", "m"] * 300, "few": ["x"] * 5 + ["y"] * 595, "n": np.arange(600.0)})
+    control = pa.table({"sex": ["f", "m"] * 100, "few": ["y"] * 200, "n": np.arange(200.0)})
+    schema = infer_schema(train, {})
+    known, other = (read_table(t, schema, where="table") for t in (train, control))
+    return Subject(known, other, known)
+
+
+def exposure(hit, scope="", control_hit=(), control=True):
+    none = np.empty(0, dtype=np.intp)
+    return Exposure(
+        scope,
+        ("sex",),
+        np.arange(600),
+        np.array(hit, dtype=np.intp),
+        np.arange(200) if control else none,
+        np.array(control_hit, dtype=np.intp) if control else none,
+    )
+
+
+def test_records_are_ranked_by_the_attacks_that_hit_them():
+    found = {"one": [exposure([3, 7])], "two": [exposure([7], "deep")]}
+    table = exposed_records(found, 600).to_pydict()
+    assert table == {"row": [7, 3], "hits": [2, 1], "attacks": [["one", "two[deep]"], ["one"]]}
+
+
+def test_no_exposure_is_an_empty_table():
+    assert exposed_records({}, 600).num_rows == 0
+
+
+def test_small_counts_are_not_shown(subject):
+    view = record_view({"one": [exposure(range(9))], "two": [exposure(range(40))]}, subject)
+    assert view.exposed == 40
+    assert view.exposed_twice is None
+    assert [g.train_hit for g in view.groups] == [None, 40]
+    assert [g.control_hit for g in view.groups] == [0, 0]
+
+
+def test_the_worst_subgroup_by_hand(subject):
+    women = np.arange(0, 600, 2)
+    found = {"one": [exposure(women[:90], control_hit=[0, 2, 4])]}
+    [worst] = worst_subgroups(found, subject)
+    assert (worst.column, worst.category, worst.train_rows) == ("sex", "f", 300)
+    by_hand = risk(Tally(90, 300), Tally(3, 100), 1 - 0.05 / 2)
+    assert worst.value == pytest.approx(by_hand.value)
+    assert worst.interval.low == pytest.approx(by_hand.interval.low)
+    assert "2 categories" in worst.interval.method
+    assert worst.interval.level == 0.95
+
+
+def test_a_category_below_the_limit_is_never_named(subject):
+    everyone_rare = {"one": [exposure(range(5))]}
+    assert all(s.category != "x" for s in worst_subgroups(everyone_rare, subject))
+    assert '"x"' not in repr(record_view(everyone_rare, subject))
+
+
+def test_an_attack_without_control_gives_plain_rates(subject):
+    [worst] = worst_subgroups({"one": [exposure(range(0, 600, 4), control=False)]}, subject)
+    assert worst.value == pytest.approx(0.5)
+
+
+def test_subgroups_can_be_gated(subject):
+    subgroups = worst_subgroups({"one": [exposure([0, 2], "deep")]}, subject)
+    [measured] = as_measurements(subgroups)["one"]
+    assert (measured.name, measured.scope) == ("one.worst_subgroup", "deep by sex")
+    assert measured.interval.high >= measured.value
