@@ -1,6 +1,8 @@
 # Two commands do everything on a fresh machine (Python >= 3.11, make, git):
 #   make demo    audit two synthetic versions of a real table; one is released, one is refused
 #   make test    run the tests
+# Torch comes with CUDA on Linux (gigabytes). Without a GPU take the CPU build, once:
+#   PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make install
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,7 +20,7 @@ $(READY): pyproject.toml constraints.txt
 		|| { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "==> installing pinned packages"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,deep]'
 	@touch $@
 
 install: $(READY)  ## make the virtual environment

@@ -81,7 +81,8 @@ def test_every_command_shows_an_example(name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_examples_name_options_that_exist(name):
     command = cli.main.commands[name]
-    known = {option for p in command.params if isinstance(p, click.Option) for option in p.opts}
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    known = {name for option in options for name in (*option.opts, *option.secondary_opts)}
     examples = [line for line in (command.help or "").splitlines() if f"synth-audit {name}" in line]
     used = {word for line in examples for word in line.split() if word.startswith("--")}
     assert used <= known

@@ -11,15 +11,19 @@ import numpy.typing as npt
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
+from synth_audit.kernels.parallel import over_blocks
 
 NEAR = 30
 """Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
 
 _BLOCK = 2**18
-"""Comparisons held at a time; small enough to stay in a processor's cache."""
+"""Comparisons held at a time by one thread; small enough to stay in a processor's cache."""
 
 _FAR, _MISSING = 1e6, 1e9
 """Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
+
+_APART, _ROUNDING = 4.0, 1e-5
+"""Distance between rows whose labels differ, more than what counts as near; rounding of single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,19 +78,47 @@ def least_disagreement(queries: Cells, reference: Cells) -> npt.NDArray[np.float
     than 1, and numbers within 1/30 of train's range add a part, so that rows of a narrow table do not
     all agree. Missing agrees with missing. Shape (n,), 0 for a copy, rounded to six decimals.
     """
-    size = max(1, _BLOCK // max(1, len(reference)))
     columns, wanted = reference.numbers.T.copy(), reference.labels.T.copy()
-    least = np.empty(len(queries))
-    for start in range(0, len(queries), size):
-        rows = slice(start, start + size)
-        total = np.zeros((len(queries.numbers[rows]), len(reference)), dtype=np.float32)
+
+    def search(rows: slice) -> npt.NDArray[np.float32]:
+        total = np.zeros((rows.stop - rows.start, len(reference)), dtype=np.float32)
         for j, column in enumerate(columns):
             apart = np.abs(queries.numbers[rows, j, None] - column)
             total += np.minimum(apart, 1, out=apart)
         for j, column in enumerate(wanted):
             total += queries.labels[rows, j, None] != column
-        least[rows] = total.min(axis=1)
+        return np.asarray(total.min(axis=1))
+
+    found = over_blocks(len(queries), max(1, _BLOCK // max(1, len(reference))), search)
+    least: npt.NDArray[np.float64] = np.concatenate(found).astype(np.float64)
     return np.round(least, 6)
+
+
+def nearly_copied(queries: Cells, reference: Cells) -> npt.NDArray[np.bool_]:
+    """Whether some reference row agrees with a query in every label and, nearly, in every number, shape (n,).
+
+    Nearly is within 1/30 of the column's range in train. Missing agrees with missing only. All labels
+    together are one more coordinate in which different rows are too far apart, so that one tree under the
+    largest difference of coordinates answers exactly.
+    """
+    from scipy.spatial import cKDTree  # here, since a code location must not load it
+
+    groups = _row_numbers(np.concatenate([queries.labels, reference.labels]))
+    kept = np.concatenate([queries.numbers, reference.numbers]).astype(np.float64)
+    places = np.column_stack([kept, groups * _APART])
+    # Neither balanced nor compact: many equal rows would make either costly.
+    tree = cKDTree(places[len(queries) :], balanced_tree=False, compact_nodes=False)
+    distance, _ = tree.query(places[: len(queries)], p=np.inf, distance_upper_bound=1 + _ROUNDING)
+    return np.asarray(np.isfinite(distance))
+
+
+def _row_numbers(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+    """Numbers that rows share exactly when all their labels agree, shape (n,)."""
+    numbers = np.zeros(len(labels), dtype=np.intp)
+    for column in labels.T.astype(np.int64):
+        code = column - column.min(initial=0)
+        numbers = np.unique(numbers * (code.max(initial=0) + 1) + code, return_inverse=True)[1]
+    return numbers
 
 
 def _scaled(values: npt.NDArray[np.float64], low: float, unit: float) -> npt.NDArray[np.float64]:

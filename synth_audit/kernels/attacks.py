@@ -29,6 +29,21 @@ class Tally:
         """Count hits, shape (n,): booleans, or the part of each guess that came true."""
         return cls(float(np.sum(hits)), len(hits))
 
+    @classmethod
+    def of_clusters(cls, hits: npt.NDArray[np.int64], tries: npt.NDArray[np.int64]) -> Tally:
+        """Count guesses of which several concern one record and are not independent, shape (records,) each.
+
+        ``r = Σ h / Σ m`` with the variance of a ratio, ``v = Σ (h − r m)² / (Σ m)²``; stated as the
+        ``n = r (1 − r) / v`` independent guesses, rounded down, that would be as certain: no more than were
+        made, and as many as there are records where none differs from another.
+        """
+        made = int(tries.sum())
+        share = float(hits.sum()) / made
+        variance = float(np.sum((hits - share * tries) ** 2)) / made**2
+        worth = share * (1 - share) / variance if variance > 0 else len(tries)
+        n = max(1, min(made, int(worth)))
+        return cls(share * n, n)
+
     @property
     def share(self) -> float:
         """Successes per guess; NaN without a guess."""

@@ -112,12 +112,42 @@ def closest_share(to_train: Nearest, to_control: Nearest, n_train: int) -> Close
     Several synthetic rows may share one nearest real row and then count as one draw, so the number
     of independent draws is ``n² / Σ_r w_r²`` with w_r the synthetic rows whose nearest row is r.
     """
-    tied = to_train.first == to_control.first
-    part = to_train.ties / (to_train.ties + to_control.ties)
-    in_train = np.where(tied, part, to_train.first < to_control.first)
+    in_train = part_nearer(to_train, to_control)
     whose = np.where(in_train >= 0.5, to_train.index, n_train + to_control.index)
-    weights = np.bincount(whose).astype(np.float64)
-    return ClosestShare(float(in_train.mean()), len(whose) ** 2 / float(np.sum(weights**2)))
+    return ClosestShare(float(in_train.mean()), independent_number(whose))
+
+
+def part_nearer(one: Nearest, other: Nearest) -> Floats:
+    """Chance that the nearest of both reference sets' rows is one of the first, shape (n,).
+
+    0 or 1, and among tied rows the part that is of the first set. Its expectation is the first set's part of
+    all rows if both are drawn alike, exactly and whatever the ties.
+    """
+    tied = one.first == other.first
+    return np.where(tied, one.ties / (one.ties + other.ties), one.first < other.first)
+
+
+def independent_number(nearest_row: npt.NDArray[np.intp], own: npt.NDArray[np.intp] | None = None) -> float:
+    """How many independent draws queries are worth when they share nearest rows or are each other's.
+
+    Whether the nearest row is of a certain kind has one answer for all queries that share it, and one for two
+    queries that are each other's nearest: such a group of w is worth one draw, so all of them are worth
+    ``n² / Σ w²``. Source: Henze 1988, for the role of such pairs in the variance.
+
+    Args:
+        nearest_row: position of the row nearest to each of n queries.
+        own: positions of the queries themselves in the same count, each once; None when no query can be the
+            nearest row of another.
+    """
+    group = nearest_row
+    if own is not None:
+        where = np.full(max(int(own.max()), int(nearest_row.max())) + 1, -1, dtype=np.intp)
+        where[own] = np.arange(len(own))
+        partner = where[nearest_row]
+        mutual = (partner >= 0) & (nearest_row[partner] == own)
+        group = np.where(mutual, np.minimum(own, nearest_row), nearest_row)
+    weights = np.bincount(group).astype(np.float64)
+    return len(group) ** 2 / float(np.sum(weights**2))
 
 
 def distance_ratio(found: Nearest) -> Floats:

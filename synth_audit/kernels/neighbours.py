@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.kernels.encode import Coordinates
+from synth_audit.kernels.parallel import over_blocks
 
 Floats = npt.NDArray[np.float64]
 
-_BLOCK = 2**23
-"""Distances held at a time: 64 MiB."""
+_BLOCK = 2**21
+"""Distances held at a time by one thread: 16 MiB."""
 
 _NOISE = 1e-12
 """Rounding of a squared distance computed from products, relative to the squared norms."""
@@ -52,49 +53,62 @@ def nearest_other(table: Coordinates, rows: npt.NDArray[np.intp]) -> Nearest:
     return _search_all(table.take(rows), table, rows)
 
 
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """Reference rows with what every block needs of them: −2 bᵀ, shape (width, m), and |b|², shape (m,)."""
+
+    rows: Coordinates
+    turned: Floats
+    squared: Floats
+
+    @classmethod
+    def of(cls, rows: Coordinates) -> _Prepared:
+        return cls(rows, -2.0 * rows.dense.T, np.einsum("ij,ij->i", rows.dense, rows.dense))
+
+
 def _search_all(queries: Coordinates, reference: Coordinates, own: npt.NDArray[np.intp] | None) -> Nearest:
-    size = max(1, _BLOCK // max(1, len(reference)))
-    found = []
-    for start in range(0, len(queries), size):
-        rows = np.arange(start, min(start + size, len(queries)))
-        found.append(_search(queries.take(rows), reference, None if own is None else own[rows]))
+    prepared = _Prepared.of(reference)
+
+    def search(block: slice) -> _Found:
+        rows = np.arange(block.start, block.stop)
+        return _search(queries.take(rows), prepared, None if own is None else own[rows])
+
+    found = over_blocks(len(queries), max(1, _BLOCK // max(1, len(reference))), search)
     first, second, index, ties = (np.concatenate(part) for part in zip(*found, strict=True))
     return Nearest(first, second, index, ties)
 
 
-def _search(
-    block: Coordinates, reference: Coordinates, own: npt.NDArray[np.intp] | None
-) -> tuple[Floats, Floats, npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    squared, noise = _squared_distances(block, reference)
+_Found = tuple[Floats, Floats, npt.NDArray[np.intp], npt.NDArray[np.int64]]
+
+
+def _search(block: Coordinates, reference: _Prepared, own: npt.NDArray[np.intp] | None) -> _Found:
+    squared, offset = _squared_distances(block, reference)
     here = np.arange(len(block))
     if own is not None:
         squared[here, own] = np.inf
     index = squared.argmin(axis=1)
-    least = squared[here, index]
-    ties = np.count_nonzero(squared <= (least * (1.0 + _NOISE) + noise)[:, None], axis=1)
+    least = np.maximum(squared[here, index] + offset, 0.0)
+    noise = _NOISE * (1.0 + offset + least)
+    ties = np.count_nonzero(squared <= (least + noise - offset)[:, None], axis=1)
     squared[here, index] = np.inf
     next_index = squared.argmin(axis=1)
     alone = np.isinf(squared[here, next_index])
-    first = np.where(np.isinf(least), np.inf, _distance(block, reference, index))
-    second = np.where(alone, np.inf, _distance(block, reference, next_index))
+    first = np.where(np.isinf(least), np.inf, _distance(block, reference.rows, index))
+    second = np.where(alone, np.inf, _distance(block, reference.rows, next_index))
     return first, np.maximum(first, second), index, ties
 
 
-def _squared_distances(block: Coordinates, reference: Coordinates) -> tuple[Floats, Floats]:
-    """|a|² − 2ab + |b|² by one matrix product, and how far rounding may have moved each row of it.
+def _squared_distances(block: Coordinates, reference: _Prepared) -> tuple[Floats, Floats]:
+    """−2ab + |b|² by one matrix product, shape (n, m), and |a|², shape (n,), which makes it |a − b|².
 
-    Rounding grows with |a|² + |b|². Only rows b near a can be nearest, and |b|² ≤ 2|a|² + 2|a − b|²: the
-    allowance is one of the query, so that no outlier in the reference makes all other rows look tied.
+    Rounding grows with |a|² + |b|². Only rows b near a can be nearest, and |b|² ≤ 2|a|² + 2|a − b|²: what is
+    allowed for it is one of the query, so that no outlier in the reference makes all other rows look tied.
     """
-    of_block = np.einsum("ij,ij->i", block.dense, block.dense)
-    of_reference = np.einsum("ij,ij->i", reference.dense, reference.dense)
-    squared = block.dense @ (-2.0 * reference.dense.T)
-    squared += of_reference
-    squared += of_block[:, None]
+    squared = block.dense @ reference.turned
+    squared += reference.squared
     for column in range(block.labels.shape[1]):
-        squared += 2.0 * (block.labels[:, column, None] != reference.labels[None, :, column])
-    np.maximum(squared, 0.0, out=squared)
-    return squared, _NOISE * (1.0 + of_block)
+        squared += 2.0 * (block.labels[:, column, None] != reference.rows.labels[None, :, column])
+    return squared, np.einsum("ij,ij->i", block.dense, block.dense)
 
 
 def _distance(block: Coordinates, reference: Coordinates, index: npt.NDArray[np.intp]) -> Floats:

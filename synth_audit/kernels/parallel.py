@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Part = TypeVar("Part")
 
@@ -34,5 +35,11 @@ def over_blocks(n: int, size: int, work: Callable[[slice], Part], threads: int |
 @contextmanager
 def single_threaded_algebra() -> Iterator[None]:
     """Hold the linear algebra library to one thread, whose rounding does not depend on the machine's load."""
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """What holds numpy's library, looked up once: a look-up takes milliseconds, a search of few rows less."""
+    return ThreadpoolController()

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from synth_audit.core import registry
 from synth_audit.core.measurement import Direction, Measurement, Series
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.report import charts, strips, words
+from synth_audit.report.known_answer import sight_sign, sight_text
+from synth_audit.report.leaks import leak_sentence
 from synth_audit.report.plots import full_title
 from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, Picture, ScopeTable
+from synth_audit.report.witnesses import Witness, quantity_texts
 
 _OPEN_PICTURES = 4
 _DIRECTIONS = {
@@ -23,10 +27,17 @@ _DIRECTIONS = {
 }
 
 
-def audit_view(outcome: AuditOutcome, gates: Sequence[GateView], anchor: str) -> AuditView:
-    """Everything one audit has to say."""
-    info, privacy = outcome.info, outcome.family == "privacy"
-    headline = [m for m in outcome.measurements if not m.scope]
+def audit_view(
+    outcome: AuditOutcome, found: Sequence[Witness], gates: Sequence[GateView], anchor: str
+) -> AuditView:
+    """Everything one audit has to say.
+
+    Args:
+        found: what the known-answer check found out about its measurements.
+    """
+    info, said = outcome.info, _Said(outcome, found, gates)
+    privacy = outcome.family == registry.PRIVACY
+    headline = [m for m in said.own if not m.scope]
     pictures = [_picture(s, f"{anchor}-series-{i}") for i, s in enumerate(outcome.series, 1)]
     whole = [p for p, s in zip(pictures, outcome.series, strict=True) if not s.scope]
     plain = (whole or pictures)[:_OPEN_PICTURES]
@@ -41,10 +52,8 @@ def audit_view(outcome: AuditOutcome, gates: Sequence[GateView], anchor: str) ->
         threat_model=words.sentence(info.threat_model) if info else "",
         not_covered=words.sentence(info.not_covered) if info else "",
         source=info.source if info else "",
-        numbers=tuple(
-            _row(m, info, privacy, gates, f"{anchor}-number-{i}") for i, m in enumerate(headline, 1)
-        ),
-        scopes=_scope_tables(outcome, gates),
+        numbers=tuple(_row(m, said, f"{anchor}-number-{i}") for i, m in enumerate(headline, 1)),
+        scopes=_scope_tables(said),
         pictures=tuple(plain),
         more_pictures=tuple(p for p in pictures if p not in plain),
         notes=tuple(words.sentence(n) for n in outcome.notes),
@@ -59,19 +68,41 @@ def has_numbers(outcome: AuditOutcome) -> bool:
     return outcome.status is Status.MEASURED and any(math.isfinite(m.value) for m in outcome.measurements)
 
 
-def _quantity(m: Measurement, info: AuditInfo | None) -> tuple[str, str]:
-    name = m.name.rpartition(".")[2]
-    if info is not None:
-        for quantity in info.quantities:
-            if quantity.name == name:
-                return quantity.title, words.sentence(quantity.help)
-    return name.replace("_", " ").capitalize(), ""
+@dataclass(frozen=True)
+class _Said:
+    """An audit's measurements with what the known-answer check and the gates say of them."""
+
+    outcome: AuditOutcome
+    found: Sequence[Witness]
+    gates: Sequence[GateView]
+
+    @property
+    def own(self) -> list[Measurement]:
+        """All but the leak-equivalents that stand beside the measurements they restate."""
+        beside = {id(w.restated) for w in self.found if w.measurement is not None}
+        return [m for m in self.outcome.measurements if id(m) not in beside]
+
+    def witness(self, m: Measurement) -> Witness | None:
+        """What is known of how it answers leaks."""
+        return next((w for w in self.found if w.measurement is m), None)
+
+    def leak(self, m: Measurement) -> str:
+        """The share of copied rows that it behaves like."""
+        w = self.witness(m)
+        return leak_sentence(w.restated) if w is not None and w.restated is not None else ""
+
+    def sight(self, m: Measurement) -> str:
+        """Whether it sees a full copy."""
+        w = self.witness(m)
+        return words.sentence(sight_text(w)) if w is not None else ""
+
+    def judging(self, m: Measurement) -> tuple[GateView, ...]:
+        """The gates that judge exactly this number."""
+        return tuple(g for g in self.gates if (g.measurement, g.scope) == (m.name, m.scope))
 
 
-def _row(
-    m: Measurement, info: AuditInfo | None, privacy: bool, gates: Sequence[GateView], anchor: str
-) -> NumberRow:
-    title, explained = _quantity(m, info)
+def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
+    title, explained = quantity_texts(said.outcome, m.name)
     value, interval = _texts(m)
     drawing = None
     if strips.Strip.of_measurement(m).anything:
@@ -79,10 +110,11 @@ def _row(
     level = ""
     if m.interval is not None:
         level = f"{words.percent_level(m.interval.level)} interval ({m.interval.method}): "
+    witness = said.witness(m)
     return NumberRow(
         title=title,
         help=explained,
-        direction=_DIRECTIONS[m.direction][privacy],
+        direction=_DIRECTIONS[m.direction][said.outcome.family == registry.PRIVACY],
         value=value,
         interval=level + interval if interval else "no interval",
         reference=_reference(m),
@@ -90,8 +122,12 @@ def _row(
         attempts=_attempts(m),
         short=m.short,
         missing=not math.isfinite(m.value),
-        gates=tuple(g for g in gates if (g.measurement, g.scope) == (m.name, m.scope)),
+        gates=said.judging(m),
         picture=drawing,
+        sight=sight_sign(witness.response.sight) if witness else None,
+        sight_text=said.sight(m),
+        leak=said.leak(m),
+        leak_gates=said.judging(witness.restated) if witness and witness.restated else (),
     )
 
 
@@ -120,33 +156,34 @@ def _attempts(m: Measurement) -> str:
     return text + (f", fewer than the {m.n_minimum:,} needed" if m.short else "")
 
 
-def _scope_tables(outcome: AuditOutcome, gates: Sequence[GateView]) -> tuple[ScopeTable, ...]:
+def _scope_tables(said: _Said) -> tuple[ScopeTable, ...]:
     groups: dict[str, list[Measurement]] = {}
-    for m in outcome.measurements:
+    for m in said.own:
         if m.scope:
             groups.setdefault(m.name, []).append(m)
-    return tuple(_scope_table(group, outcome.info, gates) for group in groups.values())
+    return tuple(_scope_table(group, said) for group in groups.values())
 
 
-def _scope_table(group: list[Measurement], info: AuditInfo | None, gates: Sequence[GateView]) -> ScopeTable:
-    title, explained = _quantity(group[0], info)
+def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
+    title, explained = quantity_texts(said.outcome, group[0].name)
     ordered = worst_first(group)
-    judged = {g.scope: g for g in gates if g.measurement == group[0].name}
-    columns = {"Reference": _reference, "Based on": _attempts}
+    columns: dict[str, Callable[[Measurement], str]] = {
+        "Reference": _reference,
+        "Based on": _attempts,
+        "As copied rows": said.leak,
+        "Known-answer check": said.sight,
+        "Gate": lambda m: ", ".join(f"{g.sign.word}, {g.limit}" for g in said.judging(m)),
+    }
     kept = {name: say for name, say in columns.items() if any(say(m) for m in group)}
-    header = ["Column or setting", "Value", "Interval", *kept, *(["Gate"] if judged else [])]
-    rows = []
-    for m in ordered:
-        row = [m.scope, *_texts(m), *(say(m) for say in kept.values())]
-        if judged:
-            gate = judged.get(m.scope)
-            row.append(f"{gate.sign.word}, {gate.limit}" if gate else "")
-        rows.append(tuple(x or "–" for x in row))
+    header = ("Column or setting", "Value", "Interval", *kept)
+    rows = tuple(
+        tuple(x or "–" for x in (m.scope, *_texts(m), *(say(m) for say in kept.values()))) for m in ordered
+    )
     ranked = group[0].direction is not Direction.NEUTRAL
     summary = words.counted(len(group), "value") + (", worst first" if ranked else "")
     if ranked:
         summary += f"; worst: {words.number(ordered[0].value, ordered[0].unit)} ({ordered[0].scope})"
-    return ScopeTable(title, summary, Cells(explained or title, tuple(header), tuple(rows)))
+    return ScopeTable(title, summary, Cells(explained or title, header, rows))
 
 
 def worst_first(group: Iterable[Measurement]) -> list[Measurement]:

@@ -12,7 +12,10 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.report import words
 from synth_audit.report.audits import audit_view, has_numbers
 from synth_audit.report.examples import examples
+from synth_audit.report.exposed import exposed_records
+from synth_audit.report.known_answer import known_answer
 from synth_audit.report.view import Cells, Chapter, Fact, GateView, RiskView
+from synth_audit.report.witnesses import witnesses
 from synth_audit.workflow.evidence import Evidence, Result
 
 
@@ -24,6 +27,11 @@ class Risk:
     title: str
     question: str
     silence: str
+
+    @property
+    def threat(self) -> bool:
+        """True for a risk to people, false for a kind of usefulness."""
+        return self.name not in ("fidelity", "utility")
 
 
 RISKS = (
@@ -72,8 +80,11 @@ def chapters(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Chapter, ..
     """Every section after the first screen, in reading order."""
     builders: tuple[Builder, ...] = (
         _how_to_read,
+        known_answer,
         _no_result,
-        *(_risk_builder(risk) for risk in RISKS),
+        *(_risk_builder(risk) for risk in RISKS if risk.threat),
+        exposed_records,
+        *(_risk_builder(risk) for risk in RISKS if not risk.threat),
         _unplaced,
         _warnings,
         _columns,
@@ -103,7 +114,8 @@ def _no_result(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
 def _risk_builder(risk: Risk) -> Builder:
     def build(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
         mine = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info and o.info.risk == risk.name]
-        views = tuple(audit_view(o, gates, _link(i)) for i, o in mine)
+        found = witnesses(evidence, gates)
+        views = tuple(audit_view(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine)
         measured = sum(has_numbers(o) for _, o in mine)
         return Chapter(
             anchor=f"risk-{risk.name.replace(' ', '-')}",
@@ -138,7 +150,7 @@ def _unplaced(evidence: Evidence, gates: Sequence[GateView]) -> Chapter | None:
     lost = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if not _placed(o)]
     if not lost:
         return None
-    views = tuple(audit_view(o, gates, _link(i)) for i, o in lost)
+    views = tuple(audit_view(o, (), gates, _link(i)) for i, o in lost)
     body = RiskView("These audits could not be loaded, so their section is not known.", "", views)
     return Chapter("unplaced", "Audits that could not be placed", "risk.html.j2", body)
 

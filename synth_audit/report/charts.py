@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from synth_audit.core.response import DERIVED
 from synth_audit.report.plots import series_svg
 from synth_audit.report.strips import gate_chart_svg, gate_strip_svg, measurement_strip_svg
 from synth_audit.workflow.evidence import Evidence
@@ -11,5 +12,9 @@ __all__ = ["gate_chart_svg", "gate_strip_svg", "measurement_strip_svg", "series_
 
 def units_of(evidence: Evidence) -> dict[str, str]:
     """Unit by measurement name, for :func:`gate_chart_svg`."""
-    declared = {f"{o.audit}.{q.name}": q.unit for o in evidence.outcomes if o.info for q in o.info.quantities}
+    declared = {
+        f"{o.audit}.{q.name}": q.unit
+        for o in evidence.outcomes
+        for q in (*(o.info.quantities if o.info else ()), *DERIVED)
+    }
     return declared | {m.name: m.unit for m in evidence.measurements}

@@ -70,18 +70,7 @@ def _pieces(
 
 def _curve(pieces: list[list[Point]], look: Look, *, step: bool, offset: int) -> str:
     path = "".join(_path(piece, step=step) for piece in pieces if len(piece) > 1)
-    out = ""
-    if path:
-        out += svg.element(
-            "path",
-            d=path,
-            class_=f"s-{look.name}",
-            fill="none",
-            stroke=look.colour,
-            stroke_width=2,
-            stroke_dasharray=look.dash,
-            stroke_linejoin="round",
-        )
+    out = look.path(path) if path else ""
     every = max(1, math.ceil(sum(map(len, pieces)) / 12))
     points = [p for piece in pieces for p in piece]
     chosen = {i for i in range(len(points)) if (i - offset * every // 3) % every == 0}

@@ -56,6 +56,19 @@ class Look:
         arms = f"M{x - r:.1f} {y - r:.1f}l{2 * r:g} {2 * r:g}m0 {-2 * r:g}l{-2 * r:g} {2 * r:g}"
         return svg.element("path", d=arms, class_=f"s-{self.name}", stroke=self.colour, stroke_width=1.8)
 
+    def path(self, d: str) -> str:
+        """A line along a path, in this line's colour and dashes."""
+        return svg.element(
+            "path",
+            d=d,
+            class_=f"s-{self.name}",
+            fill="none",
+            stroke=self.colour,
+            stroke_width=2,
+            stroke_dasharray=self.dash,
+            stroke_linejoin="round",
+        )
+
     def bar(self, x: float, y: float, width: float, height: float) -> str:
         """A bar in this line's pattern."""
         return svg.element(

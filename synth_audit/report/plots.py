@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from synth_audit.core.measurement import Series
 from synth_audit.report import bars, curves, svg, words
-from synth_audit.report.axes import SIZE, WIDTH, Plot
+from synth_audit.report.axes import WIDTH, Plot
+from synth_audit.report.legends import legend
 from synth_audit.report.looks import Look
 
 
@@ -60,23 +61,4 @@ def _plot(series: Series, looks: dict[str, Look], top: float) -> Plot:
 def _legend(series: Series, looks: dict[str, Look], top: float) -> Plot:
     if len(looks) == 1 and next(iter(looks)) in ("", series.y_label, series.title):
         return Plot("", 4.0)
-    x, y, out = 0.0, top + 12, ""
-    for label, look in looks.items():
-        shown = svg.fitted(label or "value", WIDTH - 44, SIZE)
-        wide = 38 + svg.text_width(shown, SIZE) + 16
-        if x and x + wide - 16 > WIDTH:
-            x, y = 0.0, y + 19
-        if series.kind == "bar":
-            out += look.bar(x + 1, y - 10, 28, 12)
-        else:
-            out += svg.element(
-                "path",
-                d=f"M{x:.1f} {y - 4:.1f}h32",
-                class_=f"s-{look.name}",
-                stroke=look.colour,
-                stroke_width=2,
-                stroke_dasharray=look.dash,
-            ) + look.marker(x + 16, y - 4)
-        out += svg.text(x + 38, y, shown, size=SIZE)
-        x += wide
-    return Plot(out, y - top + 12)
+    return legend(looks, top, as_bars=series.kind == "bar")

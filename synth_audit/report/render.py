@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from functools import cache
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from synth_audit.core.outcome import Status
 from synth_audit.report import words
 from synth_audit.report.chapters import chapters, signing
 from synth_audit.report.gates import gate_views, verdict_view
+from synth_audit.report.page import page
 from synth_audit.report.view import Fact, ReportView
-from synth_audit.resources import resource_folder
+from synth_audit.report.witnesses import sight_line, witnesses
 from synth_audit.workflow.evidence import Evidence
 
 _TABLES = ("source", "train", "control", "synthetic")
@@ -23,13 +17,7 @@ _NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synth
 
 def render(evidence: Evidence) -> str:
     """The page; see :func:`synth_audit.report.render_report`."""
-    style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    page = _environment().get_template("page.html.j2")
-    return page.render(report=build_view(evidence), style=Markup(style), policy=policy) + "\n"  # noqa: S704
+    return page("page.html.j2", report=build_view(evidence))
 
 
 def build_view(evidence: Evidence) -> ReportView:
@@ -44,6 +32,7 @@ def build_view(evidence: Evidence) -> ReportView:
         facts=_facts(evidence),
         alerts=alerts,
         verdict=verdict_view(evidence, unmeasured=unmeasured, sound=not alerts),
+        sight=sight_line(evidence, witnesses(evidence, gates)),
         gates=gates,
         suite_name=evidence.gates.suite_name,
         chapters=parts,
@@ -85,24 +74,3 @@ def _facts(evidence: Evidence) -> tuple[Fact, ...]:
 def _claim(evidence: Evidence) -> str:
     claim = evidence.generator.certificate.claim
     return "no formal privacy guarantee" if claim == "none" else f"claims {claim}"
-
-
-def _style() -> str:
-    return (resource_folder("reports_templates") / "style.css").read_text(encoding="utf-8")
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(resource_folder("reports_templates")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_cleaned,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _cleaned(value: object) -> object:
-    """Plain text loses characters that could mislead; markup was cleaned when it was made."""
-    return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value

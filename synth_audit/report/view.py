@@ -27,6 +27,15 @@ class Sign:
 
 
 @dataclass(frozen=True)
+class SightLine:
+    """What the audit would have seen, in one line; ``kind`` as of a sign, ``warning`` may be empty."""
+
+    kind: str
+    text: str
+    warning: str = ""
+
+
+@dataclass(frozen=True)
 class VerdictView:
     """The verdict as sentences, with what stands in the way of a release."""
 
@@ -93,6 +102,10 @@ class NumberRow:
     missing: bool
     gates: tuple[GateView, ...]
     picture: Markup | None
+    sight: Sign | None = None
+    sight_text: str = ""
+    leak: str = ""
+    leak_gates: tuple[GateView, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,6 +149,77 @@ class RiskView:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """What a measurement showed at one planted share; ``verdict`` says whether that was called a leak."""
+
+    label: str
+    value: str
+    interval: str = ""
+    verdict: str = ""
+    wrong: bool = False
+
+
+@dataclass(frozen=True)
+class SightRow:
+    """One measurement in the known-answer check."""
+
+    anchor: str
+    audit: str
+    title: str
+    scope: str
+    sign: Sign
+    reason: str
+    shown: tuple[Shown, ...]
+    least: str
+    gates: tuple[GateView, ...]
+
+
+@dataclass(frozen=True)
+class LeakRow:
+    """One measurement as a share of copied rows; ``numbers`` are uncut."""
+
+    audit: str
+    title: str
+    scope: str
+    sentence: str
+    drawing: Markup
+    numbers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class KnownAnswerView:
+    """What was planted, what saw it, and what the candidate's numbers amount to.
+
+    Attributes:
+        rows, more_rows: measurements, blind ones first, and those that are folded away.
+        leaks, more_leaks: leak-equivalents, worst first, likewise.
+    """
+
+    headline: str
+    planted: str
+    alarm: str
+    header: tuple[str, ...]
+    rows: tuple[SightRow, ...]
+    more_rows: tuple[SightRow, ...]
+    picture: Picture | None
+    best: Cells
+    leaks: tuple[LeakRow, ...]
+    more_leaks: tuple[LeakRow, ...]
+    leak_table: Cells
+
+
+@dataclass(frozen=True)
+class ExposedView:
+    """What may be known of exposed records without naming one."""
+
+    lead: str
+    likely: str
+    facts: tuple[Fact, ...]
+    groups: Cells
+    subgroups: Cells
+
+
+@dataclass(frozen=True)
 class Chapter:
     """One section of the page. ``state`` is empty, or ``measured`` or ``missing`` for the overview."""
 
@@ -156,6 +240,7 @@ class ReportView:
     facts: tuple[Fact, ...]
     alerts: tuple[str, ...]
     verdict: VerdictView
+    sight: SightLine
     gates: tuple[GateView, ...]
     suite_name: str
     chapters: tuple[Chapter, ...]

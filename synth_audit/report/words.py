@@ -100,6 +100,51 @@ def interval(low: float, high: float, unit: str = "", places: int | None = None)
     return f"{bare_number(low, unit, places)} to {number(high, unit, places)}"
 
 
+def copied(share: float, places: int | None = None) -> str:
+    """A share of copied rows, which can be no less than none and no more than all."""
+    if share < 0:
+        return "none"
+    return "all" if share > 1 else number(share, "share", places)
+
+
+def detectable(share: float) -> str:
+    """A smallest share that shows, rounded up to two digits so that no more is promised than holds."""
+    if not math.isfinite(share):
+        return NOT_COMPUTED
+    if share <= 0:
+        return "one row"
+    power = 10.0 ** (1 - math.floor(math.log10(share)))
+    return number(min(math.ceil(round(share * power, 9)) / power, max(share, 1.0)), "share")
+
+
+def smallest_leak(share: float) -> str:
+    """``a leak of 0.8 % of the rows``."""
+    return "a single copied row" if share <= 0 else f"a leak of {detectable(share)} of the rows"
+
+
+def behaves_like(value: float, low: float, high: float) -> str:
+    """A leak-equivalent in words: how many rows of a release that shows the same were copied, and interval.
+
+    What lies below none or above all is cut, for reading only.
+    """
+    if math.isnan(value):
+        return NOT_COMPUTED
+    places = decimals("share", value, low=max(low, 0.0), high=min(high, 1.0))
+    span = _copied_span(low, high, places)
+    if value < 0:
+        return f"none of the rows were copied (below 0; {span})"
+    return f"{copied(value, places)} ({span}) of the rows were copied"
+
+
+def _copied_span(low: float, high: float, places: int) -> str:
+    if math.isnan(low) or math.isnan(high):
+        return "interval not computed"
+    if high < 0 or low > 1:
+        return f"the whole interval is {'below 0' if high < 0 else f'above 100{_NBSP}%'}"
+    start = copied(low) if low < 0 else bare_number(low, "share", places)
+    return f"{start} to {copied(high, places)}"
+
+
 def percent_level(level: float) -> str:
     """``95 %`` for 0.95."""
     return f"{level * 100:g}{_NBSP}%"

@@ -77,7 +77,9 @@ def conduct(
         outcomes=tuple(outcomes),
         planting=planting,
         view=record_view(exposures, subject),
-        exposed=exposed_records(exposures, subject.train.n_rows),
+        exposed=exposed_records(
+            exposures, subject.train.n_rows, subject.control.n_rows if subject.control else 0
+        ),
         seconds=_seconds(own, [e for _, e in others]),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,12 +16,18 @@ from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attacks import Risk, Tally, corrected_level, risk
 
+_USUAL = 0.95
+Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
 Exposures = Mapping[str, Sequence[Exposure]]
 """What each audit said of exposed records, by its name."""
 
 FEWEST_TRIED = 30
 """A category with fewer attacked rows on either side says nothing about its people."""
+
+LIKELY = 20.0
+"""A record is called exposed when the attacks' hits and misses are this many times likelier for a training
+record than for a stranger's."""
 
 SHOWN = 20
 """At most this many subgroups stand in the evidence, the worst first."""
@@ -62,14 +69,15 @@ class RecordView:
     """What a reviewer may know of the most exposed records.
 
     Attributes:
-        train_rows: training rows in all.
-        exposed, exposed_twice: rows that at least one, or at least two, attacks got right; None when
-            there are some but fewer than the suppression limit.
+        train_rows, control_rows: rows in all.
+        exposed, control_exposed: rows that are exposed, see :func:`weights_of_evidence`; of control rows by
+            chance alone. None when there are some but fewer than the suppression limit.
     """
 
     train_rows: int = 0
     exposed: int | None = 0
-    exposed_twice: int | None = 0
+    control_rows: int = 0
+    control_exposed: int | None = 0
     groups: tuple[ExposedGroup, ...] = ()
     subgroups: tuple[Subgroup, ...] = ()
 
@@ -77,7 +85,9 @@ class RecordView:
 def record_view(exposures: Exposures, subject: Subject) -> RecordView:
     """Summarise exposures without naming a record."""
     limit = subject.suppression
-    hits = _hits(exposures, subject.train.n_rows)
+    n_control = subject.control.n_rows if subject.control else 0
+    in_train, in_control = weights_of_evidence(exposures, subject.train.n_rows, n_control)
+    least = math.log(LIKELY)
     groups = tuple(
         ExposedGroup(
             audit,
@@ -94,25 +104,58 @@ def record_view(exposures: Exposures, subject: Subject) -> RecordView:
     worst = sorted(worst_subgroups(exposures, subject), key=lambda s: -s.value)
     return RecordView(
         subject.train.n_rows,
-        _at_least(int((hits > 0).sum()), limit),
-        _at_least(int((hits > 1).sum()), limit),
+        _at_least(int((in_train >= least).sum()), limit),
+        n_control,
+        _at_least(int((in_control >= least).sum()), limit),
         groups,
         tuple(worst[:SHOWN]),
     )
 
 
-def exposed_records(exposures: Exposures, n_train: int) -> pa.Table:
-    """The exposed training rows by position, most often hit first, with the attacks that hit them."""
+def weights_of_evidence(exposures: Exposures, n_train: int, n_control: int) -> tuple[Floats, Floats]:
+    """How much likelier the attacks' hits and misses are for a training record than for a stranger's.
+
+    ``Σ over attacks on the record: ln(r_t / r_c) for a hit, ln((1 − r_t) / (1 − r_c)) for a miss``, with
+    r_t and r_c the success rates on train and control (middles of Wilson's intervals). An attack that is
+    right as often about strangers adds nothing. Attacks are taken to be independent, so that the order of
+    records means more than the number. An attack without trials on control is left out.
+
+    Returns:
+        One number for each training and each control row.
+    """
+    in_train, in_control = np.zeros(n_train), np.zeros(n_control)
+    for e in (e for found in exposures.values() for e in found if len(e.control_tried)):
+        train, control = (
+            Tally(float(len(hit)), len(tried)).centre(_USUAL)
+            for tried, hit in ((e.train_tried, e.train_hit), (e.control_tried, e.control_hit))
+        )
+        hit, miss = math.log(train / control), math.log((1 - train) / (1 - control))
+        for weights, tried, found_right in (
+            (in_train, e.train_tried, e.train_hit),
+            (in_control, e.control_tried, e.control_hit),
+        ):
+            weights[tried] += miss
+            weights[found_right] += hit - miss
+    return in_train, in_control
+
+
+def exposed_records(exposures: Exposures, n_train: int, n_control: int) -> pa.Table:
+    """The training rows that some attack got right, the most exposed first, with the attacks.
+
+    ``log_odds`` is the row's weight of evidence, see :func:`weights_of_evidence`.
+    """
+    weights, _ = weights_of_evidence(exposures, n_train, n_control)
     attacks: list[list[str]] = [[] for _ in range(n_train)]
     for audit, found in exposures.items():
         for e in found:
             name = f"{audit}[{e.scope}]" if e.scope else audit
             for row in e.train_hit:
                 attacks[row].append(name)
-    rows = sorted((i for i in range(n_train) if attacks[i]), key=lambda i: (-len(attacks[i]), i))
+    rows = sorted((i for i in range(n_train) if attacks[i]), key=lambda i: (-weights[i], -len(attacks[i]), i))
     return pa.table(
         {
             "row": pa.array(rows, pa.int64()),
+            "log_odds": pa.array(weights[rows], pa.float64()),
             "hits": pa.array([len(attacks[i]) for i in rows], pa.int64()),
             "attacks": pa.array([attacks[i] for i in rows], pa.list_(pa.string())),
         }
@@ -201,15 +244,6 @@ def _risk(train: Tally, control: Tally | None, level: float) -> Risk:
     if control is None:
         return Risk(train.share, train.interval(level))
     return risk(train, control, level)
-
-
-def _hits(exposures: Exposures, n_train: int) -> npt.NDArray[np.int64]:
-    """How many attacks got each training row right, shape (n_train,)."""
-    hits = np.zeros(n_train, dtype=np.int64)
-    for found in exposures.values():
-        for e in found:
-            hits[e.train_hit] += 1
-    return hits
 
 
 def _at_least(count: int, limit: int) -> int | None:

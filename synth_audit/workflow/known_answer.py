@@ -106,7 +106,8 @@ def _respond(
     null = _null(m, clean) if proportional else clean.value
     assert m.interval is not None
     half_width = (m.interval.high - m.interval.low) / 2
-    least = minimum_detectable(full.value - null, half_width, m.interval.level) if m.finite else None
+    moves_evenly = proportional and m.finite
+    least = minimum_detectable(full.value - null, half_width, m.interval.level) if moves_evenly else None
     sign = 1 if m.direction is Direction.LOWER else -1
     return Response(m.name, m.scope, m.direction, Sight.SEES, "", answers, sign * null, half_width, least)
 

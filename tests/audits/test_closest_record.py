@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from synth_audit.audits.privacy import _spaces
 from synth_audit.audits.privacy.closest_record import ClosestRecord
 from synth_audit.kernels.closeness import privacy_score
+from synth_audit.kernels.embedding import EmbeddingSettings
 
 AUDIT = ClosestRecord(n_bootstrap=200)
 
@@ -144,6 +146,57 @@ def test_the_curve_holds_no_small_count(subject_of, measure):
         counts = np.array(curve.lines[label]) * n
         assert ((counts == 0) | (counts >= 25 - 1e-9)).all()
         assert (np.diff(counts) >= 0).all()
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_gowers_distance_sees_a_copy_under_its_own_scope(name, subject_of, measure):
+    subject = subject_of(*changed(np.random.default_rng(0), change=LEAKS[name]))
+    found, _ = measure(AUDIT, subject)
+    assert found["privacy_score", "gower"].interval.low > 0.9
+    assert found["share_leak", "gower"].interval.low > 0.8
+    assert {key[1] for key in found if isinstance(key, tuple)} == {"gower", "agreement"}
+
+
+def test_gowers_distance_is_not_swamped_by_a_column_in_another_unit(subject_of, measure):
+    def change(train, rng):
+        return train | {"income": train["income"] * 1000}
+
+    found, _ = measure(AUDIT, subject_of(*changed(np.random.default_rng(0), change=change)))
+    assert found["share_leak", "gower"].interval.low > 0.75
+    assert found["share_leak"].value < 0.5
+
+
+def test_only_the_distances_named_are_measured(subject_of, measure):
+    subject = subject_of(*changed(np.random.default_rng(0), change=shuffled))
+    found, findings = measure(ClosestRecord(distances=("gower",), n_bootstrap=100), subject)
+    assert ("privacy_score", "gower") in found
+    assert not {"privacy_score", "share", "nndr"} & set(found)
+    assert not findings.series
+    assert found["nnaa"].value < 0.05
+
+
+def test_the_embedding_sees_a_copy_and_no_leak_in_strangers(subject_of, measure, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(_spaces, "EmbeddingSettings", lambda: EmbeddingSettings(width=32, max_epochs=5))
+    audit = ClosestRecord(distances=("embedding",), n_bootstrap=100)
+    for change, low, high in (
+        (shuffled, 0.9, 1.0),
+        (lambda train, rng: people(400, rng), -0.1, 0.1),
+    ):
+        found, _ = measure(audit, subject_of(*changed(np.random.default_rng(0), change=change)))
+        assert low <= found["privacy_score", "embedding"].value <= high
+        assert ("share_leak", "embedding") in found
+
+
+@pytest.mark.parametrize("bad", [(), ("hamming",), ("gower", "gower")])
+def test_bad_distances_are_refused(bad):
+    with pytest.raises(ValueError, match="distances must"):
+        ClosestRecord(distances=bad)
+
+
+def test_what_is_no_line_in_the_copied_share_is_marked():
+    curved = {q.name for q in ClosestRecord.info.quantities if not q.proportional}
+    assert {"nndr", "median_dcr", "epsilon_identifiability", "epsilon_identifiability_loss"} == curved
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 from synth_audit.report import render_report
 
-KINDS = ("passing", "failing", "undecided", "hostile")
+KINDS = ("passing", "failing", "undecided", "hostile", "crowded")
 PHONE = 390
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 

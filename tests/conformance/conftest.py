@@ -18,6 +18,8 @@ from synth_audit.core.table import read_table
 QUICK = {
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
     "closest_record": {"n_bootstrap": 200},
+    "membership_data_only": {"n_trees": 30},
+    "singling_out": {"n_attacks": 500},
 }
 """Settings that only save time; an audit that is not named here runs as it comes."""
 

@@ -13,7 +13,10 @@ import pytest
 from synth_audit.core import registry
 from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
-from synth_audit.workflow.runner import run_audits
+from synth_audit.core.plan import KnownAnswerSpec
+from synth_audit.core.response import Sight
+from synth_audit.workflow.examination import conduct
+from synth_audit.workflow.runner import Task, run_audits, run_tasks
 
 AUDITS = tuple(registry.catalogue("audit"))
 PRIVACY = tuple(n for n, ref in registry.catalogue("audit").items() if ref.family == "privacy")
@@ -279,6 +282,45 @@ def test_findings_hold_no_rare_value(name, outcome_of, as_subject, tables):
     said = json.dumps([outcome.series, outcome.measurements, outcome.notes, outcome.reason], default=repr)
     assert "Bartholomew" not in said
     assert "918273.6" not in said
+
+
+@pytest.fixture(scope="module")
+def examined(built, as_subject, population):
+    """The privacy audits with their known-answer check, on a table large enough to plant leaks in."""
+    subject = as_subject(population(800, 1), population(300, 2), population(800, 3))
+    audits = {name: built(name) for name in PRIVACY}
+    return subject, {w: conduct(audits, subject, 0, KnownAnswerSpec(), workers=w) for w in (1, 2)}
+
+
+@pytest.mark.parametrize("name", PRIVACY)
+def test_its_headline_sees_a_full_copy(name, examined):
+    [outcome] = [o for o in examined[1][1].outcomes if o.audit == name]
+    assert outcome.responses
+    headlines = [r for r in outcome.responses if not r.scope]
+    assert any(r.sight is Sight.SEES for r in headlines), [r.reason for r in headlines]
+
+
+def test_the_number_of_processes_changes_no_number(examined):
+    _, found = examined
+    assert found[1].outcomes == found[2].outcomes
+    assert found[1].view == found[2].view
+    assert found[1].exposed.equals(found[2].exposed)
+
+
+@pytest.mark.parametrize("name", PRIVACY)
+def test_exposed_records_are_positions_of_attacked_rows(name, built, as_subject, tables):
+    train, control, _ = tables
+    subject = as_subject(train, control, train)
+    [ended] = run_tasks([Task(name, built(name), subject, name, ("audit", name))], 0)
+    for e in ended.exposures:
+        for tried, hit, n in (
+            (e.train_tried, e.train_hit, train.num_rows),
+            (e.control_tried, e.control_hit, control.num_rows),
+        ):
+            assert np.array_equal(tried, np.unique(tried))
+            assert np.array_equal(hit, np.unique(hit))
+            assert set(hit) <= set(tried) <= set(range(n))
+        assert set(e.columns) <= set(train.column_names)
 
 
 @every_audit

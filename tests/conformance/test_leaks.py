@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 import pytest
 
 from synth_audit.core import registry
-from synth_audit.core.plan import DEFAULT_GATES
+from synth_audit.core.plan import DEFAULT_GATES, KnownAnswerSpec
 from synth_audit.workflow.evidence import Result
+from synth_audit.workflow.examination import conduct
 from synth_audit.workflow.gate import check_table, judge, load_suite
-from synth_audit.workflow.runner import run_audits
 
 N = 500
 
@@ -21,11 +21,12 @@ N = 500
 @pytest.fixture(scope="module")
 def verdict_of(built):
     suite = load_suite(DEFAULT_GATES, Path.cwd())
+    catalogue = registry.catalogue("audit")
 
     def judged(subject):
-        audits = {name: built(name) for name in registry.catalogue("audit")}
-        outcomes, _ = run_audits(audits, subject, seed=0)
-        return judge(suite, outcomes, check_table(suite, subject.synthetic)).verdict
+        audits = {name: built(name) for name, ref in catalogue.items() if ref.family == registry.PRIVACY}
+        found = conduct(audits, subject, 0, KnownAnswerSpec())
+        return judge(suite, found.outcomes, check_table(suite, subject.synthetic)).verdict
 
     return judged
 

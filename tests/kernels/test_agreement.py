@@ -66,3 +66,37 @@ def test_a_wild_value_is_one_disagreement():
     tables = [read_table(d, schema, where="t") for d in (data, wild)]
     reference, queries = agreement.cells(tables, schema.features)
     assert agreement.least_disagreement(queries, reference).tolist() == [1, 1, 1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    train=st.lists(ROW, min_size=1, max_size=8).map(
+        lambda rows: [*rows, {"n": 0, "s": "a"}, {"n": 60, "s": "b"}]
+    ),
+    made=st.lists(ROW, min_size=1, max_size=8),
+)
+def test_near_copies_against_loops(train, made):
+    known = [row["n"] for row in train if row["n"] is not None]
+    unit = (max(known) - min(known)) / agreement.NEAR
+    data = [pa.Table.from_pylist(rows, TYPES) for rows in (train, made)]
+    schema = infer_schema(data[0], SPECS)
+    reference, queries = agreement.cells([read_table(d, schema, where="t") for d in data], schema.features)
+
+    def near(one, other):
+        if one["s"] != other["s"] or (one["n"] is None) != (other["n"] is None):
+            return False
+        return one["n"] is None or abs(one["n"] - other["n"]) <= unit * (1 + 1e-6)
+
+    expected = [any(near(row, other) for other in train) for row in made]
+    assert agreement.nearly_copied(queries, reference).tolist() == expected
+
+
+def test_labels_alone_and_many_twins_are_near_exactly_when_equal():
+    rng = np.random.default_rng(0)
+    data = pa.table({name: rng.choice(["a", "b", "c"], 3000) for name in "kl"})
+    table = read_table(data, infer_schema(data), where="t")
+    [rows] = agreement.cells([table], table.schema.features)
+    labels = [f"{k}{m}" for k, m in zip(data["k"].to_pylist(), data["l"].to_pylist(), strict=True)]
+    some = np.flatnonzero(np.array(labels) != "cc")
+    found = agreement.nearly_copied(rows, rows.take(some))
+    assert found.tolist() == [label != "cc" for label in labels]

@@ -110,3 +110,31 @@ def test_clopper_pearson_never_covers_less_than_it_says(p):
     rng, n = np.random.default_rng(3), 500
     draws = [clopper_pearson(int(s), n, 0.95) for s in rng.binomial(n, p, 4000)]
     assert np.mean([x.low <= p <= x.high for x in draws]) >= 0.945
+
+
+def test_guesses_at_one_record_count_as_one_when_they_agree():
+    hits = np.array([3, 0, 3, 3, 0, 0, 3, 0])
+    tally = Tally.of_clusters(hits, np.full(8, 3))
+    assert tally.share == pytest.approx(0.5)
+    assert tally.guesses == 8
+
+
+def test_independent_guesses_keep_their_number():
+    rng = np.random.default_rng(0)
+    tally = Tally.of_clusters(rng.binomial(10, 0.3, 5000), np.full(5000, 10))
+    assert tally.guesses == pytest.approx(50_000, rel=0.05)
+
+
+def test_without_spread_there_are_as_many_guesses_as_records():
+    assert Tally.of_clusters(np.full(40, 5), np.full(40, 5)) == Tally(40.0, 40)
+
+
+@pytest.mark.slow
+def test_coverage_of_clustered_guesses():
+    rng, truth = np.random.default_rng(4), 0.3
+    draws = []
+    for _ in range(3000):
+        chance = rng.beta(0.6, 1.4, 300)
+        tally = Tally.of_clusters(rng.binomial(8, chance), np.full(300, 8))
+        draws.append(tally.interval(0.95))
+    assert np.mean([x.low <= truth <= x.high for x in draws]) == pytest.approx(0.95, abs=0.02)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,8 @@ from synth_audit.kernels.closeness import (
     bootstrap_privacy_score,
     closest_share,
     distance_ratio,
+    independent_number,
+    part_nearer,
     privacy_score,
     score_of,
     threshold,
@@ -133,3 +137,27 @@ def test_one_row_repeated_is_worth_one_draw():
 def test_distance_ratio_of_a_duplicated_record_is_one():
     found = Nearest(np.array([0.0, 0.0, 1.0]), np.array([0.0, 2.0, 4.0]), np.zeros(3, int), np.ones(3, int))
     assert distance_ratio(found).tolist() == [1, 0, 0.25]
+
+
+@given(one=DISTANCES, other=DISTANCES)
+def test_part_nearer_agrees_with_picking_among_all_rows(one, other):
+    """One query at 0, rows at the distances of either set."""
+    query = points([0.0])
+    found = part_nearer(nearest(query, points(one)), nearest(query, points(other)))
+    least = min(one.min(), other.min())
+    mine, theirs = np.sum(one == least), np.sum(other == least)
+    assert found[0] == pytest.approx(mine / (mine + theirs))
+
+
+@given(rows=st.lists(st.integers(0, 9), min_size=1, max_size=10, unique=True), seed=st.integers(0, 99))
+def test_queries_that_share_a_nearest_row_or_are_each_others_count_as_one(rows, seed):
+    index = np.random.default_rng(seed).integers(0, 12, len(rows))
+    nearest_of = dict(zip(rows, index.tolist(), strict=True))
+    alone, paired = Counter(nearest_of.values()), Counter()
+    for row, found in nearest_of.items():
+        mutual = nearest_of.get(found, -1) == row
+        paired[min(row, found) if mutual else found] += 1
+    n = len(rows)
+    assert independent_number(index) == pytest.approx(n**2 / sum(w * w for w in alone.values()))
+    own = np.array(rows)
+    assert independent_number(index, own) == pytest.approx(n**2 / sum(w * w for w in paired.values()))

@@ -127,3 +127,18 @@ def test_a_single_reference_row_has_no_second():
 def test_only_rounding_makes_a_tie(apart, ties):
     found = nearest(points([[0.0, 0.0]]), points([[0.0, 0.0], [0.0, apart], [5.0, 5.0]]))
     assert found.ties.tolist() == [ties]
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads_change_no_bit(threads, monkeypatch):
+    from synth_audit.kernels import parallel
+
+    rng = np.random.default_rng(3)
+    queries, reference = points(rng.normal(size=(300, 40))), points(rng.normal(size=(500, 40)))
+    monkeypatch.setattr(neighbours, "_BLOCK", 20 * 500)
+    found = []
+    for cores in (1, threads):
+        monkeypatch.setattr(parallel.os, "cpu_count", lambda cores=cores: cores)
+        found.append(nearest(queries, reference))
+    for field in ("first", "second", "index", "ties"):
+        assert getattr(found[0], field).tobytes() == getattr(found[1], field).tobytes()

@@ -7,6 +7,9 @@ from dataclasses import replace
 
 from report_pieces import (  # made importable by conftest.py
     COLUMNS,
+    SHARES,
+    answering,
+    blind,
     closest_record,
     errored,
     info,
@@ -14,14 +17,18 @@ from report_pieces import (  # made importable by conftest.py
     measurement,
     not_applicable,
     quantity,
+    response,
+    restated,
     singling_out,
     unimportable,
     utility,
+    with_subgroups,
 )
 
-from synth_audit.core.measurement import Series
+from synth_audit.core.measurement import Interval, Series
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plugin import PrivacyCertificate
+from synth_audit.core.response import Planting
 from synth_audit.workflow.evidence import (
     ColumnRecord,
     Evidence,
@@ -32,7 +39,24 @@ from synth_audit.workflow.evidence import (
     TableCheck,
     TableRecord,
 )
+from synth_audit.workflow.exposure import ExposedGroup, RecordView, Subgroup
 
+PLANTING = Planting(19542, 9758, 19541, SHARES)
+RECORDS = RecordView(
+    39084,
+    812,
+    9758,
+    None,
+    (
+        ExposedGroup("singling_out", "3 columns", ("age", "workclass"), 2000, 154, 2000, 121),
+        ExposedGroup("singling_out", "4 columns", ("age",), 2000, None, 2000, 0),
+        ExposedGroup("closest_record", "", (), 39084, 812, 0, 0),
+    ),
+    (
+        Subgroup("singling_out", "3 columns", "sex", "Female", 410, 0.11, Interval(0.06, 0.16, 0.95, "w")),
+        Subgroup("closest_record", "", "race", "Other", 88, 0.07, Interval(0.02, 0.12, 0.95, "w")),
+    ),
+)
 HOSTILE = "<script>alert('x')</script>\"&amp;\u202egnp.exe"
 MANY_COPIES: dict[str, object] = {
     "value": 0.0214,
@@ -121,20 +145,78 @@ def evidence(
     return replace(built, **more).sealed()  # type: ignore[arg-type]
 
 
+def judged(outcome: AuditOutcome, *results: GateResult) -> Evidence:
+    """One audit, tried on planted leaks, with its gates."""
+    return evidence((outcome,), report_of(results), planting=PLANTING)
+
+
 def passing() -> Evidence:
-    outcomes = (singling_out(), closest_record(), marginals(), utility(), not_applicable())
-    return evidence(outcomes, report_of(gates()), warnings=("column age was inferred as integer",))
+    outcomes = (
+        answering(with_subgroups(singling_out())),
+        answering(closest_record()),
+        marginals(),
+        utility(),
+        not_applicable(),
+    )
+    return evidence(
+        outcomes,
+        report_of(gates()),
+        warnings=("column age was inferred as integer",),
+        planting=PLANTING,
+        records=RECORDS,
+    )
 
 
 def failing() -> Evidence:
-    outcomes = (singling_out(), closest_record(), marginals(), utility(), errored())
-    return evidence(outcomes, report_of(gates(copies=Result.FAIL, risk=Result.INSUFFICIENT)))
+    outcomes = (
+        singling_out(), answering(closest_record(), every=False), marginals(), utility(), errored()
+    )  # fmt: skip
+    gated = report_of(gates(copies=Result.FAIL, risk=Result.INSUFFICIENT))
+    return evidence(outcomes, gated, planting=PLANTING)
 
 
 def undecided() -> Evidence:
-    outcomes = (singling_out(), closest_record(), errored(), not_applicable(), unimportable())
+    reason = "half of train has fewer than 20 rows"
+    outcomes = tuple(
+        replace(o, responses=tuple(blind(m, f"no leak could be planted: {reason}") for m in o.measurements))
+        for o in (singling_out(), closest_record())
+    )
+    outcomes += (errored(), not_applicable(), unimportable())
     blockers = ("the audit density_ratio ended in an error",)
-    return evidence(outcomes, report_of(gates(risk=Result.INSUFFICIENT), blockers))
+    gated = report_of(gates(risk=Result.INSUFFICIENT), blockers)
+    return evidence(outcomes, gated, planting=Planting(reason=reason))
+
+
+def crowded() -> Evidence:
+    """Forty measurements: a few blind, one without a number, the others from sharp to dull."""
+    name = "linkability"
+    scopes = [f"{i} columns beside {HOSTILE} and others" for i in range(40)]
+    ms = [measurement(f"{name}.risk", 0.01 * i, 0.02, scope=s) for i, s in enumerate(scopes)]
+    responses = [response(m, 0.9 - 0.01 * i, 0.001 * 1.2**i) for i, m in enumerate(ms)]
+    responses[7] = replace(responses[7], half_width=math.nan, minimum_detectable=None)
+    responses[30:] = [blind(m, HOSTILE) for m in ms[30:]]
+    extra = [restated(m, -0.3 + 0.05 * i, 0.02 + 0.005 * i) for i, m in enumerate(ms[:30])]
+    extra[3] = restated(ms[3], math.nan, math.nan)
+    title = quantity("risk", "Risk of being linked")
+    outcome = AuditOutcome(
+        audit=name,
+        family="privacy",
+        status=Status.MEASURED,
+        info=info("linkability", "Linking two halves of a record", title),
+        measurements=(*ms, *extra),
+        responses=tuple(responses),
+    )
+    gated = gate(
+        "link", "Nobody is linked", Result.INSUFFICIENT, measurement=f"{name}.risk", scope=scopes[35],
+        value=0.35, low=0.33, high=0.37, maximum=0.09,
+    )  # fmt: skip
+    suite = {"expectations": [{"kwargs": {"scope": "*"}, "meta": {"id": "link"}}, "odd", {"kwargs": 3}]}
+    report = replace(report_of((gated,)), suite=suite)
+    groups = tuple(ExposedGroup(name, s, (HOSTILE,), 100, 50, 100, None) for s in scopes)
+    span = Interval(math.nan, math.inf, 0.95, "w")
+    subgroups = tuple(Subgroup(name, s, HOSTILE, HOSTILE, 100, math.nan, span) for s in scopes[:20])
+    records = RecordView(39084, None, 9758, 0, groups, subgroups)
+    return evidence((outcome,), report, planting=PLANTING, records=records)
 
 
 def hostile() -> Evidence:

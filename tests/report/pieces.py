@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.response import LEAK_EQUIVALENT, WORST_SUBGROUP, Answer, Response, Sight
+from synth_audit.kernels.response import minimum_detectable
 
 COLUMNS = (
     "age", "workclass", "education", "marital_status", "occupation", "relationship", "race", "sex",
@@ -31,6 +35,50 @@ def info(risk: str, title: str, *quantities: Quantity) -> AuditInfo:
 def measurement(name: str, value: float, half: float | None = None, **more: object) -> Measurement:
     interval = None if half is None else Interval(value - half, value + half, 0.95, "wilson")
     return Measurement(name, value, interval=interval, **more)  # type: ignore[arg-type]
+
+
+SHARES = (0.0, 0.01, 1.0)
+
+
+def response(m: Measurement, full: float, half: float, **more: object) -> Response:
+    """How a measurement answers planted leaks, in proportion to their share from 0 to ``full``."""
+    fields = {
+        "answers": tuple(Answer(f, f * full, f * full - half, f * full + half) for f in SHARES),
+        "null": 0.0,
+        "half_width": half,
+        "minimum_detectable": minimum_detectable(full, half, 0.95),
+    }
+    return Response(m.name, m.scope, m.direction, Sight.SEES, **{**fields, **more})  # type: ignore[arg-type]
+
+
+def blind(m: Measurement, reason: str = "a full copy gives no clearly worse value") -> Response:
+    return Response(m.name, m.scope, m.direction, Sight.BLIND, reason)
+
+
+def restated(m: Measurement, value: float, half: float) -> Measurement:
+    """The leak-equivalent of a measurement."""
+    audit, _, quantity = m.name.rpartition(".")
+    scope = f"{quantity}[{m.scope}]" if m.scope else quantity
+    return measurement(f"{audit}.{LEAK_EQUIVALENT.name}", value, half, scope=scope)
+
+
+def answering(outcome: AuditOutcome, *, every: bool = True) -> AuditOutcome:
+    """The outcome with responses; the last of its measurements is blind unless ``every`` one sees."""
+    directed = [m for m in outcome.measurements if m.interval is not None]
+    seeing = directed if every else directed[:-1]
+    responses = tuple(response(m, 0.8, 0.004 + 0.01 * i) for i, m in enumerate(seeing))
+    responses += () if every else (blind(directed[-1]),)
+    extra = tuple(restated(m, 0.003 - 0.004 * i, 0.006 + 0.012 * i) for i, m in enumerate(seeing))
+    return replace(outcome, responses=responses, measurements=(*outcome.measurements, *extra))
+
+
+def with_subgroups(outcome: AuditOutcome) -> AuditOutcome:
+    """The outcome with the risk of its most exposed subgroups."""
+    extra = tuple(
+        measurement(f"{outcome.audit}.{WORST_SUBGROUP.name}", v, 0.05, scope=s, n_achieved=n)
+        for v, s, n in ((0.11, "3 columns by sex", 410), (0.07, "3 columns by workclass", 88))
+    )
+    return replace(outcome, measurements=(*outcome.measurements, *extra))
 
 
 def singling_out() -> AuditOutcome:

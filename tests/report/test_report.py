@@ -19,7 +19,7 @@ from synth_audit.report.audits import worst_first
 from synth_audit.report.gates import gate_views
 from synth_audit.workflow.evidence import Result, parse_evidence
 
-KINDS = ("passing", "failing", "undecided", "hostile")
+KINDS = ("passing", "failing", "undecided", "hostile", "crowded")
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 

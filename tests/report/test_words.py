@@ -77,3 +77,38 @@ def test_moments() -> None:
 def test_misleading_characters_are_made_visible() -> None:
     assert words.clean("a\u202eb\x00c\ud800") == "a\ufffdb\ufffdc\ufffd"
     assert words.clean("two\nlines, σ × é 表") == "two\nlines, σ × é 表"
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0.0079236, f"0.8{NB}%"),
+        (0.0023, f"0.23{NB}%"),
+        (0.00231, f"0.24{NB}%"),
+        (0.0467, f"4.7{NB}%"),
+        (0.991, f"100{NB}%"),
+        (1.0, f"100{NB}%"),
+        (0.0, "one row"),
+        (math.nan, "not computed"),
+    ],
+)
+def test_no_smaller_leak_is_promised_than_was_found(share: float, said: str) -> None:
+    assert words.detectable(share) == said
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((0.003, 0.0, 0.009), f"0.3{NB}% (0.0 to 0.9{NB}%) of the rows were copied"),
+        ((0.003, -0.02, 0.009), f"0.3{NB}% (none to 0.9{NB}%) of the rows were copied"),
+        ((-0.01, -0.02, 0.009), f"none of the rows were copied (below 0; none to 0.9{NB}%)"),
+        ((-0.01, -0.02, -0.009), "none of the rows were copied (below 0; the whole interval is below 0)"),
+        ((0.9, 0.7, 1.2), f"90{NB}% (70 to all) of the rows were copied"),
+        ((1.3, 1.1, 1.4), f"all (the whole interval is above 100{NB}%) of the rows were copied"),
+        ((math.nan, 0.0, 1.0), "not computed"),
+        ((0.5, math.nan, 1.0), f"50.0{NB}% (interval not computed) of the rows were copied"),
+        ((0.5, -math.inf, math.inf), f"50{NB}% (none to all) of the rows were copied"),
+    ],
+)
+def test_leak_equivalents_read_as_releases(ends: tuple[float, float, float], said: str) -> None:
+    assert words.behaves_like(*ends) == said

@@ -11,7 +11,13 @@ from synth_audit.core.measurement import Exposure
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 from synth_audit.kernels.attacks import Tally, risk
-from synth_audit.workflow.exposure import as_measurements, exposed_records, record_view, worst_subgroups
+from synth_audit.workflow.exposure import (
+    as_measurements,
+    exposed_records,
+    record_view,
+    weights_of_evidence,
+    worst_subgroups,
+)
 
 
 @pytest.fixture
@@ -36,21 +42,37 @@ def exposure(hit, scope="", control_hit=(), control=True):
 
 
 def test_records_are_ranked_by_the_attacks_that_hit_them():
-    found = {"one": [exposure([3, 7])], "two": [exposure([7], "deep")]}
-    table = exposed_records(found, 600).to_pydict()
-    assert table == {"row": [7, 3], "hits": [2, 1], "attacks": [["one", "two[deep]"], ["one"]]}
+    found = {"one": [exposure(range(100))], "two": [exposure(range(50, 150), "deep")]}
+    table = exposed_records(found, 600, 200).to_pydict()
+    assert table["row"][:50] == list(range(50, 100)), "hit by both"
+    assert table["hits"] == [2] * 50 + [1] * 100
+    assert (table["attacks"][0], table["attacks"][50]) == (["one", "two[deep]"], ["one"])
+    assert table["log_odds"] == sorted(table["log_odds"], reverse=True)
 
 
 def test_no_exposure_is_an_empty_table():
-    assert exposed_records({}, 600).num_rows == 0
+    assert exposed_records({}, 600, 0).num_rows == 0
 
 
 def test_small_counts_are_not_shown(subject):
-    view = record_view({"one": [exposure(range(9))], "two": [exposure(range(40))]}, subject)
-    assert view.exposed == 40
-    assert view.exposed_twice is None
-    assert [g.train_hit for g in view.groups] == [None, 40]
+    view = record_view({"one": [exposure(range(9))], "two": [exposure(range(300))]}, subject)
+    assert view.exposed == 300
+    assert view.control_exposed == 0
+    assert [g.train_hit for g in view.groups] == [None, 300]
     assert [g.control_hit for g in view.groups] == [0, 0]
+
+
+def test_the_weight_of_evidence_by_hand():
+    found = {"one": [exposure(range(300), control_hit=range(20))]}
+    train, control = weights_of_evidence(found, 600, 200)
+    r_t, r_c = Tally(300, 600).centre(0.95), Tally(20, 200).centre(0.95)
+    assert train[0] == pytest.approx(np.log(r_t / r_c))
+    assert train[599] == control[199] == pytest.approx(np.log((1 - r_t) / (1 - r_c)))
+
+
+def test_an_attack_that_is_right_about_strangers_too_exposes_nobody(subject):
+    view = record_view({f"a{i}": [exposure(range(540), control_hit=range(180))] for i in range(9)}, subject)
+    assert view.exposed == 0
 
 
 def test_the_worst_subgroup_by_hand(subject):

@@ -1,0 +1,59 @@
+"""The embedding on Adult: what it costs and how well it tells noisy copies from strangers, by width."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sklearn.metrics import roc_auc_score
+
+from synth_audit.core.cache import Cache
+from synth_audit.core.inference import infer_schema
+from synth_audit.core.table import Table, assemble
+from synth_audit.kernels.closeness import privacy_score
+from synth_audit.kernels.embedding import EmbeddingSettings, embed
+from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
+from synth_audit.kernels.neighbours import nearest
+
+ROWS, COPIED = 10_000, 1_000
+
+
+def noisy(table: Table, rng: np.random.Generator) -> pa.Table:
+    made, n = {}, table.n_rows
+    for column in table.schema:
+        x = table.numbers(column.name) if column.kind.numeric else table.labels(column.name)
+        flipped = np.where(rng.random(n) < 0.05, rng.permutation(x), x)
+        made[column.name] = x + rng.normal(0, 0.05 * x.std(), n) if column.kind.numeric else flipped
+    return assemble(table.schema, made).data
+
+
+def judged(points: list[Coordinates]) -> tuple[float, float]:
+    train, control, release = points
+    close, usual = (nearest(table, train).first for table in (release, control))
+    return roc_auc_score(np.arange(ROWS) < COPIED, -close), privacy_score(close, usual, alpha=0.02)
+
+
+def main(folder: Path, widths: list[int]) -> None:
+    real, control = (pq.read_table(folder / f"adult_{name}.parquet") for name in ("train", "control"))
+    schema, rng = infer_schema(real, {}), np.random.default_rng(0)
+    mine, others = np.array_split(rng.permutation(len(real)), 2)
+    train, copied = (Table(schema, real.take(rows)) for rows in (mine, mine[:COPIED]))
+    release = pa.concat_tables([noisy(copied, rng), real.take(others[: ROWS - COPIED])])
+    tables = [train, Table(schema, control), Table(schema, release)]
+    start = time.perf_counter()
+    auc, score = judged(EuclideanEncoder.anchored_on(train, schema.features).encode(tables))
+    search = time.perf_counter() - start
+    print(f"a tenth copied; Euclidean: {search:.1f} s, AUC {auc:.3f}, privacy score {score:.4f}")
+    for width in widths:
+        start, settings = time.perf_counter(), EmbeddingSettings(width=width)
+        points = embed(train, tables, schema.features, settings=settings, seed=0, cache=Cache())
+        longer, its = (time.perf_counter() - start) / search, judged(points)
+        print(f"width {width}: {longer:.1f} × as long, AUC {its[0] - auc:+.3f}, score × {its[1] / score:.1f}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), [int(w) for w in sys.argv[2:]] or [128, 256, 512, 1024])

@@ -1,0 +1,277 @@
+"""Whose nearest neighbour is it? Identifiability, adversarial accuracy and near hits, each beside control."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
+from synth_audit.core.subject import Subject
+from synth_audit.kernels.agreement import cells, nearly_copied
+from synth_audit.kernels.closeness import independent_number, part_nearer
+from synth_audit.kernels.encode import codes
+from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest, nearest_other
+from synth_audit.kernels.intervals import newcombe, wilson
+from synth_audit.kernels.neighbours import Nearest
+
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.intp]
+
+FEWEST_ROWS = 100
+"""Fewer rows than this on either side decide nothing: the interval of a share is then wider than ±0.1."""
+
+EPSILON = Quantity(
+    "epsilon_identifiability",
+    "Training rows nearer to the release than to one another",
+    proportional=False,  # copies of others stand nearer to a record that was not copied, too
+    help="About half for a faithful release of the same size; its reference is the same for control rows.",
+)
+EPSILON_LOSS = Quantity(
+    "epsilon_identifiability_loss",
+    "Identifiability beyond that of strangers",
+    range=(-1.0, 1.0),
+    proportional=False,  # f / (2 − f) at a share f of copies
+    help="0: training rows are no nearer to the release than strangers are; 1: every one of them is.",
+)
+NNAA = Quantity(
+    "nnaa",
+    "Nearest-neighbour adversarial accuracy",
+    direction=Direction.HIGHER,
+    proportional=False,  # what a poor generator adds hides what copies take away
+    help="0.5: release and train mix like two samples; below: copies; above: easily told apart.",
+)
+NNAA_LOSS = Quantity(
+    "nnaa_loss",
+    "Adversarial accuracy lost on train beside control",
+    range=(-1.0, 1.0),
+    help="0: the release mixes with train no more closely than with control.",
+)
+HITTING_RATE = Quantity(
+    "hitting_rate",
+    "Training rows with a near copy in the release",
+    help="Within 1/30 of the range in every number and equal in every label.",
+)
+HITTING_EXCESS = Quantity(
+    "hitting_excess",
+    "Near copies of training rows beyond those of strangers",
+    range=(-1.0, 1.0),
+    help="Share of training rows with a near copy, less the same share of control rows.",
+)
+
+QUANTITIES = (EPSILON, EPSILON_LOSS, NNAA, NNAA_LOSS, HITTING_RATE, HITTING_EXCESS)
+
+_INDEPENDENT = "a release that is independent of the training rows"
+
+
+class _Counts(TypedDict):
+    n_requested: int
+    n_achieved: int
+    n_minimum: int
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A mean of zeros and ones (ties in part), and how many independent draws it is worth."""
+
+    value: float
+    n_effective: float
+    n: int
+
+    @classmethod
+    def of(cls, parts: npt.NDArray[np.bool_] | Floats, n_effective: float | None = None) -> _Share:
+        n = len(parts)
+        return cls(float(np.mean(parts)), n if n_effective is None else n_effective, n)
+
+    @property
+    def successes(self) -> float:
+        return min(self.value * self.n_effective, self.n_effective)  # rounding must not pass the whole
+
+    def interval(self, level: float) -> Interval:
+        return wilson(self.successes, self.n_effective, level)
+
+    def less(self, other: _Share, level: float) -> Interval:
+        """Interval of the difference to another share."""
+        return newcombe(self.successes, self.n_effective, other.successes, other.n_effective, level)
+
+
+def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Measurement]:
+    """``ε = share of train rows t with d(t, synthetic) < d(t, train \\ t)``, and the loss beside control.
+
+    Gower's distance with columns weighted by one over the entropy of their values in train, as published; a
+    column without entropy tells nobody apart and is left out.
+
+    The loss compares with ``share of control rows c with d(c, synthetic) < d(c, train \\ r)``, r a random
+    row of train. Published is ``d(c, control \\ c)``, which has another number of rows to find a near one
+    among and so is not 0 for an independent release of an unequal split. Here t and c each face the
+    same release and n_train − 1 other rows of train: the expectation is exactly 0, and 1 is reached by a copy
+    in which all rows differ. A row in the release is never taken for the record itself.
+    Source: Yoon et al. 2020; the comparison is ours.
+    """
+    assert subject.control is not None
+    weights = [_one_over_entropy(codes([subject.train], column)[0]) for column in subject.features]
+    encoder = GowerEncoder.anchored_on(subject.train, subject.features, weights)
+    train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
+    rows, strangers = _draw(len(train), max_rows, rng), _draw(len(control), max_rows, rng)
+    among, to_release = nearest_other(train, rows), nearest(train.take(rows), synthetic)
+    others = _without_one(train, rng)
+    queries = control.take(strangers)
+    exposed = to_release.first < among.first
+    known = _Share.of(exposed, independent_number(_nearest_row(among, to_release, len(train)), rows))
+    found, known_found = nearest(queries, synthetic), nearest(queries, others)
+    base = _Share.of(
+        found.first < known_found.first, independent_number(_nearest_row(known_found, found, len(train)))
+    )
+    return [
+        EPSILON.at(
+            known.value,
+            interval=known.interval(subject.level),
+            reference=Reference(base.value, "control rows", base.interval(subject.level)),
+            **_counted(known.n, base.n),
+        ),
+        _difference(EPSILON_LOSS, known, base, subject.level),
+    ]
+
+
+def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Measurement]:
+    """``NNAA = ½ [P(d_TS > d_TT) + P(d_ST > d_SS)]`` under Gower's distance, and the loss beside control.
+
+    Train and release are cut to the same number m of rows, and every query has m − 1 rows of either to
+    choose from. Of tied rows each is as likely to be the nearest, so that ½ is exact for equal distributions
+    and a copy of a table with many duplicates does not pass as a tie.
+
+    ``nnaa_loss = NNAA(control) − NNAA(train)``. First terms: control rows against the same rows of train and
+    release as train rows. Second terms: release rows against as many rows of train as control has. So the
+    expectation is 0 for an independent release, and the most, for a copy, ``¼ + ¼ · n_control / n_train``.
+    Source: Yale et al. 2020; sizes and ties are ours.
+    """
+    assert subject.control is not None
+    encoder = GowerEncoder.anchored_on(subject.train, subject.features)
+    train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
+    of_train, of_release, of_control = _accuracy(train, synthetic, control, max_rows, rng)
+    level, value = subject.level, (of_train.value + of_release.value) / 2
+    ends = [share.interval(level) for share in (of_train, of_release)]
+    below = math.hypot(of_train.value - ends[0].low, of_release.value - ends[1].low) / 2
+    above = math.hypot(ends[0].high - of_train.value, ends[1].high - of_release.value) / 2
+    near_train, near_control = _release_side(train, synthetic, control, max_rows, rng)
+    loss = (of_control.value - of_train.value + near_control.value - near_train.value) / 2
+    first, second = of_control.less(of_train, level), near_control.less(near_train, level)
+    apart = of_control.value - of_train.value, near_control.value - near_train.value
+    return [
+        NNAA.at(
+            value,
+            interval=Interval(value - below, value + above, level, "wilson on the effective number of rows"),
+            reference=Reference(0.5, "two samples of the same people"),
+            **_counted(of_train.n, of_release.n),
+        ),
+        NNAA_LOSS.at(
+            loss,
+            interval=Interval(
+                loss - math.hypot(apart[0] - first.low, apart[1] - second.low) / 2,
+                loss + math.hypot(first.high - apart[0], second.high - apart[1]) / 2,
+                level,
+                "newcombe",
+            ),
+            reference=Reference(0.0, _INDEPENDENT),
+            **_counted(of_train.n, of_control.n, near_train.n),
+        ),
+    ]
+
+
+def hits(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Measurement]:
+    """Share of train rows with a near copy in the release, and its excess over the same for control rows.
+
+    Near is within 1/30 of train's range in every number and equal in every label; columns that are constant
+    in train are left out. Real rows are asked, not synthetic ones: then a release that is independent of the
+    split hits train and control alike, however faithful or poor it is.
+    """
+    assert subject.control is not None
+    told = [c for c in subject.features if np.ptp(codes([subject.train], c)[0]) > 0]
+    train, control, synthetic = cells([subject.train, subject.control, subject.synthetic], told)
+    known, base = (
+        _Share.of(nearly_copied(real.take(_draw(len(real), max_rows, rng)), synthetic))
+        for real in (train, control)
+    )
+    return [
+        HITTING_RATE.at(
+            known.value,
+            interval=known.interval(subject.level),
+            reference=Reference(base.value, "control rows", base.interval(subject.level)),
+            **_counted(known.n, base.n),
+        ),
+        _difference(HITTING_EXCESS, known, base, subject.level),
+    ]
+
+
+def _accuracy(
+    train: Mixed, synthetic: Mixed, control: Mixed, max_rows: int, rng: np.random.Generator
+) -> tuple[_Share, _Share, _Share]:
+    """Chance that the nearest row is of the own kind, for train and release; of train, for control."""
+    m = min(len(train), len(synthetic))
+    t, s = train.take(_draw(len(train), m, rng)), synthetic.take(_draw(len(synthetic), m, rng))
+    rows = _draw(m, max_rows, rng)
+    fewer_t, fewer_s = _without_one(t, rng), _without_one(s, rng)
+    strangers = control.take(_draw(len(control), max_rows, rng))
+    shares = []
+    for own, own_kind, other_kind in ((t, t, fewer_s), (s, s, fewer_t)):
+        among, across = nearest_other(own_kind, rows), nearest(own.take(rows), other_kind)
+        shares.append(_nearer(among, across, m, rows))
+    return shares[0], shares[1], _nearer(nearest(strangers, fewer_t), nearest(strangers, fewer_s), m)
+
+
+def _release_side(
+    train: Mixed, synthetic: Mixed, control: Mixed, max_rows: int, rng: np.random.Generator
+) -> tuple[_Share, _Share]:
+    """Chance that a release row is nearer to its own than to train, and than to control, of equal sizes."""
+    k = min(len(train), len(synthetic), len(control))
+    s = synthetic.take(_draw(len(synthetic), k, rng))
+    rows = _draw(k, max_rows, rng)
+    among = nearest_other(s, rows)
+    shares = []
+    for real in (train, control):
+        across = nearest(s.take(rows), real.take(_draw(len(real), k, rng)))
+        shares.append(_nearer(among, across, k, rows))
+    return shares[0], shares[1]
+
+
+def _nearer(one: Nearest, other: Nearest, n_one: int, own: Positions | None = None) -> _Share:
+    """Share of queries whose nearest row is of the first set."""
+    return _Share.of(part_nearer(one, other), independent_number(_nearest_row(one, other, n_one), own))
+
+
+def _difference(quantity: Quantity, known: _Share, base: _Share, level: float) -> Measurement:
+    return quantity.at(
+        known.value - base.value,
+        interval=known.less(base, level),
+        reference=Reference(0.0, _INDEPENDENT),
+        **_counted(known.n, base.n),
+    )
+
+
+def _counted(*sizes: int) -> _Counts:
+    return {"n_requested": min(sizes), "n_achieved": min(sizes), "n_minimum": FEWEST_ROWS}
+
+
+def _one_over_entropy(values: npt.NDArray[np.int64]) -> float:
+    """``1 / H``, ``H = −Σ p log p`` over the distinct values, missing counted as one; 0 without entropy."""
+    share = np.sort(np.unique(values, return_counts=True)[1]) / len(values)
+    entropy = -float(np.sum(share * np.log(share)))
+    return 1 / entropy if len(share) > 1 else 0.0
+
+
+def _nearest_row(among: Nearest, across: Nearest, n_own: int) -> Positions:
+    """Position of the nearest row of either set, those of the second counted from ``n_own``."""
+    return np.where(across.first < among.first, n_own + across.index, among.index)
+
+
+def _without_one(rows: Mixed, rng: np.random.Generator) -> Mixed:
+    """All rows but a random one, so that a query from outside has as many to choose from as one of them."""
+    return rows.take(np.delete(np.arange(len(rows)), rng.integers(len(rows)))) if len(rows) > 1 else rows
+
+
+def _draw(n: int, most: int, rng: np.random.Generator) -> Positions:
+    """Positions of all rows, or of a random subset, in ascending order."""
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))

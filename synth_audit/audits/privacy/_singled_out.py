@@ -1,0 +1,48 @@
+"""What the trial of a singling-out attack shows: the records it exposed, and a picture of its rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from synth_audit.core.measurement import Exposure, Series
+from synth_audit.kernels.isolation import Trial
+from synth_audit.kernels.predicates import Lexicon
+
+_MOST_COLUMNS = 5
+"""An exposure names at most this many columns."""
+
+
+def exposure_of(scope: str, trial: Trial, lexicon: Lexicon, n_train: int) -> Exposure:
+    """The records singled out, and the columns most used for it.
+
+    No trial on control: as fewer rows leave more of them alone, the same guesses would single out another
+    share of control than of as many strangers as train has rows.
+    """
+    none = np.empty(0, dtype=np.intp)
+    return Exposure(
+        scope=scope,
+        columns=tuple(lexicon.columns[j].name for j in trial.most_used()[:_MOST_COLUMNS]),
+        train_tried=np.arange(n_train),
+        train_hit=np.unique(trial.in_train.rows[trial.in_train.single]),
+        control_tried=none,
+        control_hit=none,
+    )
+
+
+def pictured(made: Mapping[str, Trial]) -> Series:
+    """Success rates of all settings side by side."""
+    return Series(
+        name="success_rates",
+        title="Guesses that single out one person",
+        kind="bar",
+        x_label="attack",
+        y_label="share of guesses",
+        x=tuple(made),
+        lines={
+            "training rows": tuple(trial.train.share for trial in made.values()),
+            "strangers": tuple(trial.control.share for trial in made.values()),
+            "without the release": tuple(float(trial.naive.mean()) for trial in made.values()),
+        },
+    )

@@ -1,0 +1,78 @@
+"""The three tables in one space, whichever distance it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.subject import Subject
+from synth_audit.kernels import gower, neighbours
+from synth_audit.kernels.embedding import EmbeddingSettings, embed
+from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
+from synth_audit.kernels.neighbours import Nearest
+
+Distance = Literal["euclidean", "gower", "embedding"]
+Part = Literal["train", "control", "synthetic"]
+Positions = npt.NDArray[np.intp]
+Rows = TypeVar("Rows", Coordinates, gower.Mixed)
+
+DISTANCES: tuple[Distance, ...] = ("euclidean", "gower", "embedding")
+
+
+@dataclass(frozen=True, eq=False)
+class Space(Generic[Rows]):
+    """Rows of train, control and the release with the search that belongs to their distance."""
+
+    tables: dict[Part, Rows]
+    search: Callable[[Rows, Rows], Nearest]
+    search_other: Callable[[Rows, Positions], Nearest]
+
+    def size(self, part: Part) -> int:
+        """Number of rows."""
+        return len(self.tables[part])
+
+    def nearest(self, part: Part, rows: Positions, reference: Part) -> Nearest:
+        """For the rows at these positions of one table, the nearest rows of another."""
+        return self.search(self.tables[part].take(rows), self.tables[reference])
+
+    def nearest_other(self, part: Part, rows: Positions) -> Nearest:
+        """For the rows at these positions of a table, the nearest of its other rows."""
+        return self.search_other(self.tables[part], rows)
+
+
+def spaces(
+    subject: Subject, distances: Sequence[Distance]
+) -> Iterator[tuple[Distance, Space[Coordinates] | Space[gower.Mixed]]]:
+    """Each distance by name with its space, one at a time, since each holds all rows.
+
+    Raises:
+        NotApplicable: the embedding is asked for and has too little to learn from.
+        PluginError: the embedding is asked for and torch is not installed.
+    """
+    assert subject.control is not None
+    parts: tuple[Part, ...] = ("train", "control", "synthetic")
+    tables, columns = [subject.train, subject.control, subject.synthetic], subject.features
+    for name in distances:
+        if name == "gower":
+            mixed = gower.GowerEncoder.anchored_on(subject.train, columns).encode(tables)
+            yield name, Space(dict(zip(parts, mixed, strict=True)), gower.nearest, gower.nearest_other)
+            continue
+        if name == "embedding":
+            placed = embed(
+                subject.train,
+                tables,
+                columns,
+                settings=EmbeddingSettings(),
+                seed=subject.seed,
+                cache=subject.cache,
+            )
+        else:
+            placed = EuclideanEncoder.anchored_on(subject.train, columns).encode(tables)
+        yield (
+            name,
+            Space(dict(zip(parts, placed, strict=True)), neighbours.nearest, neighbours.nearest_other),
+        )

@@ -1,0 +1,51 @@
+"""Whom an attack is tried on, and what it says of its success; shared by the attacks on single records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import Measurement, Quantity
+from synth_audit.core.schema import Column
+from synth_audit.core.subject import Subject
+from synth_audit.kernels.attacks import Tally
+
+Rows = npt.NDArray[np.intp]
+
+FEWEST_GUESSES = 100
+"""With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""
+
+
+def drawn(candidates: Rows, most: int, rng: np.random.Generator) -> Rows:
+    """At most ``most`` of these positions, drawn without replacement, ascending."""
+    if len(candidates) <= most:
+        return candidates
+    return np.sort(rng.choice(candidates, most, replace=False))
+
+
+def named(subject: Subject, names: Iterable[str], setting: str) -> tuple[Column, ...]:
+    """The columns that a setting names.
+
+    Raises:
+        NotApplicable: one of them is not in the table, or is an identifier, which no release holds.
+    """
+    for name in names:
+        if name not in subject.schema.names:
+            raise NotApplicable(f"{setting} names column {name!r}, which the table does not have")
+        if not subject.schema[name].released:
+            raise NotApplicable(f"{setting} names column {name!r}, an identifier that is not released")
+    return tuple(subject.schema[name] for name in names)
+
+
+def rate(quantity: Quantity, tally: Tally, scope: str, requested: int, level: float) -> Measurement:
+    """A success rate with Wilson's interval."""
+    return quantity.at(
+        tally.share,
+        scope=scope,
+        interval=tally.interval(level),
+        n_requested=max(requested, tally.guesses),
+        n_achieved=tally.guesses,
+    )

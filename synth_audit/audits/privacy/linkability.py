@@ -1,0 +1,213 @@
+"""Linkability: can two partial records of one person be joined through the release?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, named, rate
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import (
+    Direction,
+    Exposure,
+    Findings,
+    Measurement,
+    Quantity,
+    Reference,
+)
+from synth_audit.core.plugin import AuditInfo, Need
+from synth_audit.core.schema import Column
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.kernels.attacks import Tally, risk
+from synth_audit.kernels.encode import codes
+from synth_audit.kernels.gower import GowerEncoder, nearest_k
+
+Rows = npt.NDArray[np.intp]
+Hits = npt.NDArray[np.bool_]
+Sides = tuple[tuple[Column, ...], tuple[Column, ...]]
+
+RISK = Quantity(
+    "risk",
+    "Linkability risk",
+    range=(float("-inf"), 1.0),
+    help="Part of the people in the training data whose two halves only this release joins; 0 is none.",
+)
+TRAIN_RATE = Quantity(
+    "train_rate",
+    "Training records whose halves were joined",
+    direction=Direction.NEUTRAL,
+    help="Share of attacked training records for which both halves lead to the same synthetic row.",
+)
+CONTROL_RATE = Quantity(
+    "control_rate",
+    "Control records whose halves were joined",
+    direction=Direction.NEUTRAL,
+    help="The same for people the generator never saw: what belongs to the population, not to the release.",
+)
+NAIVE_RATE = Quantity(
+    "naive_rate",
+    "Halves joined by picking rows at random",
+    direction=Direction.NEUTRAL,
+    help="An attacker who looks at nothing. An attack that does no better tells little.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linkability:
+    """Joins two partial records of one person where both lead to the same synthetic row.
+
+    For a record split into the columns A and B, the k nearest synthetic rows by A and the k nearest by B are
+    found (Gower's distance, ties broken at random and apart for A and B); the attack succeeds when they
+    share a row. ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of Wilson's intervals, with
+    the delta method's interval.
+
+    Without ``columns_a`` and ``columns_b`` every released column that varies in train is used: by
+    descending entropy of its values in train, ties by name, each goes to the side whose entropies add up to
+    less so far, so that both halves describe a person about equally well.
+
+    Fields:
+        columns_a, columns_b: what each of the two sources holds; give both or neither.
+        n_neighbours: k, synthetic rows that each half may lead to.
+        n_attacks: at most this many training records, and as many control records, are attacked.
+
+    Raises:
+        ValueError: only one side is given, the sides share a column, or a number is below 1.
+
+    Source: Giomi et al. 2022; contrastive privacy metrics, section 3.4.
+    """
+
+    columns_a: tuple[str, ...] = ()
+    columns_b: tuple[str, ...] = ()
+    n_neighbours: int = 10
+    n_attacks: int = 2000
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Linkability",
+        question="Can two partial records of one person be joined with the help of the release?",
+        threat_model=(
+            "An adversary holds two sources about overlapping people, one with some of the columns and one "
+            "with others, and takes two of their records for the same person when both are close to the "
+            "same synthetic row."
+        ),
+        not_covered=(
+            "Other ways of splitting the columns between two sources, and columns that both sources hold."
+        ),
+        quantities=(RISK, TRAIN_RATE, CONTROL_RATE, NAIVE_RATE),
+        risk="linkability",
+        needs=(Need.CONTROL,),
+        cost="seconds",
+        source="Giomi et al. 2022",
+    )
+
+    def __post_init__(self) -> None:
+        if bool(self.columns_a) != bool(self.columns_b):
+            raise ValueError("give both columns_a and columns_b, or neither")
+        both = (*self.columns_a, *self.columns_b)
+        if len(set(both)) < len(both):
+            raise ValueError("columns_a and columns_b must not share or repeat a column")
+        if min(self.n_neighbours, self.n_attacks) < 1:
+            raise ValueError("n_neighbours and n_attacks must be at least 1")
+
+    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+        """Attack at most ``n_attacks`` rows of train and of control."""
+        assert subject.control is not None
+        sides = self._sides(subject)
+        tables = (subject.train, subject.control)
+        chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in tables]
+        found = [self._candidates(side, subject, chosen, rng) for side in sides]
+        hits = [_share_a_row(a, b) for a, b in zip(*found, strict=True)]
+        measured = self._measured(hits, subject, rng)
+        names = [", ".join(c.name for c in side) for side in sides]
+        exposure = Exposure(
+            scope="",
+            columns=tuple(c.name for side in sides for c in side),
+            train_tried=chosen[0],
+            train_hit=chosen[0][hits[0]],
+            control_tried=chosen[1],
+            control_hit=chosen[1][hits[1]],
+        )
+        note = f"one source holds {names[0]}; the other {names[1]}"
+        return Findings(tuple(measured), notes=(note,), exposures=(exposure,))
+
+    def _sides(self, subject: Subject) -> Sides:
+        if not self.columns_a:
+            return _halves(subject.train, subject.features)
+        sides = (
+            named(subject, self.columns_a, "columns_a"),
+            named(subject, self.columns_b, "columns_b"),
+        )
+        for setting, side in zip(("columns_a", "columns_b"), sides, strict=True):
+            if not any(_entropy(subject.train, column) for column in side):
+                raise NotApplicable(f"no column of {setting} varies in train")
+        return sides
+
+    def _candidates(
+        self, side: Sequence[Column], subject: Subject, chosen: Sequence[Rows], rng: np.random.Generator
+    ) -> list[Rows]:
+        """The k nearest synthetic rows by one side's columns, for the train and the control rows attacked."""
+        assert subject.control is not None
+        encoder = GowerEncoder.anchored_on(subject.train, side)
+        train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
+        shuffled = rng.permutation(len(synthetic))  # so that equal rows are met in no order of the release
+        reference = synthetic.take(shuffled)
+        return [
+            shuffled[nearest_k(table.take(rows), reference, self.n_neighbours)]
+            for table, rows in zip((train, control), chosen, strict=True)
+        ]
+
+    def _measured(
+        self, hits: Sequence[Hits], subject: Subject, rng: np.random.Generator
+    ) -> list[Measurement]:
+        train, control = Tally.of(hits[0]), Tally.of(hits[1])
+        level, n = subject.level, subject.synthetic.n_rows
+        k = min(self.n_neighbours, n)
+        # Of two random sets of k rows, the number in both is hypergeometric.
+        naive = Tally.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
+        left = risk(train, control, level)
+        return [
+            RISK.at(
+                left.value,
+                interval=left.interval,
+                n_requested=self.n_attacks,
+                n_achieved=min(train.guesses, control.guesses),
+                n_minimum=FEWEST_GUESSES,
+                reference=Reference(0.0, "as often as for people the generator never saw"),
+            ),
+            rate(TRAIN_RATE, train, "", self.n_attacks, level),
+            rate(CONTROL_RATE, control, "", self.n_attacks, level),
+            rate(NAIVE_RATE, naive, "", self.n_attacks, level),
+        ]
+
+
+def _halves(train: Table, columns: Sequence[Column]) -> Sides:
+    """Two sets of columns whose entropies in train add up to about the same."""
+    bits = {column: _entropy(train, column) for column in columns}
+    varying = sorted((c for c in columns if bits[c] > 0), key=lambda c: (-bits[c], c.name))
+    if len(varying) < 2:
+        raise NotApplicable("linking takes two released columns that vary in train")
+    sides: tuple[list[Column], list[Column]] = ([], [])
+    totals = [0.0, 0.0]
+    for column in varying:
+        side = int(totals[1] < totals[0])
+        sides[side].append(column)
+        totals[side] += bits[column]
+    return tuple(sides[0]), tuple(sides[1])
+
+
+def _entropy(train: Table, column: Column) -> float:
+    """Shannon entropy of a column's values in bits, missing counted as one; rounded against noise."""
+    [values] = codes([train], column)
+    shares = np.unique(values, return_counts=True)[1] / len(values)
+    return round(float(-np.sum(np.sort(shares) * np.log2(np.sort(shares)))), 9) + 0.0
+
+
+def _share_a_row(one: Rows, other: Rows) -> Hits:
+    """Whether the two sets of synthetic rows of each record meet; shapes (n, k) each, result (n,)."""
+    most = int(max(one.max(initial=0), other.max(initial=0))) + 1
+    of_record = np.arange(len(one))[:, None] * most
+    return np.asarray(np.isin(one + of_record, other + of_record).any(axis=1), dtype=np.bool_)

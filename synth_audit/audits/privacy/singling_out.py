@@ -1,0 +1,292 @@
+"""Singling out: does the release tell of something that is true of exactly one person?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.audits.privacy._singled_out import exposure_of, pictured
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import (
+    Direction,
+    Findings,
+    Interval,
+    Measurement,
+    Quantity,
+    Reference,
+)
+from synth_audit.core.plugin import AuditInfo, Need
+from synth_audit.core.subject import Subject
+from synth_audit.kernels import guesses
+from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk
+from synth_audit.kernels.embedding import EmbeddingSettings, embed
+from synth_audit.kernels.extrapolation import published_factor
+from synth_audit.kernels.isolation import Trial
+from synth_audit.kernels.neighbours import nearest_other
+from synth_audit.kernels.predicates import Lexicon, Positions, Predicates, Rows, encode, match
+
+RISK = Quantity(
+    "risk",
+    "Singling-out risk",
+    range=(float("-inf"), 1.0),
+    help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
+)
+WORST = Quantity(
+    "worst_risk",
+    "Singling-out risk, worst attack",
+    range=(float("-inf"), 1.0),
+    help="The riskiest of the attack's settings; its interval allows for their number.",
+)
+TRAIN_RATE = Quantity(
+    "train_rate",
+    "Guesses that match exactly one training row",
+    direction=Direction.NEUTRAL,
+    help="Includes what chance and general knowledge of the population achieve.",
+)
+CONTROL_RATE = Quantity(
+    "control_rate",
+    "Guesses that would match exactly one of as many strangers",
+    direction=Direction.NEUTRAL,
+    help="From control rows, at the size of the training table.",
+)
+NAIVE_RATE = Quantity(
+    "naive_rate",
+    "Random guesses that match exactly one training row",
+    direction=Direction.NEUTRAL,
+    help="Predicates of the same kind made without the release.",
+)
+PAIRED_RISK = Quantity(
+    "paired_risk",
+    "Singling-out risk, guess by guess",
+    direction=Direction.NEUTRAL,
+    range=(float("-inf"), 1.0),
+    help="The same risk with each guess's outcome on train and control paired; where they are of equal size.",
+)
+PUBLISHED_RISK = Quantity(
+    "published_risk",
+    "Singling-out risk, control rate corrected as published",
+    direction=Direction.NEUTRAL,
+    range=(float("-inf"), 1.0),
+    help="To compare with figures in the literature; it takes an honest release for a risk.",
+)
+
+UNIVARIATE, EMBEDDING = "univariate", "embedding"
+
+_HONEST = Reference(0.0, "a release that is independent of the training rows")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinglingOut:
+    """Guesses predicates from the release and counts those that are true of exactly one training row.
+
+    A predicate that matches exactly one synthetic row is a guess; it succeeds when it matches exactly one
+    real row. ``risk = (r_train − r_control) / (1 − r_control)``, where r_control is the success rate among as
+    many people as train has whom the generator never saw (:func:`isolation.control_rate`, exact for any
+    sizes). No predicate is guessed twice, and rates are over the guesses made.
+
+    Settings: ``univariate`` asks for values that occur once and for extremes; ``multivariate[k]`` joins k
+    random columns of a random synthetic row; ``embedding`` describes rows that lie far from all others in the
+    contrastive embedding by quantile bins.
+
+    ``worst_risk`` is the largest risk over the settings, its interval from the largest lower and the largest
+    upper end at ``1 − (1 − level) / settings``. A setting with fewer than ``n_minimum`` guesses is not a weak
+    attack: the release holds hardly more unique predicates of its kind. It enters when it proves a risk (its
+    lower end is above 0), or when no setting reached the minimum, and then worst_risk falls short too.
+    Otherwise a handful of extremes would keep every table of labels from being judged; the risk of its own
+    scope still falls short.
+
+    Fields:
+        univariate: guess on single columns.
+        multivariate: numbers of columns to join, each at least 2; one larger than the table is the table's.
+        embedding: guess on outliers of the embedding (needs torch).
+        published: also report the risk with the published correction for a control smaller than train.
+        n_attacks: guesses wanted in each setting.
+        n_minimum: with fewer, a setting is insufficient evidence; at most n_attacks.
+        max_trials: predicates tried per guess wanted, as most are not unique.
+        n_bins: quantile bins of a number under ``embedding``.
+        max_outliers: synthetic rows searched for outliers, drawn at random.
+
+    Raises:
+        ValueError: a field is outside its range, or no setting is chosen.
+
+    Source: Giomi et al. 2022; contrastive privacy metrics, sections 3.4 and 4.2; Cohen & Nissim 2020.
+    """
+
+    univariate: bool = True
+    multivariate: tuple[int, ...] = (4, 6, 8)
+    embedding: bool = False
+    published: bool = False
+    n_attacks: int = 2000
+    n_minimum: int = 500
+    max_trials: int = 100
+    n_bins: int = 20
+    max_outliers: int = 5000
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Singling out",
+        question="Does the release describe one single person of the training data, and nobody else?",
+        threat_model=(
+            "An adversary with the release alone looks for descriptions that fit exactly one synthetic row "
+            "and claims that exactly one person in the training data fits them too."
+        ),
+        not_covered=(
+            "It does not say whether the person can be named or learns anything from it. A record that the "
+            "release repeats is not unique in it and is left to the audit of exact copies. Guesses "
+            "weaken when the release is much smaller or much larger than the training table."
+        ),
+        quantities=(RISK, WORST, TRAIN_RATE, CONTROL_RATE, NAIVE_RATE, PAIRED_RISK, PUBLISHED_RISK),
+        risk="singling out",
+        needs=(Need.CONTROL,),
+        cost="seconds",
+        source="Giomi et al. 2022; contrastive privacy metrics §3.4, §4.2; Cohen & Nissim 2020",
+    )
+
+    def __post_init__(self) -> None:
+        if not (self.univariate or self.multivariate or self.embedding):
+            raise ValueError("choose at least one of univariate, multivariate and embedding")
+        if any(k < 2 for k in self.multivariate) or len(set(self.multivariate)) < len(self.multivariate):
+            raise ValueError("multivariate must hold different numbers of columns, each at least 2")
+        if not 1 <= self.n_minimum <= self.n_attacks:
+            raise ValueError("n_minimum must lie between 1 and n_attacks")
+        if self.max_trials < 1 or self.n_bins < 2 or self.max_outliers < 1:
+            raise ValueError("max_trials and max_outliers must be positive and n_bins at least 2")
+
+    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+        """Guess in each setting and try every guess on train and control.
+
+        Raises:
+            NotApplicable: no predicate of any setting matches exactly one synthetic row.
+        """
+        assert subject.control is not None
+        lexicon, (train, control, synthetic) = encode(
+            [subject.train, subject.control, subject.synthetic], subject.features
+        )
+        tried = {
+            scope: Trial.of(found, lexicon, train, control, rng)
+            for scope, found in self._guesses(subject, synthetic, lexicon, rng)
+        }
+        made = {scope: trial for scope, trial in tried.items() if len(trial)}
+        if not made:
+            raise NotApplicable(
+                "no predicate matches exactly one synthetic row, so there is nothing to guess"
+            )
+        measured = [m for scope, trial in tried.items() for m in self._measured(scope, trial, subject.level)]
+        if self.published:
+            measured += [self._published(*item, control, len(train), subject.level) for item in made.items()]
+        sizes = len(train), len(control)
+        return Findings(
+            (self._worst(made.values(), subject.level), *measured),
+            (pictured(made),),
+            self._notes(tried, *sizes),
+            tuple(exposure_of(scope, trial, lexicon, len(train)) for scope, trial in made.items()),
+        )
+
+    def _guesses(
+        self, subject: Subject, synthetic: Rows, lexicon: Lexicon, rng: np.random.Generator
+    ) -> Iterator[tuple[str, Predicates]]:
+        """Scope and distinct guesses of each setting."""
+        n, d = self.n_attacks, len(lexicon.columns)
+        if self.univariate:
+            yield UNIVARIATE, guesses.univariate(synthetic, lexicon, n, rng)
+        for k in sorted({min(k, d) for k in self.multivariate} - {1}):
+            found = guesses.multivariate(synthetic, lexicon, k, n, self.max_trials * n, rng)
+            yield f"multivariate[{k}]", found
+        if self.embedding:
+            outliers = self._outliers(subject, rng)
+            yield EMBEDDING, guesses.guided(synthetic, lexicon, outliers, n, self.n_bins, rng)
+
+    def _outliers(self, subject: Subject, rng: np.random.Generator) -> Positions:
+        """Synthetic rows by falling distance to their second-nearest other row in the embedding."""
+        [points] = embed(
+            subject.train,
+            [subject.synthetic],
+            subject.features,
+            settings=EmbeddingSettings(),
+            seed=subject.seed,
+            cache=subject.cache,
+        )
+        few = np.sort(rng.choice(len(points), min(len(points), self.max_outliers), replace=False))
+        apart = nearest_other(points, few).second
+        return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
+
+    def _measured(self, scope: str, trial: Trial, level: float) -> Iterator[Measurement]:
+        """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
+        found, n = trial.risk(level), len(trial)
+        yield RISK.at(
+            found.value,
+            scope=scope,
+            interval=found.interval,
+            n_requested=self.n_attacks,
+            n_achieved=n,
+            n_minimum=self.n_minimum,
+            reference=_HONEST,
+        )
+        if not n:
+            return
+        hits, strangers = trial.in_train.single, trial.in_control.single
+        train, naive = Tally.of(hits), Tally.of(trial.naive)
+        rates = [
+            (TRAIN_RATE, train.share, train.interval(level), self.n_attacks, n),
+            (CONTROL_RATE, trial.control.share, trial.control.interval(level), self.n_attacks, n),
+            (NAIVE_RATE, naive.share, naive.interval(level), n, naive.guesses),
+        ]
+        if trial.paired:
+            paired = paired_risk(hits, strangers, level)
+            rates.append((PAIRED_RISK, paired.value, paired.interval, self.n_attacks, n))
+        for quantity, value, interval, asked, made in rates:
+            yield quantity.at(value, scope=scope, interval=interval, n_requested=asked, n_achieved=made)
+
+    def _published(self, scope: str, trial: Trial, control: Rows, n_train: int, level: float) -> Measurement:
+        """The risk as the literature would put it; see :func:`extrapolation.published_factor`."""
+        counts = match(control, trial.predicates, limit=len(control) + 1).counts
+        factor = published_factor(counts, len(control), n_train) if len(control) < n_train else 1.0
+        n = len(trial)
+        found = risk(
+            Tally.of(trial.in_train.single), Tally(min(n, factor * float(np.sum(counts == 1))), n), level
+        )
+        return PUBLISHED_RISK.at(
+            found.value, scope=scope, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
+        )
+
+    def _worst(self, made: Collection[Trial], level: float) -> Measurement:
+        """The riskiest setting; the class says what becomes of those that fell short."""
+        each = corrected_level(level, len(made))
+        most = max(len(trial) for trial in made)
+        judged = [
+            (trial.risk(level).value, interval)
+            for trial in made
+            if (interval := trial.risk(each).interval).low > 0
+            or len(trial) >= self.n_minimum
+            or most < self.n_minimum
+        ]
+        interval = Interval(
+            max(i.low for _, i in judged),
+            max(i.high for _, i in judged),
+            level,
+            f"{judged[0][1].method}, corrected for {len(made)} settings",
+        )
+        return WORST.at(
+            max(value for value, _ in judged),
+            interval=interval,
+            n_requested=self.n_attacks,
+            n_achieved=most,
+            n_minimum=self.n_minimum,
+            reference=_HONEST,
+        )
+
+    def _notes(self, tried: Mapping[str, Trial], n_train: int, n_control: int) -> tuple[str, ...]:
+        few = [scope for scope, trial in tried.items() if len(trial) < self.n_minimum]
+        notes = []
+        if few:
+            notes.append(
+                f"{', '.join(few)}: too few unique predicates were found to judge this setting by itself"
+            )
+        if n_control < n_train:
+            notes.append(
+                "control is smaller than train: control rows took the place of as many training rows, and "
+                "those guesses count that single out one of them, in proportion"
+            )
+        return tuple(notes)

@@ -1,0 +1,78 @@
+"""Is a record in a place where the release is denser than the population? By distances, and by trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
+from synth_audit.kernels.encode import codes
+from synth_audit.kernels.neighbours import Nearest
+
+Floats = npt.NDArray[np.float64]
+Ranks = npt.NDArray[np.float32]
+
+_TOUCHING = 1e-9
+"""Added to every distance, as little as distances are rounded to, so that a copy has a finite logarithm."""
+
+
+def log_density_ratio(to_synthetic: Nearest, to_reference: Nearest, n_columns: int) -> Floats:
+    """How much denser the release is around each record than the population, in log units up to a constant.
+
+    The nearest-neighbour estimate of a density is ``k / (n r^d)`` with r the distance to the nearest of n
+    rows, k the rows at that distance and d the number of columns, so
+    ``log ratio = log k_s − log k_r + d · (log r_r − log r_s)``. Counting k keeps it an estimate where records
+    repeat and r is 0 in both tables. The constant log n_r − log n_s is left out: it moves no rank.
+    On Adult with a blurred copy of train this tells members better than more neighbours do, and much better
+    than kernels on principal components, which smooth the copies away.
+    Source: van Breugel et al. 2023 (DOMIAS), with Loftsgaarden & Quesenberry 1965 as density.
+
+    Args:
+        to_synthetic, to_reference: neighbours of the same n records. n_columns: d ≥ 1.
+
+    Returns:
+        Shape (n,), higher for likelier members; rounded to nine decimals.
+    """
+    counts = np.log(to_synthetic.ties) - np.log(to_reference.ties)
+    distances = np.log(to_reference.first + _TOUCHING) - np.log(to_synthetic.first + _TOUCHING)
+    ratio: Floats = np.round(counts + n_columns * distances, 9)
+    return ratio
+
+
+def ranks(tables: Sequence[Table], columns: Sequence[Column]) -> list[Ranks]:
+    """Columns of several tables as shared whole numbers in the order of their values, shape (n, d) each.
+
+    A tree only asks which of two values is larger, so nothing is lost, and no value is too large for the
+    single precision in which trees compute. Missing ranks last in a numeric column, first in a discrete one.
+    """
+    joint = []
+    for column in columns:
+        if column.kind.numeric:
+            values = np.concatenate([table.numbers(column.name) for table in tables])
+            joint.append(np.unique(values, return_inverse=True)[1])
+        else:
+            joint.append(np.concatenate(codes(tables, column)))
+    ends = np.cumsum([table.n_rows for table in tables])[:-1]
+    return np.split(np.column_stack(joint).astype(np.float32), ends)
+
+
+def tree_share(queries: Ranks, synthetic: Ranks, reference: Ranks, n_trees: int, seed: int) -> Floats:
+    """Share of synthetic among the rows that land where a query lands, over randomised trees.
+
+    Extremely randomised trees, grown without resampling until each leaf is pure: a record that the release
+    copied lands on its copy in every tree, where a bootstrap would leave out a third of the copies.
+    Under equal densities the expectation is ``n_s / (n_s + n_r)``. Source: Geurts et al. 2006.
+
+    Returns:
+        Shape (n,), in [0, 1], to nine decimals, so that the order in which threads add up does not show.
+    """
+    from sklearn.ensemble import ExtraTreesClassifier  # here, since a code location must not load it
+
+    trees = ExtraTreesClassifier(n_trees, n_jobs=-1, random_state=seed)
+    made = np.repeat([1, 0], [len(synthetic), len(reference)])
+    trees.fit(np.concatenate([synthetic, reference]), made)
+    share: Floats = np.round(trees.predict_proba(queries)[:, 1], 9)
+    return share

@@ -1,0 +1,229 @@
+"""Predicates that an adversary would guess from a release: each matches exactly one of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.kernels.predicates import (
+    ABSENT,
+    Lexicon,
+    Positions,
+    Predicates,
+    Rows,
+    crowded,
+    fresh,
+    match,
+)
+
+_BATCH = 4096
+"""Most predicates drawn at a time."""
+
+_SIEVES = (512, 2**13)
+"""Synthetic rows among which predicates that are not unique mostly show it, before all rows are asked."""
+
+_ROUNDS = 8
+"""How often each outlier is described, every time by other columns."""
+
+
+def univariate(synthetic: Rows, lexicon: Lexicon, n: int, rng: np.random.Generator) -> Predicates:
+    """Every predicate on one column that matches exactly one synthetic row, or a random n of them.
+
+    Values that occur once (``==``), extremes (``<= min``, ``>= max``) and "is missing", where only one row
+    is. They are a finite set: when fewer than n exist, all are guessed.
+    """
+    found = [_single_values(synthetic, lexicon, j) for j in range(len(lexicon.columns))]
+    columns = np.concatenate([np.full(len(low), j, dtype=np.int32) for j, (low, _) in enumerate(found)])
+    low, high = (np.concatenate([pair[i] for pair in found]) for i in (0, 1))
+    every = Predicates(columns[:, None], low[:, None], high[:, None])
+    chosen = np.arange(len(every))
+    if len(every) > n:
+        chosen = np.sort(rng.choice(len(every), n, replace=False))
+    return every.take(chosen)
+
+
+def multivariate(
+    synthetic: Rows, lexicon: Lexicon, k: int, n: int, max_trials: int, rng: np.random.Generator
+) -> Predicates:
+    """Conjunctions over k random columns of a random synthetic row that match no other synthetic row.
+
+    ``==`` for labels and booleans; for numbers and datetimes ``>=`` where the value is above the synthetic
+    median, else ``<=``; "is missing" where it is. Drawn until n distinct ones match exactly one row, or
+    ``max_trials`` were tried. Source: Giomi et al. 2022, section 4.1.
+
+    Args:
+        k: conditions, from 1 to the number of columns.
+    """
+    medians = np.array([_median_code(synthetic, j) for j in range(len(lexicon.columns))])
+    lasts = np.array([lexicon.last(j) for j in range(len(lexicon.columns))])
+    numeric = np.array([c.kind.numeric for c in lexicon.columns])
+
+    def draw(size: int) -> Predicates:
+        columns = _subsets(len(lexicon.columns), k, size, rng)
+        codes = synthetic.codes[columns, rng.integers(0, len(synthetic), size)[:, None]]
+        ranged = numeric[columns] & (codes != ABSENT)
+        above = codes > medians[columns]
+        low = np.where(ranged & ~above, 1, codes)
+        high = np.where(ranged & above, lasts[columns], codes)
+        return Predicates(columns, low.astype(np.int32), high.astype(np.int32))
+
+    return _searched(synthetic, draw, k, n, max_trials)
+
+
+def guided(
+    synthetic: Rows,
+    lexicon: Lexicon,
+    outliers: Positions,
+    n: int,
+    n_bins: int,
+    rng: np.random.Generator,
+) -> Predicates:
+    """Conjunctions of the bins of outlying synthetic rows, each grown until it matches that row alone.
+
+    Columns are added in random order. A number is read as its quantile bin in the release, the outer bins
+    open outwards; a label as itself. In each round every outlier is described once, the most outlying
+    first. Source: contrastive privacy metrics, section 4.2.
+
+    Args:
+        outliers: positions of synthetic rows, the most outlying first.
+    """
+    d = len(lexicon.columns)
+    bins = [_bins(synthetic, lexicon, j, n_bins) for j in range(d)]
+    seen: set[bytes] = set()
+    found = Predicates.none(d)
+    for _ in range(_ROUNDS):
+        grown = [_grown(synthetic, row, rng.permutation(d).tolist(), bins) for row in outliers]
+        unique = [g for g in grown if g is not None]
+        if unique:
+            stacked = Predicates(*np.array(unique, dtype=np.int32).transpose(1, 0, 2))
+            found = found.joined(fresh(stacked, seen))
+        if len(found) >= n:
+            break
+    return found.take(np.arange(min(n, len(found))))
+
+
+def naive(lexicon: Lexicon, k: int, n: int, rng: np.random.Generator) -> Predicates:
+    """n predicates made without the release: k random columns, values uniform in each column's domain.
+
+    A label or boolean is drawn from the column's categories, with ``==``; a number from its bounds, with
+    ``>=`` or ``<=`` at even odds. A column without a domain, as it is wholly missing, asks for that.
+    Drawn independently, some perhaps twice: what counts is the chance of one such guess.
+    """
+    columns = _subsets(len(lexicon.columns), k, n, rng)
+    uniform, upwards = rng.random(columns.shape), rng.random(columns.shape) < 0.5
+    low, high = np.zeros((2, *columns.shape), dtype=np.int32)
+    for j in range(len(lexicon.columns)):
+        here = columns == j
+        low[here], high[here] = _from_domain(lexicon, j, uniform[here], upwards[here])
+    return Predicates(columns, low, high)
+
+
+def _searched(
+    synthetic: Rows, draw: Callable[[int], Predicates], k: int, n: int, max_trials: int
+) -> Predicates:
+    """Draw until n distinct predicates match exactly one synthetic row, or trials run out."""
+    seen: set[bytes] = set()
+    found, trials = Predicates.none(k), 0
+    sieves = [np.linspace(0, len(synthetic) - 1, m).astype(np.intp) for m in _SIEVES if m < len(synthetic)]
+    while len(found) < n and trials < max_trials:
+        size = min(_BATCH, max(256, 2 * n), max_trials - trials)
+        trials += size
+        new = fresh(draw(size), seen)
+        if not len(new):
+            break  # as good as all that can be drawn have been
+        for some in sieves:
+            new = new.take(~crowded(synthetic, some, new))
+        found = found.joined(new.take(match(synthetic, new).single))
+    return found.take(np.arange(min(n, len(found))))
+
+
+def _single_values(
+    synthetic: Rows, lexicon: Lexicon, j: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Ranges of codes of column j that hold exactly one synthetic row: one value, or up to an extreme."""
+    counts, last = np.diff(synthetic.starts[j]), lexicon.last(j)
+    single = np.flatnonzero(counts == 1).astype(np.int32)
+    low, high = [single], [single]
+    present = np.flatnonzero(counts[1:]) + 1
+    if lexicon.columns[j].kind.numeric and len(present):
+        least, most = int(present[0]), int(present[-1])
+        ends = [(1, least)] * bool(counts[least] == 1) + [(most, last)] * bool(counts[most] == 1)
+        low.append(np.array([e[0] for e in ends], dtype=np.int32))
+        high.append(np.array([e[1] for e in ends], dtype=np.int32))
+    return np.concatenate(low), np.concatenate(high)
+
+
+def _median_code(rows: Rows, j: int) -> int:
+    """Code of the lower of the two middle values: a value is above the median when its code is larger."""
+    starts = rows.starts[j]
+    missing, total = int(starts[1]), len(rows)
+    if missing == total:
+        return ABSENT
+    middle = missing + (total - missing - 1) // 2
+    return int(rows.codes[j, rows.order[j, middle]])
+
+
+def _subsets(d: int, k: int, size: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """``size`` random sets of k of d columns, shape (size, k), ascending."""
+    return np.sort(np.argsort(rng.random((size, d)), axis=1)[:, :k], axis=1).astype(np.int32)
+
+
+def _bins(rows: Rows, lexicon: Lexicon, j: int, n_bins: int) -> tuple[npt.NDArray[np.int32], ...]:
+    """Ends of the range of codes into which each code of column j falls, shape (last + 1,) each."""
+    last = lexicon.last(j)
+    code = np.arange(last + 1, dtype=np.int32)
+    missing = int(rows.starts[j][1])
+    if not lexicon.columns[j].kind.numeric or missing == len(rows):
+        return code, code
+    ranks = missing + (np.arange(1, n_bins) * (len(rows) - missing)) // n_bins
+    edges = np.unique(rows.codes[j, rows.order[j, ranks]])  # each the least code of a bin
+    edges = np.unique(np.concatenate([[1], edges, [last + 1]]))
+    place = np.searchsorted(edges, code[1:], side="right")
+    low = np.concatenate([[ABSENT], edges[place - 1]]).astype(np.int32)
+    high = np.concatenate([[ABSENT], edges[place] - 1]).astype(np.int32)
+    return low, high
+
+
+def _grown(
+    rows: Rows, row: int, columns: list[int], bins: list[tuple[npt.NDArray[np.int32], ...]]
+) -> tuple[list[int], list[int], list[int]] | None:
+    """Conditions on this row, added until no other row meets them, and the first repeated to fill up."""
+    conditions: list[tuple[int, int, int]] = []
+    matched: npt.NDArray[np.int32] | None = None
+    for j in columns:
+        code = rows.codes[j, row]
+        low, high = int(bins[j][0][code]), int(bins[j][1][code])
+        conditions.append((j, low, high))
+        if matched is None:
+            matched = rows.order[j, rows.starts[j][low] : rows.starts[j][high + 1]]
+        else:
+            codes = rows.codes[j][matched]
+            matched = matched[(codes >= low) & (codes <= high)]
+        if len(matched) == 1:
+            filled = conditions + [conditions[0]] * (len(columns) - len(conditions))
+            j_s, lows, highs = zip(*filled, strict=True)
+            return list(j_s), list(lows), list(highs)
+    return None
+
+
+def _from_domain(
+    lexicon: Lexicon, j: int, uniform: npt.NDArray[np.float64], upwards: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Ranges of codes for uniform draws from the domain of column j, shape (n,) each."""
+    column, values, last = lexicon.columns[j], lexicon.values[j], lexicon.last(j)
+    if column.kind.numeric and column.bounds is not None:
+        least, most = column.bounds
+        drawn = least * (1 - uniform) + most * uniform  # a difference of the two could overflow
+        below, upto = np.searchsorted(values, drawn, "left"), np.searchsorted(values, drawn, "right")
+        low, high = np.where(upwards, below + 1, 1), np.where(upwards, last, upto)
+    elif column.categories and not column.kind.numeric:
+        code_of = {label: i + 1 for i, label in enumerate(values.tolist())}
+        # A label that no row has gets an empty range of its own, so that it is still a guess.
+        known = [code_of.get(c, 0) for c in column.categories]
+        low = np.array(known)[np.minimum((uniform * len(known)).astype(np.intp), len(known) - 1)]
+        high = np.where(low == 0, -1, low)
+    else:
+        low = high = np.full(len(uniform), ABSENT)
+    return low.astype(np.int32), high.astype(np.int32)

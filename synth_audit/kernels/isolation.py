@@ -1,0 +1,218 @@
+"""What guesses that single out are worth: success rates at the size of train, and the risk beyond chance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.measurement import Interval
+from synth_audit.kernels.attacks import Risk
+from synth_audit.kernels.guesses import naive
+from synth_audit.kernels.intervals import critical_value, wilson
+from synth_audit.kernels.predicates import Lexicon, Matches, Predicates, Rows, match
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Successes per guess, and how many independent guesses that rests on.
+
+    Attributes:
+        share: successes over guesses made, in [0, 1]; NaN without a guess.
+        guesses: made.
+        effective: independent guesses that would be as certain, at most ``guesses``; need not be whole.
+    """
+
+    share: float
+    guesses: int
+    effective: float
+
+    @classmethod
+    def of(cls, gains: Floats | npt.NDArray[np.bool_], rows: npt.NDArray[np.intp], most: float = 1.0) -> Rate:
+        """Mean gain per guess.
+
+        Guesses that single out one and the same record succeed or fail together: with m_r the gain through
+        record r, the sum of gains varies like ``Σ m_r²`` instead of ``Σ m_r``, so that
+        ``effective = guesses · min(1/most, Σ m_r / Σ m_r²)``.
+
+        Args:
+            gains: of each guess, in [0, most], shape (p,).
+            rows: the record through which a guess gains, shape (p,); read only where the gain is not 0.
+            most: the largest gain of one guess, at least 1.
+        """
+        n = len(gains)
+        if not n:
+            return cls(math.nan, 0, 0.0)
+        gaining = gains > 0
+        total = float(np.sum(gains))
+        _, whose = np.unique(rows[gaining], return_inverse=True)
+        squares = float(np.sum(np.bincount(whose, weights=gains[gaining]) ** 2)) if total else 0.0
+        shared = max(most, squares / total) if total else most
+        return cls(total / n, n, n / shared)
+
+    def at_most(self, bound: float) -> Rate:
+        """The same with its share cut at a bound that it cannot truly exceed."""
+        return Rate(min(self.share, bound), self.guesses, self.effective) if self.guesses else self
+
+    def interval(self, level: float) -> Interval:
+        """Wilson's interval on the effective number of guesses; the whole of [0, 1] without one."""
+        if not self.guesses:
+            return Interval(0.0, 1.0, level, _WILSON)
+        successes = min(self.share, 1.0) * self.effective
+        found = wilson(min(successes, self.effective), self.effective, level)
+        return Interval(found.low, found.high, level, _WILSON)
+
+    def centre(self, level: float) -> float:
+        """``(N_S + z²/2) / (N_A + z²)`` on the guesses made, as in the published risk."""
+        z = critical_value(level)
+        return (self.share * self.guesses + z * z / 2) / (self.guesses + z * z)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Guesses tried on train and control.
+
+    Attributes:
+        predicates: the guesses, p of them.
+        in_train, in_control: what each matches; control counts are exact where train has fewer rows.
+        train, control: success rates, the latter at the size of train.
+        naive: which guesses made without the release match one training row; p of them.
+        paired: train and control have as many rows, so that each guess had the same chance on both.
+    """
+
+    predicates: Predicates
+    in_train: Matches
+    in_control: Matches
+    train: Rate
+    control: Rate
+    naive: npt.NDArray[np.bool_]
+    paired: bool
+
+    def __len__(self) -> int:
+        return len(self.predicates)
+
+    @classmethod
+    def of(
+        cls, predicates: Predicates, lexicon: Lexicon, train: Rows, control: Rows, rng: np.random.Generator
+    ) -> Trial:
+        """Try the guesses, counting no further than the rates need, and naive ones of the usual width."""
+        n_t, n_c = len(train), len(control)
+        in_train = match(train, predicates)
+        in_control = match(control, predicates, limit=2 if n_c <= n_t else n_c + 1)
+        exact = in_train.counts.copy()
+        if len(crowded := np.flatnonzero(in_control.single & (exact > 1))):
+            exact[crowded] = match(train, predicates.take(crowded), limit=n_t + 1).counts
+        control_share = control_rate(in_control.counts, in_control.rows, exact, n_c, n_t)
+        train_share = Rate.of(in_train.single, in_train.rows)
+        width = int(np.median(predicates.widths)) if len(predicates) else 1
+        by_luck = match(train, naive(lexicon, width, len(predicates), rng)).single
+        return cls(predicates, in_train, in_control, train_share, control_share, by_luck, n_t == n_c)
+
+    def risk(self, level: float) -> Risk:
+        """See :func:`isolation_risk`."""
+        return isolation_risk(self.train, self.control, level)
+
+    def most_used(self) -> list[int]:
+        """Columns of the predicates that single out a training row, the most used first."""
+        columns = self.predicates.take(self.in_train.single).columns
+        times = np.bincount(columns.ravel())
+        return [int(j) for j in np.argsort(-times, kind="stable") if times[j]]
+
+
+def chance_at_most(n: int) -> float:
+    """The largest chance that a predicate made without a table of n rows isolates one of them.
+
+    ``max_w P(w, n) = (1 − 1/n)^(n − 1)`` with ``P(w, n) = n·w·(1 − w)^(n − 1)``; 1/e for large n.
+    Source: Cohen & Nissim 2020.
+    """
+    return (1 - 1 / n) ** (n - 1)
+
+
+def gains_among_strangers(control: Counts, train: Counts, n_control: int, n_train: int) -> Floats:
+    """What each guess is worth among ``n_train`` people that the generator never saw, shape (p,).
+
+    With as many control rows as training rows: 1 where it matches one control row. With more, the mean of
+    that over all subsets of n_train control rows. With fewer, control rows take the place of as many random
+    training rows, and a guess gains ``n_train / n_control`` when it singles out a *control* row of the mixed
+    table:
+
+    ``(n_t / n_c) · [c = 1] · P(none of the t matched training rows is among the n_t − n_c that stay)``.
+
+    If guesses do not depend on who is in train, control and train rows are exchangeable, and the expected
+    gain is ``P(w, n_t) = n_t·w·(1 − w)^(n_t − 1)`` exactly (Cohen & Nissim 2020), for every weight w of the
+    predicate and any sizes: nothing is fitted or extrapolated. A leaked training row can only lower it, as
+    it stands in the way of the control row, which raises the risk.
+
+    Args:
+        control: control rows matched, exact up to 1, or throughout when n_control > n_train; shape (p,).
+        train: training rows matched, exact where one control row is; shape (p,).
+    """
+    if n_control >= n_train:
+        return _one_of(control, n_train, n_control)
+    alone = _none_of(train, n_train - n_control, n_train)
+    return np.asarray(np.where(control == 1, n_train / n_control * alone, 0.0), dtype=np.float64)
+
+
+def control_rate(
+    control: Counts, rows: npt.NDArray[np.intp], train: Counts, n_control: int, n_train: int
+) -> Rate:
+    """Mean of :func:`gains_among_strangers`, cut at :func:`chance_at_most`, which its expectation keeps.
+
+    Args:
+        rows: position of one matched control row, shape (p,); the rest as there.
+    """
+    gains = gains_among_strangers(control, train, n_control, n_train)
+    return Rate.of(gains, rows, max(1.0, n_train / n_control)).at_most(chance_at_most(n_train))
+
+
+def isolation_risk(train: Rate, control: Rate, level: float) -> Risk:
+    """Risk of being singled out through the release, beyond chance.
+
+    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of Wilson's intervals of the guesses made; the interval
+    joins the distances to the ends of Wilson's intervals of the *effective* guesses,
+    ``high = R + sqrt(((u_t − r_t) / (1 − r_c))² + ((r_c − l_c)(1 − r_t) / (1 − r_c)²)²)``, and ``low`` with
+    the other ends. With independent guesses and tables of equal size it is :func:`attacks.risk`.
+
+    Returns:
+        NaN with an infinite interval without a guess.
+    """
+    if not train.guesses or not control.guesses:
+        return Risk(math.nan, Interval(-math.inf, math.inf, level, _MOVER))
+    r_t, r_c = train.centre(level), control.centre(level)
+    of_train, of_control = train.interval(level), control.interval(level)
+    through_train, through_control = 1 / (1 - r_c), (1 - r_t) / (1 - r_c) ** 2
+    value = (r_t - r_c) * through_train
+    down = math.hypot((r_t - of_train.low) * through_train, (of_control.high - r_c) * through_control)
+    up = math.hypot((of_train.high - r_t) * through_train, (r_c - of_control.low) * through_control)
+    return Risk(value, Interval(value - down, value + up, level, _MOVER))
+
+
+def _none_of(marked: Counts, drawn: int, n: int) -> Floats:
+    """P(no marked row among ``drawn`` of n rows), ``C(n − m, drawn) / C(n, drawn)``, shape (p,)."""
+    return np.asarray(np.exp(_log_choose(n - marked, drawn) - _log_choose(np.array(n), drawn)))
+
+
+def _one_of(marked: Counts, drawn: int, n: int) -> Floats:
+    """P(exactly one marked row among ``drawn`` of n), ``m·C(n − m, drawn − 1) / C(n, drawn)``, shape (p,)."""
+    if drawn == n:
+        return np.equal(marked, 1).astype(np.float64)
+    chance = np.exp(_log_choose(n - marked, drawn - 1) - _log_choose(np.array(n), drawn))
+    return np.asarray(np.where(marked > 0, marked * chance, 0.0), dtype=np.float64)
+
+
+def _log_choose(n: Counts | npt.NDArray[np.int_], k: int) -> Floats:
+    """Logarithm of the binomial coefficient; −∞ where k > n."""
+    from scipy.special import gammaln  # here, since a code location must not load it
+
+    known = np.maximum(n, k)
+    value = gammaln(known + 1.0) - gammaln(k + 1.0) - gammaln(known - k + 1.0)
+    return np.asarray(np.where(n >= k, value, -np.inf), dtype=np.float64)
+
+
+_MOVER = "wilson intervals joined, on independent guesses"
+_WILSON = "wilson on independent guesses"

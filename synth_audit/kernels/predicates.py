@@ -1,0 +1,264 @@
+"""Predicates on mixed tables, and how many rows each of them matches.
+
+Every condition is a range of small integers: the distinct values of a column, over all tables together, are
+numbered in order from 1, and 0 stands for missing. ``x >= v``, ``x <= v``, ``x == v``, "x is missing" and
+"x lies in this bin" are then the same comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
+
+Codes = npt.NDArray[np.int32]
+Positions = npt.NDArray[np.intp]
+
+ABSENT = 0
+"""Code of a missing value."""
+
+_BITS = 2**22
+"""Outcomes of conditions held at a time, a byte each."""
+
+_CHUNK = 8192
+"""Candidate rows looked at before it is asked whether enough were found."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """What the codes of each column stand for.
+
+    Attributes:
+        columns: in the order in which predicates number them.
+        values: the distinct values of each column over all tables: numbers ascending, or labels in any
+            order. The code of ``values[j][i]`` is i + 1.
+    """
+
+    columns: tuple[Column, ...]
+    values: tuple[npt.NDArray[np.generic], ...]
+
+    def last(self, j: int) -> int:
+        """The largest code of column j; 0 when all its values are missing."""
+        return len(self.values[j])
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table prepared for conjunctions of ranges: for each column also its rows in the order of their codes.
+
+    Attributes:
+        codes: shape (d, n).
+        order: row positions by ascending code, shape (d, n).
+        starts: for each column, how many rows have a code below 0, 1, … last + 1, shape (last + 2,).
+    """
+
+    codes: Codes
+    order: Codes
+    starts: tuple[npt.NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, codes: Codes, lasts: Sequence[int]) -> Rows:
+        """Sort each column once."""
+        order = np.array([np.argsort(c, kind="stable") for c in codes], dtype=np.int32).reshape(codes.shape)
+        counted = (np.bincount(c, minlength=last + 1) for c, last in zip(codes, lasts, strict=True))
+        return cls(codes, order, tuple(np.concatenate([[0], np.cumsum(c)]) for c in counted))
+
+    def __len__(self) -> int:
+        return int(self.codes.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Predicates:
+    """Conjunctions of k conditions ``low <= code <= high``, shape (p, k) each.
+
+    A conjunction of fewer conditions repeats one of its own. One with an empty range matches nothing.
+    """
+
+    columns: Codes
+    low: Codes
+    high: Codes
+
+    @classmethod
+    def none(cls, k: int) -> Predicates:
+        """No predicate of k conditions."""
+        return cls(*np.empty((3, 0, k), dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def widths(self) -> npt.NDArray[np.int64]:
+        """How many columns each one asks about, shape (p,)."""
+        ordered = np.sort(self.columns, axis=1)
+        return np.asarray(1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1), dtype=np.int64)
+
+    def take(self, which: Positions | npt.NDArray[np.bool_]) -> Predicates:
+        """The predicates at these positions, or where the mask is true."""
+        return Predicates(self.columns[which], self.low[which], self.high[which])
+
+    def joined(self, other: Predicates) -> Predicates:
+        """These, then the others."""
+        return Predicates(
+            np.concatenate([self.columns, other.columns]),
+            np.concatenate([self.low, other.low]),
+            np.concatenate([self.high, other.high]),
+        )
+
+    def ordered(self) -> Predicates:
+        """The same with the conditions of each sorted, so that equal predicates look alike."""
+        place = np.lexsort((self.high, self.low, self.columns), axis=1)
+        return Predicates(
+            *(np.take_along_axis(x, place, axis=1) for x in (self.columns, self.low, self.high))
+        )
+
+    def keys(self) -> list[bytes]:
+        """One key each, equal exactly for equal predicates; call on :meth:`ordered` ones."""
+        joint = np.ascontiguousarray(np.hstack([self.columns, self.low, self.high]))
+        rows: list[bytes] = joint.view(f"V{joint.itemsize * joint.shape[1]}").ravel().tolist()
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """What predicates match in one table, shape (p,) each.
+
+    Attributes:
+        counts: rows matched; where counting stopped early, at least the limit.
+        rows: position of one matching row, -1 where there is none.
+    """
+
+    counts: npt.NDArray[np.int64]
+    rows: Positions
+
+    @property
+    def single(self) -> npt.NDArray[np.bool_]:
+        """True where exactly one row is matched."""
+        return np.equal(self.counts, 1)
+
+
+def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Lexicon, list[Rows]]:
+    """Number the values of several tables alike and prepare each table for matching.
+
+    Numbers are compared as float64, datetimes in microseconds; NaN and null are missing.
+
+    Raises:
+        ValueError: no column.
+    """
+    if not columns:
+        raise ValueError("predicates need a column")
+    values, numbered = zip(*(_numbered(tables, column) for column in columns), strict=True)
+    ends = np.cumsum([t.n_rows for t in tables])[:-1]
+    lexicon = Lexicon(tuple(columns), tuple(values))
+    lasts = [lexicon.last(j) for j in range(len(columns))]
+    parts = np.split(np.array(numbered), ends, axis=1)
+    return lexicon, [Rows.of(np.ascontiguousarray(part), lasts) for part in parts]
+
+
+def match(rows: Rows, predicates: Predicates, limit: int = 2) -> Matches:
+    """Count the rows that each predicate matches, up to ``limit``.
+
+    Only the rows that meet the most selective condition are looked at, a slice of the sorted column.
+
+    Args:
+        limit: counting may stop there; exact below it.
+    """
+    reach = _reach(rows, predicates)
+    counts, found = np.zeros(len(reach), dtype=np.int64), np.full(len(reach), -1, dtype=np.intp)
+    if reach.shape[1] == 1:  # the slice itself is the answer
+        counts[:] = reach[:, 0]
+        for i in np.flatnonzero(counts):
+            j, least = predicates.columns[i, 0], predicates.low[i, 0]
+            found[i] = rows.order[j, rows.starts[j][least]]
+        return Matches(counts, found)
+    by_reach = np.argsort(reach, axis=1, kind="stable")
+    alive = np.flatnonzero(reach.min(axis=1) > 0)
+    columns, low, high = (x.tolist() for x in (predicates.columns, predicates.low, predicates.high))
+    for p, places in zip(alive.tolist(), by_reach[alive].tolist(), strict=True):
+        conditions = [(columns[p][i], low[p][i], high[p][i]) for i in places]
+        for hits in _hits(rows, conditions):
+            if len(hits):
+                found[p] = hits[0] if found[p] < 0 else found[p]
+                counts[p] += len(hits)
+                if counts[p] >= limit:
+                    break
+    return Matches(counts, found)
+
+
+def fresh(predicates: Predicates, seen: set[bytes]) -> Predicates:
+    """Those not seen before, each once, in their order; they are added to ``seen``."""
+    alike = predicates.ordered()
+    keep = np.zeros(len(alike), dtype=bool)
+    for i, key in enumerate(alike.keys()):
+        if key not in seen:
+            seen.add(key)
+            keep[i] = True
+    return alike.take(keep)
+
+
+def crowded(rows: Rows, some: Positions, predicates: Predicates) -> npt.NDArray[np.bool_]:
+    """True where at least two of some rows are matched, shape (p,): a cheap sieve before :func:`match`.
+
+    Each distinct condition becomes one bit per row, and a conjunction is the "and" of its conditions' bits.
+    """
+    sample = rows.codes[:, some]
+    size = max(len(starts) for starts in rows.starts) + 1
+    keys = (predicates.columns.astype(np.int64) * size + predicates.low + 1) * size + predicates.high + 1
+    _, first, condition = np.unique(keys, return_index=True, return_inverse=True)
+    columns, low, high = (x.ravel()[first] for x in (predicates.columns, predicates.low, predicates.high))
+    bits = np.zeros((len(first), -(-len(some) // 64) * 8), dtype=np.uint8)
+    for j in np.unique(columns):
+        of_column = np.flatnonzero(columns == j)
+        for here in np.array_split(of_column, -(-len(of_column) * len(some) // _BITS)):
+            inside = (sample[j] >= low[here, None]) & (sample[j] <= high[here, None])
+            bits[here, : -(-len(some) // 8)] = np.packbits(inside, axis=1)
+    condition = condition.reshape(keys.shape)
+    words = bits.view(np.uint64)
+    together = words[condition[:, 0]]
+    for i in range(1, keys.shape[1]):
+        together &= words[condition[:, i]]
+    return np.asarray(np.bitwise_count(together).sum(axis=1) > 1, dtype=np.bool_)
+
+
+def _hits(rows: Rows, conditions: Sequence[tuple[int, int, int]]) -> Iterator[Positions | Codes]:
+    """Rows that meet all conditions, chunk by chunk of those that meet the first."""
+    (j, low, high), *others = conditions
+    start, end = rows.starts[j][low], rows.starts[j][high + 1]
+    for begin in range(start, end, _CHUNK):
+        candidates = rows.order[j, begin : min(begin + _CHUNK, end)]
+        for column, least, most in others:
+            codes = rows.codes[column][candidates]
+            inside = codes == least if least == most else (codes >= least) & (codes <= most)
+            candidates = candidates[inside]
+            if not len(candidates):
+                break
+        yield candidates
+
+
+def _reach(rows: Rows, predicates: Predicates) -> npt.NDArray[np.int64]:
+    """How many rows meet each condition alone, shape (p, k)."""
+    reach = np.zeros(predicates.columns.shape, dtype=np.int64)
+    for j in np.unique(predicates.columns):
+        here = predicates.columns == j
+        starts = rows.starts[j]
+        reach[here] = starts[predicates.high[here] + 1] - starts[predicates.low[here]]
+    return np.maximum(reach, 0)
+
+
+def _numbered(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.generic], Codes]:
+    """Distinct values of a column over all tables, and the codes of all rows, shape (total,)."""
+    if column.kind.numeric:
+        numbers = np.concatenate([t.numbers(column.name) for t in tables])
+        known = ~np.isnan(numbers)
+        distinct, place = np.unique(numbers[known], return_inverse=True)
+        codes = np.zeros(len(numbers), dtype=np.int32)
+        codes[known] = place + 1
+        return distinct, codes
+    from pandas import factorize  # here, since a code location must not load it
+
+    place, labels = factorize(np.concatenate([t.labels(column.name) for t in tables]))
+    return labels, (place + 1).astype(np.int32)

@@ -1,0 +1,214 @@
+"""The chapter on planted leaks: what was planted, what saw it, and what the candidate's numbers amount to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.response import LEAK_EQUIVALENT, Answer, Sight
+from synth_audit.report import words
+from synth_audit.report.detection import best_of_audits, detection_picture
+from synth_audit.report.gates import sign_of
+from synth_audit.report.leaks import common_scale, leak_sentence, leak_strip_svg
+from synth_audit.report.view import Cells, Chapter, GateView, KnownAnswerView, LeakRow, Shown, SightRow, Sign
+from synth_audit.report.witnesses import Witness, sharpest, witnesses
+from synth_audit.workflow.evidence import Evidence, Result
+
+ANCHOR = "known-answer"
+TITLE = "Would a leak have been seen?"
+_HEADER = ("Measurement", "Full copy", "Leaks that show", "Gates")
+MOST_ROWS = 12
+"""Rows of a long table that are shown at once; the others are folded away."""
+
+
+def known_answer(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
+    """The chapter; it stands in every report, for a check that was not made is worth saying too."""
+    found = witnesses(evidence, gates)
+    anchors = {o.audit: f"audit-{i}" for i, o in enumerate(evidence.outcomes, 1)}
+    shares = evidence.planting.shares or tuple(sorted({a.share for w in found for a in w.response.answers}))
+    rows = tuple(_row(w, shares, anchors[w.outcome.audit]) for w in sorted(found, key=_rank))
+    leaks = _leak_rows(found)
+    return Chapter(
+        ANCHOR,
+        TITLE,
+        "known_answer.html.j2",
+        KnownAnswerView(
+            headline=_headline(found),
+            planted=_planted(evidence),
+            alarm=_alarm(evidence, found),
+            header=(*_HEADER[:2], *map(_share_label, shares), *_HEADER[2:]),
+            rows=rows[:MOST_ROWS],
+            more_rows=rows[MOST_ROWS:],
+            picture=detection_picture(found, f"{ANCHOR}-detection"),
+            best=_best(found),
+            leaks=leaks[:MOST_ROWS],
+            more_leaks=leaks[MOST_ROWS:],
+            leak_table=_leak_table(leaks),
+        ),
+    )
+
+
+def sight_sign(sight: Sight) -> Sign:
+    """Shape and word of seeing and blindness."""
+    sign = sign_of(Result.PASS if sight is Sight.SEES else Result.INSUFFICIENT)
+    return Sign(sign.kind, "Sees" if sight is Sight.SEES else "Blind", sign.icon)
+
+
+def sight_text(w: Witness) -> str:
+    """What a measurement sees, in short: beside its number."""
+    if not w.sees:
+        return f"blind here: {w.response.reason}" if w.response.reason else "blind here"
+    if w.least is None:
+        return "sees a full copy"
+    return f"sees a full copy, and {words.smallest_leak(w.least)} or more"
+
+
+def _rank(w: Witness) -> tuple[bool, float]:
+    """Blind ones first, then the sharpest; those without a smallest leak last."""
+    return (w.sees, math.inf if w.least is None else w.least)
+
+
+def _share_label(share: float) -> str:
+    return (
+        "All rows copied"
+        if share == 1
+        else f"{words.number(share, 'share')} copied"
+        if share
+        else "New people"
+    )
+
+
+def _headline(found: Sequence[Witness]) -> str:
+    if not found:
+        return "No measurement of this audit was tried on a planted leak."
+    seeing = sum(w.sees for w in found)
+    see = "sees" if seeing == 1 else "see"
+    text = f"Of {words.counted(len(found), 'measurement')}, {seeing or 'none'} {see} a full copy"
+    best = sharpest(found)
+    if best is None or best.least is None:
+        return text + "."
+    leak = words.smallest_leak(best.least)
+    return f"{text}; the sharpest would show {leak} ({best.audit_title}: {best.name})."
+
+
+def _planted(evidence: Evidence) -> str:
+    p = evidence.planting
+    if p.reason:
+        return f"No leak could be planted: {p.reason}. What these numbers would have shown is not known."
+    if not p.shares:
+        return "No leak was planted in this run."
+    *some, last = (words.number(s, "share") for s in p.shares)
+    control = f"{words.counted(p.control_rows, 'control row')} stayed control"
+    return (
+        f"{words.counted(p.train_rows, 'training row')} stood in for the training table, other training rows "
+        f"for people the generator never saw, and {control if p.control_rows else 'there was no control'}. "
+        f"{words.counted(len(p.shares), 'release')} of {words.counted(p.release_rows, 'row')} "
+        f"{'was' if len(p.shares) == 1 else 'were'} made from them, of which {', '.join(some)}"
+        f"{' and ' if some else ''}{last} of the rows are copies. Every privacy audit ran on each."
+    )
+
+
+def _alarm(evidence: Evidence, found: Sequence[Witness]) -> str:
+    blind = [w for w in found if not w.sees]
+    if not blind or evidence.planting.reason:
+        return ""
+    relied = sum(w.decides for w in blind)
+    text = (
+        f"{len(blind)} of {words.counted(len(found), 'measurement')} cannot see even a full copy on this "
+        "table. A good number there means nothing, and no gate passes on it"
+    )
+    return words.sentence(f"{text}; {relied} of them should have decided" if relied else text)
+
+
+def _row(w: Witness, shares: Sequence[float], anchor: str) -> SightRow:
+    answers = {a.share: a for a in w.response.answers}
+    return SightRow(
+        anchor=anchor,
+        audit=w.audit_title,
+        title=w.title,
+        scope=w.response.scope,
+        sign=sight_sign(w.response.sight),
+        reason=words.sentence(w.response.reason),
+        shown=tuple(_shown(w, share, answers.get(share)) for share in shares),
+        least=_least(w),
+        gates=w.gates,
+    )
+
+
+def _shown(w: Witness, share: float, answer: Answer | None) -> Shown:
+    label = _share_label(share)
+    if answer is None:
+        return Shown(label, "–")
+    unit = w.measurement.unit if w.measurement else ""
+    places = words.decimals(unit, answer.value, low=answer.low, high=answer.high)
+    called = w.response.flags(answer)
+    return Shown(
+        label=label,
+        value=words.number(answer.value, unit, places),
+        interval=words.interval(answer.low, answer.high, unit, places),
+        verdict=_called(share, called) if w.sees else "",
+        wrong=w.sees and share in (0, 1) and called != (share > 0),
+    )
+
+
+def _called(share: float, called: bool) -> str:
+    if share == 0:
+        return "false alarm" if called else "no alarm"
+    return "noticed" if called else "not noticed"
+
+
+def _least(w: Witness) -> str:
+    if not w.sees:
+        return "none"
+    if not w.proportional:
+        return "not in proportion, so not known"
+    if w.least is None:
+        half = w.response.half_width
+        return "none with certainty" if half is not None and math.isfinite(half) else words.NOT_COMPUTED
+    return f"from {words.detectable(w.least)}"
+
+
+def _best(found: Sequence[Witness]) -> Cells:
+    rows = tuple(
+        (w.audit_title, w.name, words.detectable(w.least))
+        for w in best_of_audits(found)
+        if w.least is not None
+    )
+    return Cells("The sharpest measurement of each audit", ("Audit", "Measurement", "Shows leaks from"), rows)
+
+
+def _leak_rows(found: Sequence[Witness]) -> tuple[LeakRow, ...]:
+    known = [(w, w.restated) for w in found if w.restated is not None]
+    scale = common_scale([m for _, m in known])
+    worst = sorted(known, key=lambda x: (not math.isnan(x[1].value), -x[1].value))
+    return tuple(
+        LeakRow(
+            audit=w.audit_title,
+            title=w.title,
+            scope=w.response.scope,
+            sentence=leak_sentence(m),
+            drawing=Markup(leak_strip_svg(m, scale, title=w.name, anchor=f"{ANCHOR}-leak-{i}")),  # noqa: S704
+            numbers=_leak_numbers(m),
+        )
+        for i, (w, m) in enumerate(worst, 1)
+    )
+
+
+def _leak_numbers(m: Measurement) -> tuple[str, str, str]:
+    if m.interval is None:
+        return words.number(m.value, "share"), "none", ""
+    places = words.decimals("share", m.value, low=m.interval.low, high=m.interval.high)
+    return (
+        words.number(m.value, "share", places),
+        words.interval(m.interval.low, m.interval.high, "share", places),
+        words.percent_level(m.interval.level),
+    )
+
+
+def _leak_table(rows: Sequence[LeakRow]) -> Cells:
+    header = ("Measurement", "Audit", "Copied rows", "Interval", "Level")
+    cells = tuple((f"{r.title} ({r.scope})" if r.scope else r.title, r.audit, *r.numbers) for r in rows)
+    return Cells(LEAK_EQUIVALENT.title, header, cells)

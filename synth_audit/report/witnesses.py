@@ -1,0 +1,204 @@
+"""What the known-answer check found out about each measurement, with the gates that rest on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from synth_audit.core import registry
+from synth_audit.core.measurement import Direction, Measurement
+from synth_audit.core.outcome import AuditOutcome
+from synth_audit.core.response import DERIVED, LEAK_EQUIVALENT, WORST_SUBGROUP, Response, Sight
+from synth_audit.report import words
+from synth_audit.report.view import GateView, SightLine
+from synth_audit.workflow.decision import EVERY_SCOPE
+from synth_audit.workflow.evidence import Evidence
+from synth_audit.workflow.known_answer import restates
+
+
+@dataclass(frozen=True)
+class Witness:
+    """One measurement, how it answers planted leaks, and who relies on it.
+
+    Attributes:
+        measurement: on the candidate; None where the evidence holds a response without one.
+        restated: the same as a share of copied rows; None where that cannot be said.
+        proportional: it moves in proportion to the share of copied rows.
+    """
+
+    outcome: AuditOutcome
+    response: Response
+    title: str
+    measurement: Measurement | None
+    restated: Measurement | None
+    proportional: bool
+    level: float
+    gates: tuple[GateView, ...]
+
+    @property
+    def audit_title(self) -> str:
+        """The audit as a reader knows it."""
+        return self.outcome.info.title if self.outcome.info else self.outcome.audit
+
+    @property
+    def name(self) -> str:
+        """Quantity and scope."""
+        return f"{self.title} ({self.response.scope})" if self.response.scope else self.title
+
+    @property
+    def sees(self) -> bool:
+        """True when it tells a full copy from new people."""
+        return self.response.sight is Sight.SEES
+
+    @property
+    def least(self) -> float | None:
+        """Smallest share of copies that shows; None where blind, too uncertain, or out of proportion."""
+        least = self.response.minimum_detectable
+        if not self.sees or not self.proportional or least is None or not math.isfinite(least):
+            return None
+        return least
+
+    @property
+    def span(self) -> float | None:
+        """How far a full copy moves it towards harm; None when that is not known."""
+        full, null = self.response.full, self.response.null
+        if full is None or null is None or not math.isfinite(full.value - null):
+            return None
+        return (full.value - null) * (1 if self.response.direction is Direction.LOWER else -1)
+
+    @property
+    def decides(self) -> bool:
+        """True when a deciding gate rests on it."""
+        return any(g.blocking for g in self.gates)
+
+
+def witnesses(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Witness, ...]:
+    """Every measurement with a response, in the order of the evidence."""
+    wide = _wide(evidence)
+    return tuple(
+        _witness(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, g.gate in wide)))
+        for outcome in evidence.outcomes
+        for r in outcome.responses
+    )
+
+
+def sharpest(found: Sequence[Witness]) -> Witness | None:
+    """The one that shows the smallest leak; None when none shows any with certainty."""
+    known = [(w.least, i) for i, w in enumerate(found) if w.least is not None]
+    return found[min(known)[1]] if known else None
+
+
+def quantity_texts(outcome: AuditOutcome, name: str) -> tuple[str, str]:
+    """Title of a measurement's quantity and how to read it."""
+    quantity = name.rpartition(".")[2]
+    for q in (*(outcome.info.quantities if outcome.info else ()), *DERIVED):
+        if q.name == quantity:
+            return q.title, words.sentence(q.help)
+    return quantity.replace("_", " ").capitalize(), ""
+
+
+def sight_line(evidence: Evidence, found: Sequence[Witness]) -> SightLine:
+    """What this audit would have seen, in one line for the first screen."""
+    relied = [w for w in found if w.decides]
+    if evidence.planting.reason or not found:
+        return SightLine("open", _unknown(evidence))
+    if not relied:
+        return SightLine(
+            "open",
+            "No deciding gate rests on a number that was tried on planted leaks.",
+            _besides(found),
+        )
+    best, blind = sharpest(relied), [w for w in relied if not w.sees]
+    if len(blind) == len(relied):
+        text = "This audit would not have seen even a full copy of the training rows: what decides is blind."
+        return SightLine("fail", text)
+    if best is None or best.least is None:
+        text = "This audit can see a full copy of the training rows, but no smaller leak with certainty."
+    elif best.least <= 0:
+        text = "This audit would have seen even a single copied row."
+    else:
+        text = f"This audit would have seen a leak of {words.detectable(best.least)} of copied rows or more."
+    return SightLine("open" if blind or best is None else "pass", text, _blindness(relied, blind))
+
+
+def _unknown(evidence: Evidence) -> str:
+    if evidence.planting.reason:
+        return (
+            f"No leak could be planted ({evidence.planting.reason}), so it is not known whether this audit "
+            "would have seen one."
+        )
+    if any(o.family == registry.PRIVACY for o in evidence.outcomes):
+        return "No measurement was tried on a planted leak, so it is not known whether one would have shown."
+    return "No audit of privacy was part of this run: it would not have seen any leak."
+
+
+def _besides(found: Sequence[Witness]) -> str:
+    best = sharpest(found)
+    if best is None or best.least is None:
+        return ""
+    return f"The sharpest of the others would have shown {words.smallest_leak(best.least)}."
+
+
+def _blindness(relied: Sequence[Witness], blind: Sequence[Witness]) -> str:
+    if not blind:
+        return ""
+    names = "; ".join(f"{w.audit_title}: {w.name}" for w in blind[:3]) + ("; …" if len(blind) > 3 else "")
+    return (
+        f"{len(blind)} of {words.counted(len(relied), 'measurement')} behind its deciding gates "
+        f"{'is' if len(blind) == 1 else 'are'} blind here ({names})."
+    )
+
+
+def _witness(
+    evidence: Evidence, outcome: AuditOutcome, response: Response, gates: tuple[GateView, ...]
+) -> Witness:
+    mine = (response.name, response.scope)
+    measurement = next((m for m in outcome.measurements if (m.name, m.scope) == mine), None)
+    interval = measurement.interval if measurement else None
+    quantity = response.name.rpartition(".")[2]
+    declared = outcome.info.quantities if outcome.info else ()
+    return Witness(
+        outcome=outcome,
+        response=response,
+        title=quantity_texts(outcome, response.name)[0],
+        measurement=measurement,
+        restated=next((m for m in outcome.measurements if restates(m) == mine), None),
+        proportional=all(q.proportional for q in declared if q.name == quantity),
+        level=interval.level if interval else evidence.level,
+        gates=gates,
+    )
+
+
+def _wide(evidence: Evidence) -> frozenset[str]:
+    """Gates that judge every scope, by name; their result names only the worst."""
+    return frozenset(_every_scope(evidence.gates.suite))
+
+
+def _every_scope(suite: Mapping[str, Any]) -> Iterator[str]:
+    expectations = suite.get("expectations")
+    for plain in expectations if isinstance(expectations, list | tuple) else ():
+        match plain:
+            case {"kwargs": {"scope": str(scope)}, "meta": {"id": str(ident)}} if scope == EVERY_SCOPE:
+                yield ident
+
+
+def _rests_on(gate: GateView, response: Response, wide: bool) -> bool:
+    """True when the gate judges the measurement itself, its leak-equivalent, or subgroups of its attack.
+
+    Any number of an attack that sees will do for its subgroups, so the blind ones beside it do not count.
+    """
+    audit, _, quantity = gate.measurement.rpartition(".")
+    if quantity == LEAK_EQUIVALENT.name:
+        if wide:
+            return response.name.startswith(f"{audit}.")
+        return restates(Measurement(gate.measurement, math.nan, gate.scope)) == (
+            response.name,
+            response.scope,
+        )
+    if quantity == WORST_SUBGROUP.name:
+        attack = gate.scope.rpartition("by ")[0].rstrip()
+        same = response.name.startswith(f"{audit}.") and (wide or response.scope == attack)
+        return same and response.sight is Sight.SEES
+    return gate.measurement == response.name and (wide or gate.scope == response.scope)

@@ -1,0 +1,314 @@
+"""Gower's distance against loops that anyone can check."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synth_audit.core.inference import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.kernels import gower
+from synth_audit.kernels._grid import Grid
+from synth_audit.kernels.gower import MISSING, GowerEncoder, Mixed, nearest, nearest_k, nearest_other
+
+
+def distance_by_hand(a, b, spans, weights):
+    """Gower's distance of two records given as dicts with None for missing; a span of None is a label."""
+    total = 0.0
+    for name, span in spans.items():
+        if a[name] is None or b[name] is None:
+            apart = float(a[name] is not b[name])
+        elif span is None:
+            apart = float(a[name] != b[name])
+        else:
+            apart = min(1.0, abs(a[name] - b[name]) / span)
+        total += weights[name] * apart
+    return round(total / sum(weights.values()), 9)
+
+
+def records(table):
+    return table.to_pylist()
+
+
+def prepared(*tables, weights=None):
+    schema = infer_schema(tables[0])
+    read = [read_table(t, schema, where="table") for t in tables]
+    return GowerEncoder.anchored_on(read[0], schema.columns, weights).encode(read)
+
+
+def mixed(numbers, labels=None, weights=None):
+    numbers = np.asarray(numbers, dtype=np.float64)
+    if labels is None:
+        labels = np.empty((len(numbers), 0), dtype=np.int64)
+    width = numbers.shape[1] + labels.shape[1]
+    if weights is None:
+        weights = np.full(width, 1 / max(1, width))
+    return Mixed(numbers, np.asarray(labels, dtype=np.int64), np.asarray(weights))
+
+
+def exact_distances(queries, reference):
+    """Shape (n, m), without any grid."""
+    total = np.zeros((len(queries), len(reference)))
+    p = queries.numbers.shape[1]
+    for j, weight in enumerate(queries.weights):
+        if j < p:
+            apart = np.abs(queries.numbers[:, j, None] - reference.numbers[None, :, j])
+            total += weight * np.minimum(apart, 1.0)
+        else:
+            total += weight * (queries.labels[:, j - p, None] != reference.labels[None, :, j - p])
+    return np.round(total, 9)
+
+
+def check(queries, reference, k=3, own=None):
+    """Every answer of the three searches against sorting all distances."""
+    distances = exact_distances(queries, reference)
+    if own is not None:
+        distances[np.arange(len(queries)), own] = np.inf
+        found = nearest_other(reference, own)
+    else:
+        found = nearest(queries, reference)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        assert np.array_equal(nearest_k(queries, reference, k), order)
+    ordered = np.sort(np.column_stack([distances, np.full(len(queries), np.inf)]), axis=1)
+    assert np.array_equal(found.first, ordered[:, 0])
+    assert np.array_equal(found.second, ordered[:, 1])
+    some = np.isfinite(found.first)
+    assert np.array_equal(found.ties[some], (distances == ordered[:, :1]).sum(axis=1)[some])
+    assert np.array_equal(distances[np.arange(len(queries)), found.index], found.first)
+
+
+@pytest.fixture
+def people():
+    def make(n, seed):
+        rng = np.random.default_rng(seed)
+        return pa.table(
+            {
+                "x": pa.array(rng.normal(size=n), mask=rng.random(n) < 0.2),
+                "k": pa.array(rng.choice(["a", "b", "c"], n), mask=rng.random(n) < 0.2),
+                "d": pa.array(
+                    [datetime.date(2020, 1, 1) + datetime.timedelta(int(i)) for i in rng.integers(0, 99, n)]
+                ),
+                "b": pa.array(rng.random(n) < 0.5),
+            }
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("weights", [None, (1.0, 2.0, 0.5, 3.0)])
+def test_distances_are_those_of_the_definition(people, weights):
+    tables = people(40, 0), people(25, 1)
+    train, other = prepared(*tables, weights=weights)
+    rows, others = records(tables[0]), records(tables[1])
+    known = [r["x"] for r in rows if r["x"] is not None]
+    days = [r["d"] for r in rows]
+    spans = {"x": max(known) - min(known), "k": None, "d": max(days) - min(days), "b": None}
+    weighted = dict(zip(("x", "k", "d", "b"), weights or (1, 1, 1, 1), strict=True))
+    found = nearest(other, train)
+    for i, record in enumerate(others):
+        all_distances = [distance_by_hand(record, row, spans, weighted) for row in rows]
+        assert found.first[i] == pytest.approx(min(all_distances), abs=2e-9)
+        assert all_distances[found.index[i]] == pytest.approx(min(all_distances), abs=2e-9)
+
+
+def test_missing_agrees_with_missing_and_with_nothing_else():
+    train = pa.table({"x": [0.0, 10.0, None, 10.0 / 3], "k": ["a", "b", None, "a"]})
+    rows, *_ = prepared(train)
+    distances = exact_distances(rows, rows)
+    assert distances[2].tolist() == [1.0, 1.0, 0.0, 1.0]
+
+
+def test_train_sets_the_range_and_far_is_no_further_than_one():
+    train = pa.table({"x": [0.0, 10.0, 4.0]})
+    rows, far = prepared(train, pa.table({"x": [5.0, 1000.0]}))
+    assert exact_distances(rows, far)[0].tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(("same", "other"), [([0.1, 0.1], [5.0, -1e9]), (["a", "a"], ["b", "c"])])
+def test_a_column_that_is_constant_in_train_hides_no_copy(same, other):
+    train = pa.table({"site": same, "x": [0.0, 1.0]})
+    rows, copy = prepared(train, pa.table({"site": other, "x": [0.0, 1.0]}))
+    assert nearest(copy, rows).first.tolist() == [0, 0]
+    assert nearest(copy, rows).index.tolist() == [0, 1]
+
+
+def test_one_value_beside_missing_ones_still_tells_rows_apart():
+    rows, *_ = prepared(pa.table({"x": [3.0, None, 3.0]}))
+    assert exact_distances(rows, rows)[0].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_table_of_constants_has_no_distances():
+    rows, *_ = prepared(pa.table({"x": [1.0, 1.0], "k": ["a", "a"]}))
+    found = nearest(rows, rows)
+    assert found.first.tolist() == [0, 0]
+    assert found.ties.tolist() == [2, 2]
+    assert nearest_k(rows, rows, 5).tolist() == [[0, 1], [0, 1]]
+
+
+def test_a_weight_of_nothing_leaves_a_column_out():
+    train = pa.table({"x": [0.0, 1.0], "k": ["a", "b"]})
+    rows, *_ = prepared(train, weights=(0.0, 1.0))
+    assert rows.numbers.shape == (2, 0)
+    assert exact_distances(rows, rows)[0].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, -1.0), (1.0, np.nan), (1.0, np.inf)])
+def test_weights_that_mean_nothing_are_refused(weights):
+    with pytest.raises(ValueError, match="weights"):
+        prepared(pa.table({"x": [0.0, 1.0], "k": ["a", "b"]}), weights=weights)
+
+
+def test_leaving_a_column_out_is_as_never_having_had_it(people):
+    table = people(30, 3)
+    schema = infer_schema(table)
+    encoder = GowerEncoder.anchored_on(read_table(table, schema, where="train"), schema.columns)
+    [rows] = encoder.encode([read_table(table, schema, where="train")])
+    for place, name in enumerate(encoder.order):
+        alone, *_ = prepared(table.drop_columns([name]))
+        shorter = rows.without(place)
+        assert np.allclose(exact_distances(shorter, shorter), exact_distances(alone, alone), atol=1e-9)
+
+
+def test_huge_numbers_and_ranges_stay_finite():
+    train = pa.table(
+        {"x": [-1.7e308, 1.7e308, 0.0], "y": [0.0, 5e-324, 1e-323], "z": [1e15, 1e15 + 1, 1e15 + 2]}
+    )
+    rows, *_ = prepared(train)
+    assert np.isfinite(rows.numbers).all()
+    distances = exact_distances(rows, rows)
+    assert np.isfinite(distances).all()
+    assert not distances.diagonal().any()
+    assert rows.numbers[:, 2].tolist() == [0, 0.5, 1]
+    check(rows, rows)
+
+
+@st.composite
+def clouds(draw):
+    """Queries and references on a coarse grid, so that ties abound; some missing, some far away."""
+    p, q = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    value = st.sampled_from([0.0, 1 / 3, 0.5, 2 / 3, 1.0, 1.5, -2.0, 9.0, -1e9, 1e100, MISSING])
+    weights = np.array([draw(st.sampled_from([0.1, 1.0, 1.0, 3.7])) for _ in range(p + q)])
+
+    def cloud():
+        n = draw(st.integers(1, 14))
+        numbers = np.array([[draw(value) for _ in range(p)] for _ in range(n)]).reshape(n, p)
+        labels = np.array([[draw(st.integers(-1, 2)) for _ in range(q)] for _ in range(n)]).reshape(n, q)
+        return mixed(numbers, labels, weights / max(weights.sum(), 1e-300))
+
+    return cloud(), cloud()
+
+
+@settings(max_examples=100, deadline=None)
+@given(pair=clouds(), block=st.sampled_from([1, 5, 2**18]), k=st.integers(1, 16))
+def test_searches_agree_with_sorting_all_distances(pair, block, k):
+    queries, reference = pair
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gower, "_BLOCK", block)
+        check(queries, reference, k)
+        check(reference, reference, own=np.arange(len(reference)))
+
+
+def test_far_beyond_whole_numbers_a_difference_is_still_seen():
+    """Where 1e100 − 1 is 1e100, drawing a number to within 1 of another would make the two equal."""
+    queries = mixed([[0.0, 1e100]], np.array([[0, 0]]))
+    reference = mixed([[0.0, 1e100], [0.0, 0.0]], np.array([[0, 1], [0, 0]]))
+    assert nearest_k(queries, reference, 1).tolist() == [[0]]
+    check(queries, reference, k=2)
+
+
+def smooth(n, width, rng, spread=1.0):
+    return mixed(rng.random((n, width)) * spread, rng.integers(0, 4, (n, width // 2)))
+
+
+@pytest.mark.parametrize(
+    ("width", "spread", "dtype"),
+    [(1, 1, np.int16), (6, 1, np.int16), (60, 1, np.int32), (1, 1e6, np.float64), (3, 3e3, np.int32)],
+)
+def test_every_grid_gives_the_exact_answer(width, spread, dtype):
+    rng = np.random.default_rng(width)
+    queries, reference = smooth(40, width, rng, spread), smooth(20_000, width, rng, spread)
+    grid = Grid.over(
+        queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
+    )
+    assert grid.reference.dtype == dtype
+    check(queries, reference, k=10)
+    check(reference.take(np.arange(40)), reference, own=np.arange(40))
+
+
+@pytest.mark.parametrize("width", [1, 4, 60])
+def test_scores_are_within_the_stated_error(width):
+    rng = np.random.default_rng(0)
+    queries, reference = smooth(50, width, rng, 5.0), smooth(500, width, rng)
+    queries.numbers[rng.random(queries.numbers.shape) < 0.1] = MISSING
+    grid = Grid.over(
+        queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
+    )
+    scores = grid._scores(slice(0, 50))
+    assert np.abs(scores - exact_distances(queries, reference) * grid.steps).max() <= grid.error
+
+
+def test_few_candidates_are_left_to_compare_exactly():
+    rng = np.random.default_rng(0)
+    queries, reference = smooth(100, 6, rng), smooth(5000, 6, rng)
+    grid = Grid.over(
+        queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
+    )
+    row, _ = grid.candidates(slice(0, 100), 10)
+    assert np.bincount(row).max() < 100
+
+
+def test_duplicates_are_counted_and_ordered_by_position():
+    rng = np.random.default_rng(1)
+    reference = mixed(np.empty((3000, 0)), rng.integers(0, 3, (3000, 2)))
+    queries = mixed(np.empty((20, 0)), rng.integers(0, 4, (20, 2)))
+    check(queries, reference, k=25)
+    check(reference.take(np.arange(20)), reference, own=np.arange(20))
+
+
+def test_an_equal_row_is_at_exactly_zero_in_any_order(people):
+    rows, *_ = prepared(people(500, 5))
+    for order in (np.arange(500), np.random.default_rng(0).permutation(500)):
+        found = nearest(rows.take(order), rows)
+        assert not found.first.any()
+        assert not exact_distances(rows.take(order), rows)[np.arange(500), found.index].any()
+
+
+def test_a_single_row_has_no_second_and_no_other():
+    rows, *_ = prepared(pa.table({"x": [0.0, 1.0]}))
+    assert np.isinf(nearest(rows, rows.take(np.array([0]))).second).all()
+    assert np.isinf(nearest_other(rows.take(np.array([0])), np.array([0])).first).all()
+
+
+def test_no_queries_give_no_answers():
+    rows, *_ = prepared(pa.table({"x": [0.0, 1.0]}))
+    none = rows.take(np.empty(0, dtype=np.intp))
+    assert len(nearest(none, rows).first) == 0
+    assert nearest_k(none, rows, 2).shape == (0, 2)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_change_nothing(people, threads, monkeypatch):
+    rows, other = prepared(people(900, 6), people(300, 7))
+    before = nearest(other, rows), nearest_k(other, rows, 7)
+    spread = gower.over_blocks
+    monkeypatch.setattr(gower, "_BLOCK", 20_000)
+    monkeypatch.setattr(gower, "over_blocks", lambda n, size, work: spread(n, size, work, threads))
+    after = nearest(other, rows), nearest_k(other, rows, 7)
+    for name in ("first", "second", "index", "ties"):
+        assert np.array_equal(getattr(before[0], name), getattr(after[0], name))
+    assert np.array_equal(before[1], after[1])
+
+
+def test_more_labels_than_a_byte_holds_and_more_columns_than_it_counts():
+    rng = np.random.default_rng(2)
+    many = mixed(np.empty((400, 0)), rng.integers(-1, 70_000, (400, 2)))
+    check(many, many)
+    wide = mixed(np.empty((30, 0)), rng.integers(0, 3, (30, 600)))
+    far = mixed(np.empty((5, 0)), np.full((5, 600), 9))
+    check(far, wide)
+    assert nearest(far, wide).first.tolist() == [1.0] * 5

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from types import ModuleType
+
+import pytest
+
+from synth_audit.core.outcome import AuditOutcome
+from synth_audit.core.response import LEAK_EQUIVALENT, WORST_SUBGROUP, Planting
+from synth_audit.report import render_report, words
+from synth_audit.report.gates import gate_views
+from synth_audit.report.known_answer import known_answer
+from synth_audit.report.view import KnownAnswerView, SightLine
+from synth_audit.report.witnesses import Witness, sharpest, sight_line, witnesses
+from synth_audit.workflow.evidence import Evidence
+
+
+def found_in(evidence: Evidence) -> tuple[Witness, ...]:
+    return witnesses(evidence, gate_views(evidence))
+
+
+def view_of(evidence: Evidence) -> KnownAnswerView:
+    body = known_answer(evidence, gate_views(evidence)).body
+    assert isinstance(body, KnownAnswerView)
+    return body
+
+
+def line_of(evidence: Evidence) -> SightLine:
+    return sight_line(evidence, found_in(evidence))
+
+
+def chapter(page: str, anchor: str) -> str:
+    found = re.search(rf'<section class="chapter [^"]*" id="{anchor}".*?</section>', page, re.DOTALL)
+    assert found is not None
+    return found[0]
+
+
+def text(page: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+@pytest.fixture
+def one(build: ModuleType) -> AuditOutcome:
+    """One audit whose numbers all see."""
+    outcome: AuditOutcome = build.answering(build.closest_record())
+    return outcome
+
+
+def test_gates_on_a_number_its_restatement_or_its_subgroups_rest_on_it(
+    build: ModuleType, one: AuditOutcome
+) -> None:
+    outcome = build.answering(build.singling_out())
+    name = "singling_out"
+    made = (
+        build.gate("itself", "t", measurement=f"{name}.risk"),
+        build.gate("scoped", "t", measurement=f"{name}.risk", scope="3 columns"),
+        build.gate("restated", "t", measurement=f"{name}.{LEAK_EQUIVALENT.name}", scope="risk[4 columns]"),
+        build.gate("groups", "t", measurement=f"{name}.{WORST_SUBGROUP.name}", scope="5 columns by sex"),
+        build.gate("other", "t", measurement=f"{name}.control_rate"),
+    )
+    found = found_in(build.judged(outcome, *made))
+    relied = {(w.response.name, w.response.scope): [g.gate for g in w.gates] for w in found if w.gates}
+    assert relied == {
+        (f"{name}.risk", ""): ["itself"],
+        (f"{name}.risk", "3 columns"): ["scoped"],
+        (f"{name}.risk", "4 columns"): ["restated"],
+        (f"{name}.risk", "5 columns"): ["groups"],
+        (f"{name}.control_rate", ""): ["other"],
+    }
+
+
+def test_a_gate_on_every_scope_is_a_gate_on_each(build: ModuleType) -> None:
+    assert all([g.gate for g in w.gates] == ["link"] for w in found_in(build.crowded()))
+
+
+def test_a_number_out_of_proportion_is_not_the_sharpest(build: ModuleType, one: AuditOutcome) -> None:
+    assert one.info is not None
+    still = tuple(replace(q, proportional=q.name != "share") for q in one.info.quantities)
+    changed = replace(one, info=replace(one.info, quantities=still))
+    first = sharpest(found_in(build.judged(one)))
+    second = sharpest(found_in(build.judged(changed)))
+    assert first is not None
+    assert second is not None
+    assert first.response.name == "closest_record.share"
+    assert second.response.name == "closest_record.exact_copies"
+    assert "not in proportion, so not known" in [r.least for r in view_of(build.judged(changed)).rows]
+
+
+def test_the_first_screen_says_what_the_deciding_numbers_would_have_seen(build: ModuleType) -> None:
+    evidence = build.passing()
+    least = min(
+        w.response.minimum_detectable or 1.0 for w in found_in(evidence) if any(g.blocking for g in w.gates)
+    )
+    line = line_of(evidence)
+    assert line == SightLine(
+        "pass", f"This audit would have seen a leak of {words.detectable(least)} of copied rows or more."
+    )
+    top = render_report(evidence).split('<section class="gates"')[0]
+    assert line.text in top
+    assert 'href="#known-answer"' in top
+
+
+def test_a_sharper_number_that_decides_nothing_does_not_count(build: ModuleType, one: AuditOutcome) -> None:
+    dull = build.judged(one, build.gate("g", "t", measurement="closest_record.exact_copies"))
+    both = build.judged(one, build.gate("g", "t", measurement="closest_record.share"))
+    assert line_of(dull).text != line_of(both).text
+    advisory = build.gate("g", "t", measurement="closest_record.share", blocking=False)
+    line = line_of(build.judged(one, advisory))
+    assert line.kind == "open"
+    assert line.text.startswith("No deciding gate rests on")
+    assert words.detectable(one.responses[0].minimum_detectable or 1.0) in line.warning
+
+
+def test_blind_numbers_behind_gates_are_named(build: ModuleType) -> None:
+    line = line_of(build.failing())
+    assert line.kind == "open"
+    assert "1 of 2 measurements behind its deciding gates is blind here" in line.warning
+    assert "Synthetic rows equal to a train row" in line.warning
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("nothing planted", "No leak could be planted (too few rows)"),
+        ("all blind", "would not have seen even a full copy"),
+        ("no limit", "but no smaller leak with certainty"),
+        ("no answers", "it is not known whether one would have shown"),
+        ("no privacy", "it would not have seen any leak"),
+    ],
+)
+def test_what_is_not_known_is_said(build: ModuleType, one: AuditOutcome, change: str, said: str) -> None:
+    planting, outcome = build.PLANTING, one
+    if change == "nothing planted":
+        planting = Planting(reason="too few rows")
+    elif change == "all blind":
+        outcome = replace(one, responses=tuple(build.blind(m) for m in one.measurements[:2]))
+    elif change == "no limit":
+        outcome = replace(one, responses=tuple(replace(r, minimum_detectable=None) for r in one.responses))
+    elif change == "no answers":
+        outcome = replace(one, responses=())
+    else:
+        outcome = build.marginals()
+    gate = build.gate("g", "t", measurement="closest_record.share")
+    evidence = build.evidence((outcome,), build.report_of((gate,)), planting=planting)
+    assert said in line_of(evidence).text
+    assert line_of(evidence).kind != "pass"
+    assert said in text(render_report(evidence))
