@@ -170,6 +170,18 @@ def control_rate(
     return Rate.of(gains, rows, max(1.0, n_train / n_control)).at_most(chance_at_most(n_train))
 
 
+def published_factor(n_control: int, n_train: int) -> float:
+    """What the literature multiplies the control rate with to carry it to the size of train.
+
+    Cohen & Nissim's ``P(w, n) = n·w·(1 − w)^(n − 1)``, averaged over weights w that are even in [0, 1], is
+    ``1 / (n + 1)``, so that the rate falls with the size by ``(n_control + 1) / (n_train + 1)``. Predicates
+    read off a release have far smaller weights, and strangers are singled out about as often in a larger
+    table: the correction takes an honest release for a risk, which is why it is reported beside the risk
+    and not as it. Source: Giomi et al. 2022.
+    """
+    return (n_control + 1) / (n_train + 1)
+
+
 def isolation_risk(train: Rate, control: Rate, level: float) -> Risk:
     """Risk of being singled out through the release, beyond chance.
 

@@ -17,6 +17,7 @@ from synth_audit.kernels.isolation import (
     control_rate,
     gains_among_strangers,
     isolation_risk,
+    published_factor,
 )
 from synth_audit.kernels.predicates import encode
 
@@ -168,3 +169,11 @@ def test_an_honest_release_has_risk_nought_and_intervals_that_cover_it(sizes, k,
     assert abs(values.mean()) < 4 * values.std() / math.sqrt(runs) + 0.003
     covered = np.mean([f.interval.low <= 0 <= f.interval.high for f in found])
     assert covered > 0.92
+
+
+@pytest.mark.parametrize("n", [1, 10, 1000])
+def test_the_published_factor_is_a_ratio_of_averages_over_even_weights(n):
+    w = (np.arange(200_000) + 0.5) / 200_000
+    average = np.mean(n * w * (1 - w) ** (n - 1))
+    assert published_factor(n, n) == 1.0
+    assert published_factor(n, 3 * n) == pytest.approx(1 / (3 * n + 1) / average, rel=1e-3)

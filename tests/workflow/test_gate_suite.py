@@ -226,23 +226,43 @@ def test_missing_suite_names_those_that_ship(tmp_path):
         load_suite("nothing", tmp_path)
 
 
-def test_the_shipped_suite(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        registry,
-        "catalogue",
-        lambda room: {
-            "exact_match": ref("excess", "all_but_one_excess", "identifier_reuse"),
-            "closest_record": ref("privacy_score", "share_leak"),
-            "marginals": ref("total_variation"),
-            "prediction": ref("auroc_loss"),
-        },
-    )
+@pytest.fixture
+def shipped(monkeypatch):
+    """A catalogue with the audits that the shipped suites judge."""
+    quantities = {
+        "exact_match": ("excess", "all_but_one_excess", "identifier_reuse"),
+        "closest_record": ("privacy_score", "share_leak"),
+        "singling_out": ("worst_risk",),
+        "linkability": ("risk",),
+        "inference": ("overall_risk",),
+        "membership_data_only": ("worst_auc",),
+        "marginals": ("total_variation",),
+        "prediction": ("auroc_loss",),
+    }
+    found = {name: ref(*names) for name, names in quantities.items()}
+    monkeypatch.setattr(registry, "catalogue", lambda room: found)
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_shipped_suite(tmp_path):
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 9
-    assert [g.id for g in suite.gates if not g.blocking] == ["marginals", "prediction"]
+    assert len(suite.gates) == 13
+    assert [g.id for g in suite.gates if not g.blocking] == ["linkability", "marginals", "prediction"]
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
     check_suite(suite)
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_suite_for_sensitive_tables_is_the_stricter_one(tmp_path):
+    usual, strict = (load_suite(name, tmp_path) for name in ("release", "sensitive"))
+    assert [g.id for g in usual.gates] == [g.id for g in strict.gates]
+    for one, other in zip(usual.gates, strict.gates, strict=True):
+        assert other.blocking or not one.blocking
+        if one.limit and other.limit:
+            assert other.limit.allows(0.5) <= one.limit.allows(0.5)
+            assert abs(other.limit.number) <= abs(one.limit.number)
+        assert len(other.reason) > 100
 
 
 def test_a_plan_s_own_file_comes_before_the_shipped_one(tmp_path):

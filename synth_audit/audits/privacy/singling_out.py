@@ -23,15 +23,15 @@ from synth_audit.core.subject import Subject
 from synth_audit.kernels import guesses
 from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
-from synth_audit.kernels.extrapolation import published_factor
-from synth_audit.kernels.isolation import Trial
+from synth_audit.kernels.isolation import Trial, published_factor
 from synth_audit.kernels.neighbours import nearest_other
-from synth_audit.kernels.predicates import Lexicon, Positions, Predicates, Rows, encode, match
+from synth_audit.kernels.predicates import Lexicon, Positions, Predicates, Rows, encode
 
 RISK = Quantity(
     "risk",
     "Singling-out risk",
     range=(float("-inf"), 1.0),
+    proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
     help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
 )
 WORST = Quantity(
@@ -116,7 +116,7 @@ class SinglingOut:
     """
 
     univariate: bool = True
-    multivariate: tuple[int, ...] = (4, 6, 8)
+    multivariate: tuple[int, ...] = (4, 8, 12)
     embedding: bool = False
     published: bool = False
     n_attacks: int = 2000
@@ -175,7 +175,8 @@ class SinglingOut:
             )
         measured = [m for scope, trial in tried.items() for m in self._measured(scope, trial, subject.level)]
         if self.published:
-            measured += [self._published(*item, control, len(train), subject.level) for item in made.items()]
+            factor = published_factor(len(control), len(train))
+            measured += [self._published(*item, factor, subject.level) for item in made.items()]
         sizes = len(train), len(control)
         return Findings(
             (self._worst(made.values(), subject.level), *measured),
@@ -239,14 +240,10 @@ class SinglingOut:
         for quantity, value, interval, asked, made in rates:
             yield quantity.at(value, scope=scope, interval=interval, n_requested=asked, n_achieved=made)
 
-    def _published(self, scope: str, trial: Trial, control: Rows, n_train: int, level: float) -> Measurement:
-        """The risk as the literature would put it; see :func:`extrapolation.published_factor`."""
-        counts = match(control, trial.predicates, limit=len(control) + 1).counts
-        factor = published_factor(counts, len(control), n_train) if len(control) < n_train else 1.0
-        n = len(trial)
-        found = risk(
-            Tally.of(trial.in_train.single), Tally(min(n, factor * float(np.sum(counts == 1))), n), level
-        )
+    def _published(self, scope: str, trial: Trial, factor: float, level: float) -> Measurement:
+        """The risk as the literature puts it; see :func:`isolation.published_factor`."""
+        n, hits = len(trial), float(trial.in_control.single.sum())
+        found = risk(Tally.of(trial.in_train.single), Tally(min(n, factor * hits), n), level)
         return PUBLISHED_RISK.at(
             found.value, scope=scope, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
         )
