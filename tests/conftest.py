@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from synth_audit.core.outcome import AuditOutcome
+
 _FOLDER = Path(__file__).parent / "report"
 
 
@@ -27,3 +29,13 @@ def build() -> ModuleType:
     """The module that makes evidence."""
     _load("report_pieces", "pieces.py")
     return _load("report_builder", "builder.py")
+
+
+_load("report_reading", "reading.py")  # imported by tests of the report, which are no package
+
+
+@pytest.fixture
+def one(build: ModuleType) -> AuditOutcome:
+    """One audit whose numbers all see a full copy."""
+    outcome: AuditOutcome = build.answering(build.closest_record())
+    return outcome

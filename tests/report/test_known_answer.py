@@ -3,55 +3,20 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from html import unescape
 from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+from report_reading import chapter, found_in, line_of, text, view_of  # made importable by conftest.py
 
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.response import Response
 from synth_audit.kernels.response import DETECTED, detection_probability
 from synth_audit.report import render_report, words
 from synth_audit.report.detection import best_of_audits, chance, detection_picture
-from synth_audit.report.gates import gate_views
-from synth_audit.report.known_answer import MOST_ROWS, known_answer
-from synth_audit.report.view import KnownAnswerView, SightLine
-from synth_audit.report.witnesses import Witness, sight_line, witnesses
-from synth_audit.workflow.evidence import Evidence
+from synth_audit.report.known_answer import MOST_ROWS
 
 NB = "\u00a0"
-
-
-def found_in(evidence: Evidence) -> tuple[Witness, ...]:
-    return witnesses(evidence, gate_views(evidence))
-
-
-def view_of(evidence: Evidence) -> KnownAnswerView:
-    body = known_answer(evidence, gate_views(evidence)).body
-    assert isinstance(body, KnownAnswerView)
-    return body
-
-
-def line_of(evidence: Evidence) -> SightLine:
-    return sight_line(evidence, found_in(evidence))
-
-
-def chapter(page: str, anchor: str) -> str:
-    found = re.search(rf'<section class="chapter [^"]*" id="{anchor}".*?</section>', page, re.DOTALL)
-    assert found is not None
-    return found[0]
-
-
-def text(page: str) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
-
-
-@pytest.fixture
-def one(build: ModuleType) -> AuditOutcome:
-    """One audit whose numbers all see."""
-    outcome: AuditOutcome = build.answering(build.closest_record())
-    return outcome
 
 
 def test_it_stands_before_the_threats_in_every_report(build: ModuleType) -> None:

@@ -7,6 +7,7 @@ from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+from report_reading import chapter, text  # made importable by conftest.py
 
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.response import LEAK_EQUIVALENT, WORST_SUBGROUP
@@ -14,23 +15,6 @@ from synth_audit.report import render_report, words
 from synth_audit.report.leaks import Scale, common_scale, leak_strip_svg
 
 NB = "\u00a0"
-
-
-def chapter(page: str, anchor: str) -> str:
-    found = re.search(rf'<section class="chapter [^"]*" id="{anchor}".*?</section>', page, re.DOTALL)
-    assert found is not None
-    return found[0]
-
-
-def text(page: str) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
-
-
-@pytest.fixture
-def one(build: ModuleType) -> AuditOutcome:
-    """One audit whose numbers all see."""
-    outcome: AuditOutcome = build.answering(build.closest_record())
-    return outcome
 
 
 def test_the_scale_keeps_order_and_holds_everything() -> None:

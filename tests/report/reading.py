@@ -1,0 +1,38 @@
+"""How the tests of the report read it: the parts of a page, and the views behind them."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+from synth_audit.report.gates import gate_views
+from synth_audit.report.known_answer import known_answer
+from synth_audit.report.view import KnownAnswerView, SightLine
+from synth_audit.report.witnesses import Witness, sight_line, witnesses
+from synth_audit.workflow.evidence import Evidence
+
+
+def found_in(evidence: Evidence) -> tuple[Witness, ...]:
+    return witnesses(evidence, gate_views(evidence))
+
+
+def view_of(evidence: Evidence) -> KnownAnswerView:
+    body = known_answer(evidence, gate_views(evidence)).body
+    assert isinstance(body, KnownAnswerView)
+    return body
+
+
+def line_of(evidence: Evidence) -> SightLine:
+    return sight_line(evidence, found_in(evidence))
+
+
+def chapter(page: str, anchor: str) -> str:
+    """The markup of one section."""
+    found = re.search(rf'<section class="chapter [^"]*" id="{anchor}".*?</section>', page, re.DOTALL)
+    assert found is not None
+    return found[0]
+
+
+def text(page: str) -> str:
+    """What a reader sees of markup."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
