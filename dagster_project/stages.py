@@ -2,6 +2,7 @@
 
 # Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ from dagster_project.failures import without_values
 
 if TYPE_CHECKING:
     from synth_audit.workflow.runner import Progress
+
+WORKERS = "SYNTH_AUDIT_WORKERS"
+"""Environment variable: processes that an audit is spread over; the numbers do not depend on it."""
 
 Told = tuple[dict[str, Any], str]
 """Metadata, and the content hash that tells Dagster whether anything changed."""
@@ -85,7 +89,8 @@ def _synthetic(table: TableEntry, progress: "Progress") -> Told:
 def _audit(table: TableEntry, progress: "Progress") -> Told:
     from synth_audit.workflow.pipeline import audit_synthetic
 
-    evidence = audit_synthetic(table.plan, table.workspace, progress)
+    workers = int(os.environ.get(WORKERS, "1"))
+    evidence = audit_synthetic(table.plan, table.workspace, progress, workers)
     return describe.audit(evidence, table.workspace), evidence.digest
 
 
