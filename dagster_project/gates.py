@@ -13,7 +13,7 @@ from dagster_project import describe
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 from synth_audit.core.errors import GateError
-from synth_audit.workflow.gate import CONTRACT
+from synth_audit.workflow.gate import BUILT_IN
 
 if TYPE_CHECKING:
     from synth_audit.workflow.evidence import Evidence, GateResult
@@ -63,8 +63,8 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
     Raises:
         GateError: two gates would share a check.
     """
-    contract = GateCheck(CONTRACT, "The table is what its schema declares", True)
-    checks = [contract, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
+    built_in = (GateCheck(name, title, True) for name, title in BUILT_IN.items())
+    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
     names = [VERDICT, *(c.name for c in checks)]
     for check in checks:
         if names.count(check.name) > 1:

@@ -137,6 +137,7 @@ def calibrate(
 
     Raises:
         DataError: train has too few rows to plant a leak in.
+        PlanError: no privacy audit is chosen, or there are fewer than two steps.
     """
     from synth_audit.report.calibration import render_calibration
     from synth_audit.workflow import calibration, pipeline
@@ -144,6 +145,13 @@ def calibrate(
     from synth_audit.workflow.workspace import Workspace, write_text
 
     settled = _narrowed(as_plan(plan if plan is not None else _named_after(train)), only, seed)
+    if steps < 2:
+        raise PlanError(
+            "a calibration needs leaks of more than one size",
+            where="steps",
+            expected="2 or more",
+            fix="try 10",
+        )
     real = as_arrow(train, "train")
     subject = pipeline.anchored_subject(real, as_arrow(control, "control"), real, settled)
     found = calibration.calibrate(

@@ -17,6 +17,7 @@ import click
 
 from synth_audit.core import registry
 from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.response import DERIVED
 
 if TYPE_CHECKING:
     from synth_audit.workflow.calibration import Calibration, Curve
@@ -146,7 +147,8 @@ def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
         click.echo(f"  {field.name:<18} {field.type}, {default}")
     if isinstance(info, AuditInfo):
         click.secho("measurements", bold=True)
-        for q in info.quantities:
+        derived = DERIVED if ref.family == registry.PRIVACY else ()
+        for q in (*info.quantities, *derived):
             click.echo(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
 
 

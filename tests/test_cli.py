@@ -112,7 +112,7 @@ def test_json_is_json_alone_and_a_release_is_told_aside(home):
     result = invoke("run", "plan.yaml", "--json")
     plain = json.loads(result.stdout)
     assert plain["verdict"] == "pass"
-    assert [g["gate"] for g in plain["gates"]] == ["schema_contract", "gate"]
+    assert [g["gate"] for g in plain["gates"]] == ["schema_contract", "proven_leak", "gate"]
     assert plain["digest"] == read_evidence("plan-audit/review/evidence.json").digest
     assert all(Path(f).exists() for f in plain["files"])
     assert result.stderr.startswith("released ")

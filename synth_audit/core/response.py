@@ -60,7 +60,7 @@ class Response:
         answers: by ascending share, the first clean and the last a full copy; empty when none could be
             planted or measured.
         null: the value of a clean release; known exactly for most, else the first answer's.
-        half_width: half of the interval that the candidate's own value came with.
+        half_width: half of the interval that a clean release of the candidate's size would come with.
         minimum_detectable: smallest share of copies that an interval of that width would tell from none with
             95 % probability; None when blind or when even a full copy would not do.
     """

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.core import registry
 from synth_audit.core.cache import Cache
-from synth_audit.core.errors import DataError
+from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import Status
 from synth_audit.core.plugin import Audit
@@ -102,8 +102,16 @@ def calibrate(
 
     Raises:
         DataError: train has too few rows to plant a leak in.
+        PlanError: no privacy audit is among them.
     """
     chosen = {n: a for n, a in audits.items() if registry.find("audit", n).family == registry.PRIVACY}
+    if not chosen:
+        raise PlanError(
+            "none of the audits looks for leaks, so there is nothing to calibrate",
+            where="audits",
+            expected="at least one privacy audit",
+            fix="`synth-audit list` shows all",
+        )
     with TemporaryDirectory(prefix="synth-audit-") as folder:
         ground = break_ground(replace(subject, seed=seed, cache=Cache(Path(folder))), max_rows)
         if not isinstance(ground, Ground):

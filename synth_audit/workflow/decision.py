@@ -212,7 +212,7 @@ def _fault(limit: Limit, row: Row, where: str) -> str:
         return f"{where} came without a confidence interval, so its uncertainty is unknown."
     if row.low is not None and row.high is not None and row.low > row.high:
         return f"The confidence interval of {where} is upside down."
-    if limit.compared != "value" and row.blind:
+    if row.blind and row.low is not None:  # an exact count, which has no interval, needs no instrument
         return f"{where} is blind here and decides nothing: {row.blind}."
     if _passes_a_copy(limit, row):
         return f"{where} decides nothing: a full copy of the training rows would pass this limit."

@@ -14,9 +14,8 @@ from synth_audit.core.measurement import Exposure, Interval, Measurement
 from synth_audit.core.response import WORST_SUBGROUP
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import Risk, Tally, corrected_level, risk
+from synth_audit.kernels.attacks import Tally, corrected_level, risk
 
-_USUAL = 0.95
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
 Exposures = Mapping[str, Sequence[Exposure]]
@@ -116,7 +115,8 @@ def weights_of_evidence(exposures: Exposures, n_train: int, n_control: int) -> t
     """How much likelier the attacks' hits and misses are for a training record than for a stranger's.
 
     ``Σ over attacks on the record: ln(r_t / r_c) for a hit, ln((1 − r_t) / (1 − r_c)) for a miss``, with
-    r_t and r_c the success rates on train and control (middles of Wilson's intervals). An attack that is
+    r_t and r_c the success rates on train and control (half a success added to one trial more, so that
+    neither is 0 or 1). An attack that is
     right as often about strangers adds nothing. Attacks are taken to be independent, so that the order of
     records means more than the number. An attack without trials on control is left out.
 
@@ -126,7 +126,7 @@ def weights_of_evidence(exposures: Exposures, n_train: int, n_control: int) -> t
     in_train, in_control = np.zeros(n_train), np.zeros(n_control)
     for e in (e for found in exposures.values() for e in found if len(e.control_tried)):
         train, control = (
-            Tally(float(len(hit)), len(tried)).centre(_USUAL)
+            (len(hit) + 0.5) / (len(tried) + 1)
             for tried, hit in ((e.train_tried, e.train_hit), (e.control_tried, e.control_hit))
         )
         hit, miss = math.log(train / control), math.log((1 - train) / (1 - control))
@@ -166,10 +166,11 @@ def worst_subgroups(exposures: Exposures, subject: Subject) -> list[Subgroup]:
     """For each attack and each discrete column, its most exposed category above the suppression limit."""
     cohorts = {c.name: _cohorts(c, subject) for c in subject.features if not c.kind.numeric}
     found = (
-        _worst(audit, e, column, groups, subject.level)
+        _worst(audit, e, column, groups, subject)
         for audit, several in exposures.items()
         for e in several
         for column, groups in cohorts.items()
+        if len(e.control_tried) and e.columns != (column,)
     )
     return [s for s in found if s is not None]
 
@@ -210,40 +211,38 @@ def _cohorts(column: Column, subject: Subject) -> list[_Cohort]:
 
 
 def _worst(
-    audit: str, exposure: Exposure, column: str, cohorts: Sequence[_Cohort], level: float
+    audit: str, exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject: Subject
 ) -> Subgroup | None:
-    tried = list(_tried(exposure, cohorts))
+    tried = list(_tried(exposure, cohorts, subject.suppression))
     if len(tried) < 2:
         return None
-    corrected = corrected_level(level, len(tried))
-    risks = [(cohort, n, _risk(train, control, corrected)) for cohort, n, train, control in tried]
+    corrected = corrected_level(subject.level, len(tried))
+    risks = [(cohort, train.guesses, risk(train, control, corrected)) for cohort, train, control in tried]
     cohort, n, worst = max(risks, key=lambda r: r[2].value)
     method = f"{worst.interval.method}, corrected for {len(tried)} categories"
-    high = max(r.interval.high for _, _, r in risks)
-    low = max(r.interval.low for _, _, r in risks)
-    return Subgroup(
-        audit, exposure.scope, column, cohort.category, n, worst.value, Interval(low, high, level, method)
-    )
+    low, high = (max(getattr(r.interval, end) for _, _, r in risks) for end in ("low", "high"))
+    interval = Interval(low, high, subject.level, method)
+    return Subgroup(audit, exposure.scope, column, cohort.category, n, worst.value, interval)
 
 
-def _tried(e: Exposure, cohorts: Sequence[_Cohort]) -> Iterator[tuple[_Cohort, int, Tally, Tally | None]]:
-    """Categories attacked often enough, with tallies; none of control where it was not attacked."""
+def _tried(
+    e: Exposure, cohorts: Sequence[_Cohort], suppression: int
+) -> Iterator[tuple[_Cohort, Tally, Tally]]:
+    """Categories attacked often enough, with their tallies of train and control.
+
+    A risk times its number of rows is a count: hits and misses are held to the suppression limit too.
+    """
+    fewest = max(FEWEST_TRIED, suppression)
     for cohort in cohorts:
         train = _tally(e.train_tried, e.train_hit, cohort.train)
-        control = _tally(e.control_tried, e.control_hit, cohort.control) if len(e.control_tried) else None
-        if train.guesses >= FEWEST_TRIED and (control is None or control.guesses >= FEWEST_TRIED):
-            yield cohort, train.guesses, train, control
+        control = _tally(e.control_tried, e.control_hit, cohort.control)
+        shown = min(train.successes, train.guesses - train.successes) >= suppression
+        if shown and min(train.guesses, control.guesses) >= fewest:
+            yield cohort, train, control
 
 
 def _tally(tried: Positions, hit: Positions, inside: npt.NDArray[np.bool_]) -> Tally:
     return Tally(float(inside[hit].sum()), int(inside[tried].sum()))
-
-
-def _risk(train: Tally, control: Tally | None, level: float) -> Risk:
-    """Risk beyond control's; the plain rate of hits where an attack was not tried on control."""
-    if control is None:
-        return Risk(train.share, train.interval(level))
-    return risk(train, control, level)
 
 
 def _at_least(count: int, limit: int) -> int | None:

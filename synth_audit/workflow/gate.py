@@ -16,9 +16,11 @@ from synth_audit.workflow.contract import COLUMNS_TYPE, contract, contract_key, 
 from synth_audit.workflow.decision import Decision, Limit
 from synth_audit.workflow.evidence import GateReport, GateResult, Result, TableCheck
 from synth_audit.workflow.known_answer import vouched_rows
+from synth_audit.workflow.proven_leak import PROVEN_LEAK, leak_result
 from synth_audit.workflow.suite import Gate, Suite, load_suite, parse_suite
 
 __all__ = [
+    "BUILT_IN",
     "CONTRACT",
     "Gate",
     "Result",
@@ -35,6 +37,13 @@ CONTRACT = "schema_contract"
 """Identifier of the gate that every suite gets: the table is what its schema declares."""
 
 _CONTRACT_TITLE = "The table holds exactly the declared columns, kinds, bounds and categories"
+
+BUILT_IN = {
+    CONTRACT: "The table is what its schema declares",
+    PROVEN_LEAK: "No number proves that more than a twentieth of the rows behave like copies",
+}
+"""Gates that no suite need name and none can leave out, with their titles; all of them block."""
+
 _CONTRACT_REASON = (
     "The schema is what the data owner agreed to hand out. A column more, an identifier above all, or a "
     "value outside its declared domain was never part of that agreement, and no audit has judged it."
@@ -92,14 +101,14 @@ def judge(suite: Suite, outcomes: Sequence[AuditOutcome], table_checks: Sequence
             insufficient evidence.
 
     Returns:
-        The schema contract and one result per gate, in the suite's order.
+        The gates that every suite gets (:data:`BUILT_IN`) and one result per gate, in the suite's order.
 
     Raises:
         GateError: Great Expectations refuses an expectation, drops or mixes up a result, or
             contradicts the decision.
     """
     decisions = _decide(suite, outcomes)
-    results = [_contract_result(table_checks)]
+    results = [_contract_result(table_checks), leak_result(outcomes)]
     for gate in suite.gates:
         if gate.limit is None:
             results.append(_table_result(gate, table_checks))
@@ -142,7 +151,7 @@ def _measured_result(
         blocking=gate.blocking,
         reason=gate.reason,
         explanation=explanation,
-        advice=_advice(gate, limit, decision),
+        advice=_advice(gate, limit, decision, outcomes),
         measurement=limit.name,
         scope=decision.scope,
         bound=limit.compared,
@@ -173,14 +182,11 @@ def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
     return f"The audit {audit} ran but could not measure it; its notes say why."
 
 
-def _advice(gate: Gate, limit: Limit, decision: Decision) -> str:
+def _advice(gate: Gate, limit: Limit, decision: Decision, outcomes: Sequence[AuditOutcome]) -> str:
     if decision.result is Result.PASS:
         return ""
     if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
-        return (
-            "Run the audit that reports this number with what it needs (a target is declared in the plan's "
-            "`columns` as `role: target`), or have the suite's owner take the gate out."
-        )
+        return _advice_on_absence(limit, outcomes)
     if decision.result is Result.FAIL:
         general = "Do not release this table." if gate.blocking else "Weigh this before releasing."
     elif decision.n_needed and not limit.allows(decision.value):
@@ -190,6 +196,23 @@ def _advice(gate: Gate, limit: Limit, decision: Decision) -> str:
     else:
         general = "More evidence may not help: look into the number itself before deciding."
     return f"{general} {gate.advice}".strip()
+
+
+def _advice_on_absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
+    """What to do about a number that is not there, by what became of its audit."""
+    found = next((o for o in outcomes if o.audit == limit.audit), None)
+    if found is None:
+        return f"Run the audit: add {limit.audit} to the plan's `audits`, or leave out `--only`."
+    if found.status is Status.ERROR:
+        return "The audit failed, which says nothing about the table: mend its cause and audit again."
+    if found.status is Status.NOT_APPLICABLE:
+        return (
+            "Give the audit what it lacks: other settings under `audits`, control rows, or a role in the "
+            "plan's `columns` (such as `role: target`)."
+        )
+    if scopes := sorted({m.scope for m in found.measurements if m.name == limit.name}):
+        return f"The number exists with the scope {' or '.join(scopes[:5])}: name one in the gate."
+    return "The table gives the audit nothing to measure here; see what it reports instead."
 
 
 def _table_result(gate: Gate, checks: Sequence[TableCheck]) -> GateResult:

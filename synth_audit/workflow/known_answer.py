@@ -58,8 +58,9 @@ def vouched_rows(outcome: AuditOutcome) -> list[Row]:
 
 def _vouched(row: Row, m: Measurement, outcome: AuditOutcome) -> Row:
     if m.name.endswith(f".{WORST_SUBGROUP.name}"):
-        attack = m.scope.rpartition("by ")[0].rstrip()
-        seen = any(r.scope == attack and r.sight is Sight.SEES for r in outcome.responses)
+        seen = any(
+            r.sight is Sight.SEES and m.scope.startswith(f"{r.scope} by ".lstrip()) for r in outcome.responses
+        )
         return row if seen else replace(row, blind="no number of that attack sees a full copy")
     about = restates(m) or (m.name, m.scope)
     response = next((r for r in outcome.responses if (r.name, r.scope) == about), None)
@@ -105,11 +106,21 @@ def _respond(
         )
     null = _null(m, clean) if proportional else clean.value
     assert m.interval is not None
-    half_width = (m.interval.high - m.interval.low) / 2
-    moves_evenly = proportional and m.finite
-    least = minimum_detectable(full.value - null, half_width, m.interval.level) if moves_evenly else None
+    half_width = _clean_half_width(m, found[0], answers[0])
+    span, level = full.value - null, m.interval.level
+    least = minimum_detectable(span, half_width, level) if proportional else None
     sign = 1 if m.direction is Direction.LOWER else -1
     return Response(m.name, m.scope, m.direction, Sight.SEES, "", answers, sign * null, half_width, least)
+
+
+def _clean_half_width(m: Measurement, planted: Measurement | None, clean: Answer) -> float:
+    """Half of the interval that a clean release would come with at the candidate's number of attempts.
+
+    The candidate's own interval may be wider or narrower because it leaks.
+    """
+    made = planted.n_achieved if planted else None
+    scale = math.sqrt(made / m.n_achieved) if made and m.n_achieved else 1.0
+    return scale * (clean.high - clean.low) / 2
 
 
 def _null(m: Measurement, clean: Ends) -> float:

@@ -163,6 +163,7 @@ def examine(
     """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
+    weaker = _about_settings(plan, suite)
     found = conduct(
         audits or audits_of(plan, suite), subject, plan.seed, plan.known_answer, progress, workers
     )
@@ -186,7 +187,7 @@ def examine(
         verdict=gates.verdict,
         planting=found.planting,
         records=found.view,
-        warnings=(*warnings, *inspect(subject.train, subject.control, plan.suppression)),
+        warnings=(*warnings, *weaker, *inspect(subject.train, subject.control, plan.suppression)),
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         timings={**(timings or {}), **found.seconds},
@@ -259,6 +260,17 @@ def _about_external(generator: GeneratorRecord) -> tuple[str, ...]:
     return (
         "the table was made elsewhere before this split: if control rows were among those it was made from, "
         "every comparison with control understates the risk",
+    )
+
+
+def _about_settings(plan: Plan, suite: gate.Suite) -> tuple[str, ...]:
+    """Limits are reasoned for an audit's own settings; a plan that changes them must say so to its reader."""
+    gated = {g.limit.audit for g in suite.measured if g.blocking and g.limit}
+    changed = [c for c in plan.audits if c.name in gated and c.config]
+    return tuple(
+        f"the plan changes {', '.join(sorted(c.config))} of {c.name}, which a blocking gate judges; "
+        "its limit was set for the audit's own settings"
+        for c in changed
     )
 
 

@@ -87,7 +87,9 @@ def break_ground(subject: Subject, max_rows: int) -> Ground | Planting:
     except DataError:
         return Planting(reason="the training rows cannot be halved by entity")
     if min(known.n_rows, fresh.n_rows) < FEWEST_ROWS:
-        return Planting(reason=f"half of train has fewer than {FEWEST_ROWS} rows")
+        return Planting(
+            reason=f"half of train has fewer than {FEWEST_ROWS} rows; {2 * FEWEST_ROWS} are needed in all"
+        )
     n_train, n_made = subject.train.n_rows, subject.synthetic.n_rows
     scale = min(
         known.n_rows / n_train, fresh.n_rows / max(n_made, fresh.n_rows), max_rows / max(n_train, n_made)

@@ -214,3 +214,66 @@ def test_an_honest_release_passes(verdict_of, as_subject, population):
 def test_an_honest_release_of_a_narrow_table_passes(verdict_of, as_subject):
     train, control, fresh = (measurements(n, seed, width=3) for n, seed in ((1500, 1), (500, 2), (1500, 3)))
     assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
+
+
+def blanks(n, seed, share):
+    """People of whom a share left everything blank: natural duplicates that say nothing of anybody."""
+    rng = np.random.default_rng(seed)
+    empty = rng.random(n) < share
+    made = {f"m{i}": pa.array(rng.normal(size=n), mask=empty) for i in range(6)}
+    return pa.table(made).take(np.argsort(~empty, kind="stable"))
+
+
+def test_copies_in_place_of_natural_duplicates_do_not_pass(verdict_of, as_subject):
+    """The release spends the natural rate of duplicates on copies of people who have no double."""
+    train, control = blanks(1000, 1, 0.06), blanks(800, 2, 0.06)
+    made = pa.concat_tables([train.slice(900), blanks(1000, 3, 0.0).slice(60, 900)])
+    made = pa.concat_tables([train.slice(940), made.slice(100)])
+    assert verdict_of(as_subject(train, control, made)) is not Result.PASS
+
+
+def test_copies_do_not_pass_when_control_holds_training_rows(verdict_of, as_subject, population):
+    train, other = population(N, 1), population(N, 3)
+    control = pa.concat_tables([train.slice(0, 50), population(150, 2)])
+    made = pa.concat_tables([train.slice(100, 40), other.slice(40)])
+    assert verdict_of(as_subject(train, control, made)) is not Result.PASS
+
+
+def test_copies_do_not_pass_when_people_stand_on_both_sides(verdict_of, as_subject):
+    people = measurements(900, 1, width=6)
+    twice = pa.concat_tables([people, people.slice(0, 300)])
+    twice = twice.take(np.random.default_rng(0).permutation(1200))
+    train, control = twice.slice(0, 900), twice.slice(900)
+    made = pa.concat_tables([train.slice(0, 90), measurements(810, 3, width=6)])
+    assert verdict_of(as_subject(train, control, made)) is not Result.PASS
+
+
+def categories(n, seed, width=20):
+    rng = np.random.default_rng(seed)
+    return pa.table({f"k{i}": rng.choice(list("abcd"), n) for i in range(width)})
+
+
+def test_most_columns_of_many_records_do_not_pass(verdict_of, as_subject):
+    train, control, other = (categories(n, seed) for n, seed in ((1000, 1), (400, 2), (1000, 3)))
+    mixed = {
+        name: pa.concat_tables([train if i < 14 else other, other]).column(name)
+        for i, name in enumerate(train.column_names)
+    }
+    part = pa.table({name: column.slice(0, 300) for name, column in mixed.items()})
+    made = pa.concat_tables([part, other.slice(300)])
+    assert verdict_of(as_subject(train, control, made)) is not Result.PASS
+
+
+def crowd_and_outliers(n, seed):
+    rng = np.random.default_rng(seed)
+    rare = np.arange(n) < n // 10
+    spread = np.where(rare, 3.0, 0.05)
+    return pa.table({f"m{i}": rng.normal(size=n) * spread for i in range(8)})
+
+
+def test_blurred_copies_of_every_outlier_do_not_pass(verdict_of, as_subject):
+    train, control, other = (crowd_and_outliers(n, seed) for n, seed in ((1500, 1), (1200, 2), (1500, 3)))
+    rng = np.random.default_rng(0)
+    near = pa.table({c: np.array(train[c])[:150] + rng.normal(0, 0.03, 150) for c in train.column_names})
+    made = pa.concat_tables([near, other.slice(150)])
+    assert verdict_of(as_subject(train, control, made)) is not Result.PASS

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import synth_audit
-from synth_audit.core.errors import DataError
+from synth_audit.core.errors import DataError, PlanError
 from synth_audit.report.calibration import render_calibration
 from synth_audit.workflow.calibration import LOUD, parse_calibration
 
@@ -28,9 +28,8 @@ def found():
 def test_every_measurement_under_every_noise(found):
     assert {c.noise for c in found.curves} == set(LOUD)
     assert {c.name for c in found.curves} == {
-        "exact_match.share",
-        "exact_match.excess",
-        "exact_match.all_but_one_excess",
+        f"exact_match.{name}"
+        for name in ("share", "excess", "unique_excess", "record_excess", "all_but_one_excess")
     }
     assert all([p.share for p in c.points] == [0, 0.25, 0.5, 0.75, 1] for c in found.curves)
 
@@ -54,7 +53,7 @@ def test_it_survives_the_file(found):
 
 def test_the_page_shows_every_measurement(found):
     html = render_calibration(found)
-    assert html.count("<figure>") == 3
+    assert html.count("<figure>") == 5
     assert "R² of a straight line" in html
     assert "<script" not in html
 
@@ -70,3 +69,10 @@ def test_too_few_rows_are_refused():
     with pytest.raises(DataError, match="no leak can be planted") as caught:
         synth_audit.calibrate(people(30, 1), people(30, 2), only=("exact_match",))
     assert caught.value.fix
+
+
+def test_what_cannot_be_calibrated_is_refused():
+    with pytest.raises(PlanError, match="nothing to calibrate"):
+        synth_audit.calibrate(people(100, 1), people(50, 2), {"audits": ["marginals"]})
+    with pytest.raises(PlanError, match="more than one size"):
+        synth_audit.calibrate(people(100, 1), people(50, 2), only=("exact_match",), steps=0)

@@ -25,7 +25,7 @@ from synth_audit.core.table import Table, read_table
 from synth_audit.workflow.contract import contract_key, gate_frame
 from synth_audit.workflow.decision import Row, decide
 from synth_audit.workflow.evidence import Result, TableCheck
-from synth_audit.workflow.gate import CONTRACT, check_table, contract, judge, parse_suite
+from synth_audit.workflow.gate import BUILT_IN, CONTRACT, check_table, contract, judge, parse_suite
 from synth_audit.workflow.known_answer import vouched_rows
 
 CELL = "bartholomew"
@@ -215,7 +215,7 @@ def test_results_are_matched_to_their_gates_in_any_order():
     )
     rows = outcome(measured(0.5, 0.5, 0.5), measured(0.1, 0.1, 0.1, name="copies.share"))
     _, results = verdict_of(rows, suite=suite)
-    assert list(results) == [CONTRACT, *names]
+    assert list(results) == [*BUILT_IN, *names]
     for name, limit in limits.items():
         value = 0.5 if limit > 0.3 else 0.1
         assert (results[name].maximum, results[name].value) == (limit, value)

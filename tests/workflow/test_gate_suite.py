@@ -230,8 +230,14 @@ def test_missing_suite_names_those_that_ship(tmp_path):
 def shipped(monkeypatch):
     """A catalogue with the audits that the shipped suites judge."""
     quantities = {
-        "exact_match": ("excess", "all_but_one_excess", "identifier_reuse"),
-        "closest_record": ("privacy_score", "share_leak"),
+        "exact_match": (
+            "excess",
+            "unique_excess",
+            "record_excess",
+            "all_but_one_excess",
+            "identifier_reuse",
+        ),
+        "closest_record": ("privacy_score", "share_leak", "epsilon_identifiability_loss"),
         "singling_out": ("worst_risk",),
         "linkability": ("risk",),
         "inference": ("overall_risk",),
@@ -247,7 +253,7 @@ def shipped(monkeypatch):
 def test_the_shipped_suite(tmp_path):
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 13
+    assert len(suite.gates) == 16
     assert [g.id for g in suite.gates if not g.blocking] == ["linkability", "marginals", "prediction"]
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
     check_suite(suite)

@@ -53,6 +53,7 @@ NNAA_LOSS = Quantity(
 HITTING_RATE = Quantity(
     "hitting_rate",
     "Training rows with a near copy in the release",
+    proportional=False,  # natural near copies are the more frequent the larger the table
     help="Within 1/30 of the range in every number and equal in every label.",
 )
 HITTING_EXCESS = Quantity(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from synth_audit.core.measurement import (
     Direction,
+    Exposure,
     Findings,
     Interval,
     Measurement,
@@ -22,7 +24,12 @@ from synth_audit.core.table import Table
 from synth_audit.kernels.encode import Codes, row_groups, row_groups_but_one
 from synth_audit.kernels.intervals import newcombe, wilson
 
-SHARE = Quantity("share", "Synthetic rows equal to a training row", help="Every released column agrees.")
+SHARE = Quantity(
+    "share",
+    "Synthetic rows equal to a training row",
+    proportional=False,  # natural duplicates are the more frequent the larger the table
+    help="Every released column agrees.",
+)
 CONTROL_SHARE = Quantity(
     "control_share",
     "Control rows equal to a training row",
@@ -34,6 +41,18 @@ EXCESS = Quantity(
     "Copies beyond the natural rate of duplicates",
     range=(-1.0, 1.0),
     help="Share of synthetic rows equal to a training row, less the same share of control rows.",
+)
+UNIQUE_EXCESS = Quantity(
+    "unique_excess",
+    "Copies of records that occur once, beyond chance",
+    range=(float("-inf"), 1.0),
+    help="Only real rows that no other real row equals count, so that natural duplicates hide nothing.",
+)
+RECORD_EXCESS = Quantity(
+    "record_excess",
+    "Training records with a copy in the release, beyond the natural rate",
+    range=(-1.0, 1.0),
+    help="Counts people and not synthetic rows: a large release may hold everybody and much else.",
 )
 ALL_BUT_ONE_EXCESS = Quantity(
     "all_but_one_excess",
@@ -59,6 +78,12 @@ class ExactMatch:
     largest excess when any one of the d columns is left out, with an interval at ``1 − (1 − level)/d``, so
     that it holds for the worst of d choices: a copy cannot hide behind one spoilt column. Missing agrees
     with missing.
+
+    A release that avoids natural duplicates could spend their rate on copies of unique people. So
+    ``unique_excess = (a − b · n_train / n_control) / n_synthetic`` counts synthetic rows that equal a real
+    row which no other real row equals, a of them in train and b in control: 0 in expectation for any release
+    that is independent of the split. ``record_excess`` is the share of train rows that the release holds,
+    less the same share of control rows.
     """
 
     info: ClassVar[AuditInfo] = AuditInfo(
@@ -71,7 +96,15 @@ class ExactMatch:
             "Copies that were changed in several columns; the closest-record audit looks for those. A row "
             "that equals a training row may be a coincidence, which is why the natural rate is subtracted."
         ),
-        quantities=(SHARE, CONTROL_SHARE, EXCESS, ALL_BUT_ONE_EXCESS, IDENTIFIER_REUSE),
+        quantities=(
+            SHARE,
+            CONTROL_SHARE,
+            EXCESS,
+            UNIQUE_EXCESS,
+            RECORD_EXCESS,
+            ALL_BUT_ONE_EXCESS,
+            IDENTIFIER_REUSE,
+        ),
         risk="singling out",
         cost="instant",
         source="Platzer & Reutterer 2021 (base rate); Wilson 1927, Newcombe 1998 (intervals)",
@@ -80,11 +113,15 @@ class ExactMatch:
     def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
         """Count; nothing is drawn from ``rng``."""
         tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
-        whole = _Matches.of(row_groups(tables, subject.features))
-        found = [*whole.measured(subject.level), _identifier_reuse(subject)]
+        groups = row_groups(tables, subject.features)
+        exposures: tuple[Exposure, ...] = ()
+        found = [*_Matches.of(groups).measured(subject.level), _identifier_reuse(subject)]
         if subject.control is not None:
+            found.append(_unique_excess(groups, subject.level))
+            found.append(_record_excess(groups, subject.level))
             found.append(_worst_but_one(tables, subject))
-        return Findings(tuple(found))
+            exposures = (_exposure(groups, subject),)
+        return Findings(tuple(found), exposures=exposures)
 
 
 @dataclass(frozen=True)
@@ -125,6 +162,54 @@ class _Matches:
     def excess_as(self, quantity: Quantity, interval: Interval) -> Measurement:
         n = self.n_synthetic
         return quantity.at(self.excess, interval=interval, n_requested=n, n_achieved=n, reference=_NATURAL)
+
+
+def _unique_excess(groups: list[Codes], level: float) -> Measurement:
+    """Copies of unique records; the interval joins Wilson's of both shares, that of control's stretched."""
+    train, synthetic, control = groups
+    real, times = np.unique(np.concatenate([train, control]), return_counts=True)
+    alone = real[times == 1]
+    n, stretch = len(synthetic), len(train) / len(control)
+    copied = synthetic[np.isin(synthetic, alone)]
+    of_train = int(np.isin(copied, train).sum())
+    of_control = len(copied) - of_train
+    a, b = wilson(of_train, n, level), wilson(of_control, n, level)
+    value = (of_train - stretch * of_control) / n
+    low = value - math.hypot(of_train / n - a.low, stretch * (b.high - of_control / n))
+    high = value + math.hypot(a.high - of_train / n, stretch * (of_control / n - b.low))
+    return UNIQUE_EXCESS.at(
+        value,
+        interval=Interval(low, high, level, "wilson, joined as newcombe's"),
+        n_requested=n,
+        n_achieved=n,
+        reference=Reference(0.0, "a release that is independent of the split"),
+    )
+
+
+def _exposure(groups: list[Codes], subject: Subject) -> Exposure:
+    """The real rows that stand in the release."""
+    train, synthetic, control = groups
+    return Exposure(
+        scope="",
+        columns=tuple(c.name for c in subject.features),
+        train_tried=np.arange(len(train)),
+        train_hit=np.flatnonzero(np.isin(train, synthetic)),
+        control_tried=np.arange(len(control)),
+        control_hit=np.flatnonzero(np.isin(control, synthetic)),
+    )
+
+
+def _record_excess(groups: list[Codes], level: float) -> Measurement:
+    """The difference of the shares of train and of control rows that stand in the release."""
+    train, synthetic, control = groups
+    held = [int(np.isin(rows, synthetic).sum()) for rows in (train, control)]
+    return RECORD_EXCESS.at(
+        held[0] / len(train) - held[1] / len(control),
+        interval=newcombe(held[0], len(train), held[1], len(control), level),
+        n_requested=len(train),
+        n_achieved=len(train),
+        reference=_NATURAL,
+    )
 
 
 def _worst_but_one(tables: list[Table], subject: Subject) -> Measurement:
