@@ -197,7 +197,7 @@ def test_bad_distances_are_refused(bad):
 def test_what_is_no_line_in_the_copied_share_is_marked():
     curved = {q.name for q in ClosestRecord.info.quantities if not q.proportional}
     medians, bent = {"nndr", "median_dcr"}, {"epsilon_identifiability", "epsilon_identifiability_loss"}
-    assert curved == medians | bent | {"share", "share_excess", "nnaa"}
+    assert curved == medians | bent | {"share", "share_excess", "nnaa", "hitting_rate"}
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from dagster_project.components.audited_table import TableSettings
 from dagster_project.definitions import defs
 from synth_audit.core.errors import GateError, PlanError
 from synth_audit.core.plan import Plan, parse_plan
+from synth_audit.workflow.gate import BUILT_IN
 from synth_audit.workflow.suite import load_suite
 
 # Dagster's own loader uses beta parts of Dagster and a deprecated part of pydantic.
@@ -55,7 +56,7 @@ def test_each_gate_has_one_check_on_the_report_that_blocks_as_the_suite_says(
 ) -> None:
     graph = location.asset_graph
     suite = load_suite(Plan().gates, Path())
-    blocking = {g.id: g.blocking for g in suite.gates} | {"schema_contract": True, "verdict": True}
+    blocking = {g.id: g.blocking for g in suite.gates} | dict.fromkeys((*BUILT_IN, "verdict"), True)
     for table in ("tumours_vine", "tumours_resample"):
         keys = [k for k in graph.asset_check_keys if k.asset_key.path[0] == table]
         assert {k.asset_key.path[1] for k in keys} == {"report"}

@@ -36,7 +36,7 @@ def test_a_safe_table_is_released(run: Run, home: Path) -> None:
     train = pq.read_table(home / "people-audit/restricted/train.parquet")
     assert pq.read_table(home / "out/released.parquet").num_rows == train.num_rows
     checks = {c.check_name: c for c in result.get_asset_check_evaluations()}
-    assert set(checks) == {"schema_contract", "no_copies", "few_copies", "verdict"}
+    assert set(checks) == {"schema_contract", "proven_leak", "no_copies", "few_copies", "verdict"}
     assert checks["no_copies"].passed
     assert checks["verdict"].passed
 
@@ -127,7 +127,7 @@ def test_the_metadata_tell_counts_hashes_numbers_and_columns(run: Run) -> None:
     assert isinstance(found["audit"]["exact_match.excess"], dg.FloatMetadataValue)
     assert found["release"]["released sha256"] == found["synthetic"]["synthetic sha256"]
     assert found["report"]["gates, drawn"].value.startswith("![gates](data:image/svg+xml;base64,")
-    assert len(found["audit"]["gates"].records) == 3
+    assert len(found["audit"]["gates"].records) == 4
 
 
 @pytest.mark.parametrize("generator", ["shuffled", "copied", "broken"])
