@@ -119,7 +119,7 @@ def sight_line(evidence: Evidence, found: Sequence[Witness]) -> SightLine:
     elif best.least <= 0:
         text = "This audit would have seen even a single copied row."
     else:
-        text = f"This audit would have seen a leak of {words.detectable(best.least)} of copied rows or more."
+        text = f"If {words.detectable(best.least)} of the rows or more were unchanged copies, this audit would have seen it."
     return SightLine("open" if blind or best is None else "pass", text, _blindness(relied, blind))
 
 
