@@ -61,7 +61,7 @@ def test_the_first_screen_says_what_the_deciding_numbers_would_have_seen(build: 
     line = line_of(evidence)
     assert line == SightLine(
         "pass",
-        f"If {words.detectable(least)} of the rows or more were unchanged copies, this audit would have seen it.",
+        f"Had {words.detectable(least)} of the rows or more been copies, this audit would have seen it.",
     )
     top = render_report(evidence).split('<section class="gates"')[0]
     assert line.text in top
