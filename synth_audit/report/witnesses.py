@@ -119,7 +119,8 @@ def sight_line(evidence: Evidence, found: Sequence[Witness]) -> SightLine:
     elif best.least <= 0:
         text = "This audit would have seen even a single copied row."
     else:
-        text = f"Had {words.detectable(best.least)} of the rows or more been copies, this audit would have seen it."
+        least = words.detectable(best.least)
+        text = f"Had {least} of the rows or more been copies, this audit would have seen it."
     return SightLine("open" if blind or best is None else "pass", text, _blindness(relied, blind))
 
 
