@@ -183,6 +183,8 @@ def audit(
         )
     files = [out / "review" / name for name in ("report.html", "evidence.json")] if out else []
     console.show_evidence(evidence, files, as_json=as_json)
+    if out is None:
+        click.echo("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
     return exit_code(evidence)
 
 
@@ -276,8 +278,8 @@ def report(evidence: Path, to: Path | None) -> Exit:
 @main.command()
 @_evidence
 @click.option("--source", type=click.Path(path_type=Path), help="The source table as a file.")
-@click.option("--train", type=click.Path(path_type=Path))
-@click.option("--control", type=click.Path(path_type=Path))
+@click.option("--train", type=click.Path(path_type=Path), help="The training rows as a file.")
+@click.option("--control", type=click.Path(path_type=Path), help="The control rows as a file.")
 @click.option("--synthetic", type=click.Path(path_type=Path), help="The released table as a file.")
 @_json
 @guarded

@@ -107,7 +107,8 @@ def read_table(data: pa.Table, schema: Schema, *, where: str, partial: bool = Fa
             f"the columns of {where} differ from train: it {' and '.join(parts)}",
             where=where,
             expected=f"columns {', '.join(schema.names)}",
-            fix="rename, add or drop columns so that all tables agree",
+            fix="rename, add or drop columns so that all tables agree; what only real tables may hold is "
+            "declared in the plan as `role: identifier`",
         )
     if data.num_rows == 0:
         raise DataError(
