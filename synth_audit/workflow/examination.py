@@ -68,7 +68,8 @@ def conduct(
         ended = run_tasks(tasks, seed, progress, workers)
     own, others = ended[: len(audits)], list(zip(planted, ended[len(audits) :], strict=True))
     exposures: Exposures = {e.outcome.audit: e.exposures for e in own if e.exposures}
-    extra = as_measurements(worst_subgroups(exposures, subject))
+    subgroups = worst_subgroups(exposures, subject)
+    extra = as_measurements(subgroups)
     outcomes = []
     for end in own:
         answers = [e.outcome for task, e in others if task.name == end.outcome.audit]
@@ -76,7 +77,7 @@ def conduct(
     return Examination(
         outcomes=tuple(outcomes),
         planting=planting,
-        view=record_view(exposures, subject),
+        view=record_view(exposures, subgroups, subject),
         exposed=exposed_records(
             exposures, subject.train.n_rows, subject.control.n_rows if subject.control else 0
         ),

@@ -81,8 +81,8 @@ class RecordView:
     subgroups: tuple[Subgroup, ...] = ()
 
 
-def record_view(exposures: Exposures, subject: Subject) -> RecordView:
-    """Summarise exposures without naming a record."""
+def record_view(exposures: Exposures, subgroups: Sequence[Subgroup], subject: Subject) -> RecordView:
+    """Summarise exposures, and the subgroups found in them, without naming a record."""
     limit = subject.suppression
     n_control = subject.control.n_rows if subject.control else 0
     in_train, in_control = weights_of_evidence(exposures, subject.train.n_rows, n_control)
@@ -100,7 +100,7 @@ def record_view(exposures: Exposures, subject: Subject) -> RecordView:
         for audit, found in exposures.items()
         for e in found
     )
-    worst = sorted(worst_subgroups(exposures, subject), key=lambda s: -s.value)
+    worst = sorted(subgroups, key=lambda s: -s.value)
     return RecordView(
         subject.train.n_rows,
         _at_least(int((in_train >= least).sum()), limit),
@@ -116,9 +116,9 @@ def weights_of_evidence(exposures: Exposures, n_train: int, n_control: int) -> t
 
     ``Σ over attacks on the record: ln(r_t / r_c) for a hit, ln((1 − r_t) / (1 − r_c)) for a miss``, with
     r_t and r_c the success rates on train and control (half a success added to one trial more, so that
-    neither is 0 or 1). An attack that is
-    right as often about strangers adds nothing. Attacks are taken to be independent, so that the order of
-    records means more than the number. An attack without trials on control is left out.
+    neither is 0 or 1). An attack that is right as often about strangers adds nothing. Attacks are taken to
+    be independent, so that the order of records means more than the number. An attack without trials on
+    control is left out.
 
     Returns:
         One number for each training and each control row.

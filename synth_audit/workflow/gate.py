@@ -16,7 +16,7 @@ from synth_audit.workflow.contract import COLUMNS_TYPE, contract, contract_key, 
 from synth_audit.workflow.decision import Decision, Limit
 from synth_audit.workflow.evidence import GateReport, GateResult, Result, TableCheck
 from synth_audit.workflow.known_answer import vouched_rows
-from synth_audit.workflow.proven_leak import PROVEN_LEAK, leak_result
+from synth_audit.workflow.proven_leak import PROVEN_LEAK, TITLE, leak_result
 from synth_audit.workflow.suite import Gate, Suite, load_suite, parse_suite
 
 __all__ = [
@@ -40,7 +40,7 @@ _CONTRACT_TITLE = "The table holds exactly the declared columns, kinds, bounds a
 
 BUILT_IN = {
     CONTRACT: "The table is what its schema declares",
-    PROVEN_LEAK: "No number proves that more than a twentieth of the rows behave like copies",
+    PROVEN_LEAK: TITLE,
 }
 """Gates that no suite need name and none can leave out, with their titles; all of them block."""
 

@@ -19,7 +19,7 @@ TOLERATED = 0.05
 """Leak-equivalent that no number may prove to be exceeded: the upper end of the 1 to 5 % that limits are
 stated in; a leak of that size discloses one person in twenty outright."""
 
-_TITLE = "No number proves that more than 5 % of the rows behave like copies"
+TITLE = "No number proves that more than 5 % of the rows behave like copies"
 _REASON = (
     "Limits bind the pessimistic end of an interval and leave honest releases of small tables room. That "
     "room must not shelter a release whose whole interval tells of a leak. So one leak-equivalent that lies "
@@ -40,7 +40,7 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
     ]
     if not found:
         words = "No measurement has a leak-equivalent, so none proves a leak."
-        return GateResult(PROVEN_LEAK, _TITLE, Result.PASS, True, _REASON, words)
+        return GateResult(PROVEN_LEAK, TITLE, Result.PASS, True, _REASON, words)
     worst = max(found, key=lambda m: _low(m, len(found)))
     low = _low(worst, len(found))
     proven = low > TOLERATED
@@ -54,7 +54,7 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
     assert worst.interval is not None
     return GateResult(
         gate=PROVEN_LEAK,
-        title=_TITLE,
+        title=TITLE,
         result=Result.FAIL if proven else Result.PASS,
         blocking=True,
         reason=_REASON,

@@ -43,6 +43,10 @@ def exposure(hit, scope="", control_hit=(), control=True):
     )
 
 
+def viewed(exposures, subject):
+    return record_view(exposures, worst_subgroups(exposures, subject), subject)
+
+
 def test_records_are_ranked_by_the_attacks_that_hit_them():
     found = {"one": [exposure(range(100))], "two": [exposure(range(50, 150), "deep")]}
     table = exposed_records(found, 600, 200).to_pydict()
@@ -57,7 +61,7 @@ def test_no_exposure_is_an_empty_table():
 
 
 def test_small_counts_are_not_shown(subject):
-    view = record_view({"one": [exposure(range(9))], "two": [exposure(range(300))]}, subject)
+    view = viewed({"one": [exposure(range(9))], "two": [exposure(range(300))]}, subject)
     assert view.exposed == 300
     assert view.control_exposed == 0
     assert [g.train_hit for g in view.groups] == [None, 300]
@@ -73,7 +77,7 @@ def test_the_weight_of_evidence_by_hand():
 
 
 def test_an_attack_that_is_right_about_strangers_too_exposes_nobody(subject):
-    view = record_view({f"a{i}": [exposure(range(540), control_hit=range(180))] for i in range(9)}, subject)
+    view = viewed({f"a{i}": [exposure(range(540), control_hit=range(180))] for i in range(9)}, subject)
     assert view.exposed == 0
 
 
@@ -93,7 +97,7 @@ def test_the_worst_subgroup_by_hand(subject):
 def test_a_category_below_the_limit_is_never_named(subject):
     everyone_rare = {"one": [exposure(range(5))]}
     assert all(s.category != "x" for s in worst_subgroups(everyone_rare, subject))
-    assert '"x"' not in repr(record_view(everyone_rare, subject))
+    assert '"x"' not in repr(viewed(everyone_rare, subject))
 
 
 def test_an_attack_without_control_has_no_subgroups(subject):
