@@ -154,7 +154,7 @@ class Plan(BaseModel):
     split: SplitSpec = Field(default_factory=SplitSpec)
     generator: Choice | None = Field(None, description="what makes the synthetic table")
     rows: int | None = Field(None, gt=0, description="synthetic rows; as many as train if left out")
-    audits: tuple[Choice, ...] = Field((), description="audits to run; all that are built in if left out")
+    audits: tuple[Choice, ...] = Field((), description="audits to run; the usual ones if left out")
     known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
     gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
     release: Place | None = Field(None, description="where a passing synthetic table goes")
@@ -202,8 +202,8 @@ class Plan(BaseModel):
         return target
 
     def build_audits(self) -> dict[str, Audit]:
-        """Every configured audit by name; all built-in ones when the plan lists none."""
-        choices = self.audits or tuple(PluginChoice(name=n) for n in registry.catalogue("audit"))
+        """Every configured audit by name; all that run by default when the plan lists none."""
+        choices = self.audits or tuple(PluginChoice(name=n) for n in registry.default_audits())
         return {c.name: registry.build("audit", c.name, c.config, where=f"audits.{c.name}") for c in choices}
 
     def check(self) -> Plan:

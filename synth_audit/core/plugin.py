@@ -27,7 +27,14 @@ class Need(StrEnum):
     CONTROL = "control rows"
     TARGET = "a target column"
     SENSITIVE = "a sensitive column"
-    GENERATOR = "the generator itself"
+    GENERATOR = "a generator that can be run again"
+
+
+class Leak(StrEnum):
+    """What must be planted for an audit to see it, and what a release must lack to be clean for it."""
+
+    COPIES = "copied records"
+    ASSOCIATIONS = "real associations between columns"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +49,8 @@ class AuditInfo:
         quantities: every number it may report.
         risk: the section of the report it belongs to.
         needs: what it cannot do without.
+        leak: what the known-answer check plants for it.
+        default: whether a plan that names no audits runs it; a gate brings an audit along in any case.
         cost: rough order of its running time on tens of thousands of rows.
         source: where the definitions come from.
     """
@@ -53,6 +62,8 @@ class AuditInfo:
     quantities: tuple[Quantity, ...]
     risk: Literal["singling out", "linkability", "inference", "membership", "fidelity", "utility"]
     needs: tuple[Need, ...] = ()
+    leak: Leak = Leak.COPIES
+    default: bool = True
     cost: Literal["instant", "seconds", "minutes", "hours"] = "seconds"
     source: str = ""
 
@@ -127,7 +138,10 @@ class Model(Protocol):
 
 @runtime_checkable
 class Generator(Protocol):
-    """Learns a table; the dataclass is configuration only, what is learnt lives in the model."""
+    """Learns a table; the dataclass is configuration only, what is learnt lives in the model.
+
+    One that cannot learn other rows than it did, such as a finished file, says so by a false ``refits``.
+    """
 
     info: ClassVar[GeneratorInfo]
 

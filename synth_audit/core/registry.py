@@ -115,6 +115,12 @@ def build(room: Room, name: str, config: Mapping[str, object], *, where: str = "
         ) from None
 
 
+def default_audits() -> tuple[str, ...]:
+    """Names of the audits that run when a plan names none."""
+    refs = catalogue("audit")
+    return tuple(name for name, ref in refs.items() if vars(ref.load())["info"].default)
+
+
 def config_of(plugin: object) -> dict[str, Any]:
     """The full configuration of a plug-in, defaults included, as plain JSON values."""
     cls: type = type(plugin)

@@ -97,8 +97,9 @@ def _planted(
     tasks = [
         Task(n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n))
         for share in shares
-        for leaky in (ground.leaky(ground.release(share)),)
+        for release in (ground.release(share),)
         for n, a in privacy.items()
+        for leaky in (ground.leaky(release, ground.generator(share, a.info.leak)),)
     ]
     return tasks, ground.planting(shares)
 

@@ -10,10 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.plugin import Leak
 from synth_audit.core.response import Planting
 from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.workflow.planted_generator import PlantedGenerator
 from synth_audit.workflow.split import key_columns, split
 
 FEWEST_ROWS = 20
@@ -62,9 +64,15 @@ class Ground:
         others = self.fresh.take(np.arange(copies.n_rows, len(self.copied))).released_only()
         return Table(copies.schema, pa.concat_tables([copies.data, others.data]).combine_chunks())
 
-    def leaky(self, release: Table) -> Subject:
-        """The subject in which this release stands for the candidate."""
-        return replace(self.subject, train=self.known, control=self.control, synthetic=release)
+    def leaky(self, release: Table, generator: PlantedGenerator | None = None) -> Subject:
+        """The subject in which this release stands for the candidate, and this generator for the plan's."""
+        return replace(
+            self.subject, train=self.known, control=self.control, synthetic=release, generator=generator
+        )
+
+    def generator(self, share: float, leak: Leak) -> PlantedGenerator:
+        """A generator that leaks this share of what it is given, and is clean otherwise."""
+        return PlantedGenerator(share, self.fresh, leak)
 
     def planting(self, shares: Sequence[float]) -> Planting:
         """What the evidence says of it."""

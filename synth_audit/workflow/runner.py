@@ -139,7 +139,7 @@ def _has(subject: Subject, need: Need) -> bool:
         case Need.SENSITIVE:
             return bool(subject.schema.with_role(Role.SENSITIVE))
         case Need.GENERATOR:
-            return subject.generator is not None
+            return subject.generator is not None and getattr(subject.generator, "refits", True)
 
 
 def _check_contract(info: AuditInfo, findings: Findings) -> None:

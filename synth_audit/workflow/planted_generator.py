@@ -1,0 +1,75 @@
+"""A generator with a known leak, for the known-answer check of audits that run the generator again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from synth_audit.core.plugin import GeneratorInfo, Leak, PrivacyCertificate
+from synth_audit.core.table import Table
+
+_CERTIFICATE = PrivacyCertificate("none", "it copies a part of its training rows on purpose")
+
+
+@dataclass(frozen=True, eq=False)
+class PlantedModel:
+    """Rows to copy and clean rows; immutable."""
+
+    share: float
+    copied: Table = field(repr=False)
+    clean: Table = field(repr=False)
+    shuffled: bool
+
+    @property
+    def certificate(self) -> PrivacyCertificate:
+        """No formal claim."""
+        return _CERTIFICATE
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """``n`` rows of which ``share`` are copies (at least one if above 0), each row once per round."""
+        leaked = max(round(self.share * n), 1 if self.share > 0 else 0)
+        copies = _rounds(self.copied, leaked, rng)
+        others = _rounds(self.clean, n - leaked, rng)
+        if self.shuffled:
+            others = _shuffled(others, rng)
+        return Table(copies.schema, pa.concat_tables([copies.data, others.data]).combine_chunks())
+
+
+@dataclass(frozen=True, eq=False)
+class PlantedGenerator:
+    """Copies a share of its training rows; the other rows hold nothing of what the audit looks for.
+
+    Attributes:
+        share: f, in [0, 1].
+        clean: rows of new people. Where associations are the leak, their columns are shuffled against each
+            other in every release, for new people have the associations of everybody.
+    """
+
+    share: float
+    clean: Table = field(repr=False)
+    leak: Leak = Leak.COPIES
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="Planted leak", summary="Copies a known share of its training rows.", cost="instant"
+    )
+
+    def fit(self, train: Table, rng: np.random.Generator) -> PlantedModel:
+        """Keep the rows of ``train``; nothing is learnt."""
+        return PlantedModel(
+            self.share,
+            train.released_only(),
+            self.clean.released_only(),
+            shuffled=self.leak is Leak.ASSOCIATIONS,
+        )
+
+
+def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:
+    """``n`` rows in random order, none a second time before all were there once."""
+    return table.take(np.resize(rng.permutation(table.n_rows), n).astype(np.intp))
+
+
+def _shuffled(table: Table, rng: np.random.Generator) -> Table:
+    columns = {n: table.data.column(n).take(pa.array(rng.permutation(table.n_rows))) for n in table.names}
+    return Table(table.schema, pa.table(columns))
