@@ -157,7 +157,7 @@ class EuclideanEncoder:
                 continue
             joint = np.concatenate(codes(tables, column))
             if len(np.unique(joint)) <= MOST_ONE_HOT:
-                dense.append(_one_hot(joint))
+                dense.append(one_hot(joint))
             else:
                 labels.append(joint[:, None])
         parts = zip(_split(np.hstack(dense), tables), _split(np.hstack(labels), tables), strict=True)
@@ -170,7 +170,7 @@ class EuclideanEncoder:
         return np.column_stack([scaled, missing] if missing.any() else [scaled]).astype(np.float64)
 
 
-def _one_hot(joint: Codes) -> Floats:
+def one_hot(joint: Codes) -> Floats:
     """Indicator coordinates, missing as a category of its own; joint, so that unseen labels differ."""
     used, position = np.unique(joint, return_inverse=True)
     block = np.zeros((len(joint), len(used)))

@@ -154,7 +154,20 @@ def test_gowers_distance_sees_a_copy_under_its_own_scope(name, subject_of, measu
     found, _ = measure(AUDIT, subject)
     assert found["privacy_score", "gower"].interval.low > 0.9
     assert found["share_leak", "gower"].interval.low > 0.8
-    assert {key[1] for key in found if isinstance(key, tuple)} == {"gower", "agreement"}
+    assert {key[1] for key in found if isinstance(key, tuple)} == {"gower", "ranks", "agreement"}
+
+
+def test_ranks_see_a_copy_in_which_every_column_is_in_other_terms(subject_of, measure):
+    def change(train, rng):
+        return {
+            name: np.char.add(values, "!") if values.dtype.kind == "U" else values * 3
+            for name, values in train.items()
+        }
+
+    found, _ = measure(AUDIT, subject_of(*changed(np.random.default_rng(0), change=change)))
+    assert found["privacy_score", "ranks"].interval.low > 0.9
+    assert found["privacy_score"].value < 0.1
+    assert found["privacy_score", "agreement"].value < 0.1
 
 
 def test_gowers_distance_is_not_swamped_by_a_column_in_another_unit(subject_of, measure):

@@ -110,10 +110,17 @@ def two_columns_wild(train, other, rng):
     )
 
 
+def everything_in_other_terms(train, other, rng):
+    numbers = {name: pc.multiply(train[name].cast(pa.float64()), 2.205) for name in ("income",)}
+    counts = {name: pc.multiply(train[name], 7) for name in ("age", "visits")}
+    return replaced(one_column_relabelled(train, other, rng), **numbers, **counts)
+
+
 SPOILT = (one_column_relabelled, one_column_emptied, one_column_in_another_unit)
 LEAKS = (
     *SPOILT,
     two_columns_wild,
+    everything_in_other_terms,
     copy,
     shuffled,
     half,

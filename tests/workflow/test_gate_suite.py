@@ -253,7 +253,7 @@ def shipped(monkeypatch):
 def test_the_shipped_suite(tmp_path):
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 16
+    assert len(suite.gates) == 17
     assert [g.id for g in suite.gates if not g.blocking] == ["linkability", "marginals", "prediction"]
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
     check_suite(suite)

@@ -14,13 +14,14 @@ from synth_audit.kernels import gower, neighbours
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
 from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
 from synth_audit.kernels.neighbours import Nearest
+from synth_audit.kernels.ranks import RankEncoder
 
-Distance = Literal["euclidean", "gower", "embedding"]
+Distance = Literal["euclidean", "gower", "ranks", "embedding"]
 Part = Literal["train", "control", "synthetic"]
 Positions = npt.NDArray[np.intp]
 Rows = TypeVar("Rows", Coordinates, gower.Mixed)
 
-DISTANCES: tuple[Distance, ...] = ("euclidean", "gower", "embedding")
+DISTANCES: tuple[Distance, ...] = ("euclidean", "gower", "ranks", "embedding")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,8 @@ def spaces(
                 seed=subject.seed,
                 cache=subject.cache,
             )
+        elif name == "ranks":  # control is in train's units for certain, the release perhaps in its own
+            placed = RankEncoder(columns).encode([subject.train, subject.train, subject.synthetic], tables)
         else:
             placed = EuclideanEncoder.anchored_on(subject.train, columns).encode(tables)
         yield (

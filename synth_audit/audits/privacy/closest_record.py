@@ -64,7 +64,8 @@ class ClosestRecord:
     ``privacy_score = (DCR − 1) / (DCR_max − 1)`` with ``DCR = share{d(s, train) < q} / α``, q the α-quantile
     of d(control, train), and DCR_max its value for a copy of train (1/α unless q = 0). Both distances search
     the same reference set, so unequal sizes do not bias it. Without a scope the distance is Euclidean;
-    ``gower`` and ``embedding`` take Gower's distance and that in the contrastive embedding. The score of
+    ``gower`` and ``embedding`` take Gower's distance and that in the contrastive embedding, ``ranks`` the
+    Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter. The score of
     scope ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/30 of
     train's range), which a few spoilt columns cannot swamp.
 
@@ -76,7 +77,7 @@ class ClosestRecord:
     control rows, are defined beside their computation in ``_neighbour_measures``.
 
     Fields:
-        distances: which of ``euclidean``, ``gower`` and ``embedding`` to search by.
+        distances: which of ``euclidean``, ``gower``, ``ranks`` and ``embedding`` to search by.
         alpha: percentile of real distances that counts as close, in (0, 0.5].
         max_queries: at most this many rows of each table are looked up, drawn at random; all rows
             of train and control stay in the reference.
@@ -91,7 +92,7 @@ class ClosestRecord:
     Source: contrastive privacy metrics, equations 1–4; Platzer & Reutterer 2021; Yoon et al. 2020.
     """
 
-    distances: tuple[Distance, ...] = ("euclidean", "gower")
+    distances: tuple[Distance, ...] = ("euclidean", "gower", "ranks")
     alpha: float = 0.02
     max_queries: int = 50_000
     max_within: int = 5_000

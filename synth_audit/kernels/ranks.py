@@ -1,0 +1,76 @@
+"""Rows on a scale that no unit, spelling or code can change: ranks of numbers, frequency order of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Floats, Table
+from synth_audit.kernels.encode import MISSING, Codes, Coordinates, codes, one_hot
+
+_UNIT = np.sqrt(12.0)
+"""Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""
+
+
+@dataclass(frozen=True)
+class RankEncoder:
+    """Coordinates of each row by where its values stand in a table, not by what they are.
+
+    Numbers become mid-ranks over n, in units of their standard deviation, with 0 and an indicator where they
+    are missing; labels become their position when the table's labels are sorted by falling frequency. A copy
+    of train that was multiplied, shifted, put on a logarithm, recoded or respelt lies where train lies.
+
+    Columns that are constant in train tell no two of its rows apart and are left out.
+    """
+
+    columns: tuple[Column, ...]
+
+    def encode(self, scales: Sequence[Table], tables: Sequence[Table]) -> list[Coordinates]:
+        """Coordinates of ``tables``, each ranked among the rows of the table beside it in ``scales``."""
+        pairs = list(zip(scales, tables, strict=True))
+        dense: list[list[Floats]] = [[np.zeros((table.n_rows, 1)) for table in tables]]
+        for column in self.columns:
+            if not _varies(scales[0], column):
+                continue
+            if column.kind.numeric:
+                dense.append(
+                    [_ranks(scale.numbers(column.name), t.numbers(column.name)) for scale, t in pairs]
+                )
+                continue
+            order = [_frequency_order(*codes([scale, t], column)) for scale, t in pairs]
+            blocks = one_hot(np.concatenate(order))
+            dense.append(np.split(blocks, np.cumsum([len(o) for o in order])[:-1]))
+        return [
+            Coordinates(np.hstack(list(parts)), np.empty((len(parts[0]), 0), dtype=np.int64))
+            for parts in zip(*dense, strict=True)
+        ]
+
+
+def _varies(train: Table, column: Column) -> bool:
+    return len(np.unique(codes([train], column)[0])) > 1
+
+
+def _ranks(scale: Floats, values: Floats) -> Floats:
+    """Mid-rank over n of each value among ``scale``, centred, in standard deviations; shape (n, 2)."""
+    known = np.sort(scale[~np.isnan(scale)])
+    missing = np.isnan(values)
+    at_most = np.searchsorted(known, values, "right") + np.searchsorted(known, values, "left")
+    place = at_most / (2 * max(1, len(known))) - 0.5
+    return np.column_stack([np.where(missing, 0.0, _UNIT * place), missing]).astype(np.float64)
+
+
+def _frequency_order(scale: Codes, values: Codes) -> Codes:
+    """Position of each value among the labels of ``scale``, the most frequent first, shape (n,).
+
+    Labels that ``scale`` lacks share the last position; a missing value keeps its code.
+    """
+    counts = np.bincount(
+        scale[scale != MISSING], minlength=max(values.max(initial=-1), scale.max(initial=-1)) + 1
+    )
+    order = np.argsort(-counts, kind="stable")
+    position = np.empty(len(counts), dtype=np.int64)
+    position[order] = np.minimum(np.arange(len(counts)), (counts > 0).sum())
+    return np.where(values == MISSING, MISSING, np.append(position, MISSING)[values])
