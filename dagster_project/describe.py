@@ -11,6 +11,7 @@ import dagster as dg
 
 if TYPE_CHECKING:
     from synth_audit.workflow.evidence import ColumnRecord, Evidence, GateResult
+    from synth_audit.workflow.frontier import FrontierRecord, Number
     from synth_audit.workflow.records import SplitRecord, SyntheticRecord
     from synth_audit.workflow.release import ReleaseRecord
     from synth_audit.workflow.workspace import Workspace
@@ -87,6 +88,23 @@ def release(record: ReleaseRecord) -> Metadata:
         "dagster/row_count": record.table.rows,
         "where": record.where,
         "released sha256": record.table.sha256,
+    }
+
+
+def frontier(record: FrontierRecord, workspace: Workspace) -> Metadata:
+    """Which candidate was chosen and why, and one line for each."""
+    return {
+        "candidates": len(record.candidates),
+        "chosen": record.chosen or "none",
+        "reason": record.reason,
+        "privacy": record.privacy,
+        "usefulness": record.utility,
+        "level, corrected for their number": record.level,
+        "all candidates": _candidate_table(record),
+        "page": dg.MetadataValue.path(str(workspace.frontier_page)),
+        "page link": dg.MetadataValue.url(workspace.frontier_page.resolve().as_uri()),
+        "plan sha256": record.plan_sha256,
+        "seconds": sum(c.seconds for c in record.candidates),
     }
 
 
@@ -176,6 +194,25 @@ def _outcome_table(evidence: Evidence) -> dg.TableMetadataValue:
         for o in evidence.outcomes
     ]
     return _table(rows, ("audit", "room", "outcome", "measurements", "reason"))
+
+
+def _candidate_table(record: FrontierRecord) -> dg.TableMetadataValue:
+    rows = [
+        {
+            "candidate": c.name,
+            "verdict": c.verdict,
+            "privacy": _number(c.privacy),
+            "usefulness": _number(c.utility),
+            "PU": "" if c.score is None else f"{c.score:.3f}",
+            "problem": c.problem,
+        }
+        for c in record.candidates
+    ]
+    return _table(rows, ("candidate", "verdict", "privacy", "usefulness", "PU", "problem"))
+
+
+def _number(number: Number | None) -> str:
+    return "" if number is None else _span(number.value, number.low, number.high)
 
 
 def _table(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dg.TableMetadataValue:

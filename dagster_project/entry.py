@@ -44,4 +44,6 @@ class TableEntry:
         Dagster shows from it which stages are out of date.
         """
         version = f"{__version__}+{self.plan.digest[:12]}"
+        if stage == "frontier" and self.plan.frontier is not None:
+            version += f"+{self.plan.frontier.model_dump_json()}"
         return version if stage in ("split", "synthetic") else f"{version}+{self.suite.sha256[:12]}"

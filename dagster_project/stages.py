@@ -1,4 +1,4 @@
-"""The five assets of a table: each calls one stage of the library and describes what it left."""
+"""The assets of a table: each calls one stage of the library and describes what it left."""
 
 # Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
 
@@ -34,11 +34,17 @@ class Stage:
 
 
 def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
-    """The table's assets in order; ``release`` only where the plan names a target."""
+    """The table's assets in order; ``release`` and ``frontier`` only where the plan has such a key.
+
+    A sweep hangs on the split alone, which it makes itself when there is none of this plan.
+    """
     stages = [s for s in STAGES if s.name != "release" or table.plan.release is not None]
     first = [dg.AssetKey.from_user_string(key) for key in table.deps]
     deps = [first, *([table.asset(s.name)] for s in stages)]
-    return [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
+    assets = [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
+    if table.plan.frontier is not None:
+        assets.append(_asset(table, FRONTIER, [table.asset("split")]))
+    return assets
 
 
 def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.AssetsDefinition:
@@ -89,8 +95,7 @@ def _synthetic(table: TableEntry, progress: "Progress") -> Told:
 def _audit(table: TableEntry, progress: "Progress") -> Told:
     from synth_audit.workflow.pipeline import audit_synthetic
 
-    workers = int(os.environ.get(WORKERS, "1"))
-    evidence = audit_synthetic(table.plan, table.workspace, progress, workers)
+    evidence = audit_synthetic(table.plan, table.workspace, progress, _workers())
     return describe.audit(evidence, table.workspace), evidence.digest
 
 
@@ -110,6 +115,17 @@ def _release(table: TableEntry, progress: "Progress") -> Told:
     return describe.release(record), record.table.sha256
 
 
+def _frontier(table: TableEntry, progress: "Progress") -> Told:
+    from synth_audit.api import frontier
+
+    record = frontier(table.plan, table.workspace.root, progress=progress, workers=_workers())
+    return describe.frontier(record, table.workspace), record.digest
+
+
+def _workers() -> int:
+    return int(os.environ.get(WORKERS, "1"))
+
+
 STAGES = (
     Stage("split", "Pulls the sensitive table and sets control rows aside.", "parquet", _split),
     Stage("synthetic", "Fits the generator on train and draws the candidate.", "parquet", _synthetic),
@@ -117,3 +133,8 @@ STAGES = (
     Stage("report", "Renders the report from the evidence; carries a check for each gate.", "html", _report),
     Stage("release", "Releases exactly the audited bytes, or refuses.", "table", _release),
 )
+
+FRONTIER = Stage(
+    "frontier", "Tries every candidate of the plan and chooses among those that pass.", "html", _frontier
+)
+"""Stands beside the others and runs on request: it says which generator the plan should have."""

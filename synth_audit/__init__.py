@@ -8,8 +8,18 @@
 Importing the package is light; each function imports what it needs.
 """
 
-from synth_audit.api import audit, calibrate, gate, release, render_report, run, verify
+from synth_audit.api import audit, calibrate, frontier, gate, release, render_report, run, verify
 
-__all__ = ["__version__", "audit", "calibrate", "gate", "release", "render_report", "run", "verify"]
+__all__ = [
+    "__version__",
+    "audit",
+    "calibrate",
+    "frontier",
+    "gate",
+    "release",
+    "render_report",
+    "run",
+    "verify",
+]
 
 __version__ = "0.1.0"

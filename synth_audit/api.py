@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.plan import Plan, PluginChoice, load_plan, parse_plan
+from synth_audit.frames import as_arrow
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
+    from synth_audit.frames import Frame
     from synth_audit.workflow.calibration import Calibration
     from synth_audit.workflow.evidence import Evidence
+    from synth_audit.workflow.frontier import FrontierRecord
     from synth_audit.workflow.release import ReleaseRecord
     from synth_audit.workflow.runner import Progress
     from synth_audit.workflow.verify import Check
-
-    Frame: TypeAlias = pd.DataFrame | pa.Table | str | Path
 
 PlanLike: TypeAlias = Plan | Mapping[str, Any] | str | Path
 
@@ -111,6 +109,43 @@ def run(
     if release and settled.release is not None and evidence.verdict is Result.PASS:
         pipeline.release_synthetic(settled, workspace)
     return evidence
+
+
+def frontier(
+    plan: PlanLike,
+    out: str | Path | None = None,
+    *,
+    fresh: bool = False,
+    progress: Progress | None = None,
+    workers: int = 1,
+) -> FrontierRecord:
+    """Audit every candidate that the plan's ``frontier`` asks for and choose among those that pass.
+
+    Each gets a workspace of its own under ``candidates/``, with a report; a candidate that an earlier call
+    finished is kept. Nothing is released: see :func:`release` and its ``candidate``.
+
+    Args:
+        out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
+        fresh: pull the source again and keep nothing of earlier calls.
+        workers: processes to spread the audits of a candidate over; the numbers do not depend on it.
+
+    Raises:
+        PlanError, DataError, GateError: see their messages for what to do.
+    """
+    from synth_audit.report import write_report
+    from synth_audit.report.frontier import write_frontier
+    from synth_audit.workflow.runner import silent
+    from synth_audit.workflow.sweep import sweep
+
+    settled = as_plan(plan)
+    workspace = workspace_of(settled, out)
+    record = sweep(settled, workspace, progress or silent, workers, fresh=fresh)
+    for found in record.candidates:
+        own = workspace.candidate(found.slug)
+        if own.evidence.exists() and not own.report.exists():
+            write_report(own)
+    write_frontier(record, workspace.frontier_page)
+    return record
 
 
 def calibrate(
@@ -221,18 +256,29 @@ def verify(evidence: Evidence | str | Path, tables: Mapping[str, Frame] | None =
     return check(_evidence(evidence), {name: as_arrow(t, name) for name, t in found.items()})
 
 
-def release(plan: PlanLike, out: str | Path | None = None, synthetic: Frame | None = None) -> ReleaseRecord:
+def release(
+    plan: PlanLike,
+    out: str | Path | None = None,
+    synthetic: Frame | None = None,
+    *,
+    candidate: str | None = None,
+) -> ReleaseRecord:
     """Release the audited table of a workspace to the plan's target, or refuse.
 
     Args:
         synthetic: the table that was audited, when it was made elsewhere and is not in the workspace.
+        candidate: name or folder of one that a sweep of this plan tried, to release that.
     """
     from synth_audit.workflow import pipeline
+    from synth_audit.workflow.candidates import entrant_of
     from synth_audit.workflow.evidence import read_evidence
     from synth_audit.workflow.release import release as leave
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
+    if candidate is not None:
+        entrant, workspace = entrant_of(settled, workspace, candidate)
+        settled = entrant.plan
     if synthetic is None:
         return pipeline.release_synthetic(settled, workspace)
     return leave(settled, read_evidence(workspace.evidence), as_arrow(synthetic, "synthetic"))
@@ -253,54 +299,6 @@ def workspace_of(plan: PlanLike, out: str | Path | None) -> Any:
 
     settled = as_plan(plan)
     return Workspace(Path(out) if out is not None else settled.base / f"{settled.name}-audit")
-
-
-def as_arrow(table: Frame, where: str) -> pa.Table:
-    """Read a table given as pandas frame, Arrow table or file.
-
-    Raises:
-        DataError: a column mixes types, or the file cannot be read.
-    """
-    import pandas as pd
-    import pyarrow as pa
-
-    from synth_audit.core.schema import check_names
-
-    if isinstance(table, pa.Table):
-        check_names(table.column_names, where=where)
-        return table
-    if isinstance(table, (str, Path)):
-        source = Plan.model_validate({"source": str(table)}).build_source()
-        return source.read(Path.cwd())
-    if not isinstance(table, pd.DataFrame):
-        raise DataError(
-            f"{where} is a {type(table).__name__}",
-            where=where,
-            expected="a pandas DataFrame, a pyarrow Table or the path of a file",
-            fix="convert it first",
-        )
-    return _from_pandas(table, where)
-
-
-def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
-    import pyarrow as pa
-
-    from synth_audit.core.schema import check_names
-
-    names = [str(name) for name in frame.columns]
-    check_names(names, where=where)
-    columns = {}
-    for position, name in enumerate(names):
-        try:
-            columns[name] = pa.Array.from_pandas(frame.iloc[:, position])
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            raise DataError(
-                f"column {name!r} mixes types, for example numbers and text, or holds what Arrow cannot",
-                where=where,
-                expected="values of one type in each column, such as numbers, text or dates",
-                fix=f"convert it first, for example with `frame[{name!r}].astype('string')`",
-            ) from None
-    return pa.table(columns)
 
 
 def _named_after(table: Frame) -> dict[str, str]:

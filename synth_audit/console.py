@@ -22,6 +22,7 @@ from synth_audit.core.response import DERIVED
 if TYPE_CHECKING:
     from synth_audit.workflow.calibration import Calibration, Curve
     from synth_audit.workflow.evidence import Evidence, GateResult
+    from synth_audit.workflow.frontier import Candidate, FrontierRecord, Number
     from synth_audit.workflow.runner import Progress
     from synth_audit.workflow.verify import Check
 
@@ -93,6 +94,58 @@ def show_calibration(found: Calibration, files: Sequence[Path], *, as_json: bool
         click.secho(f"  {name} gave no number on some leak: {reason}", fg="yellow")
     for path in files:
         click.echo(f"  {path}")
+
+
+def show_frontier(found: FrontierRecord, files: Sequence[Path], command: str, *, as_json: bool) -> None:
+    """Print one line per candidate, what was chosen and why, and what to do next.
+
+    Args:
+        command: releases the plan's own table; with ``--candidate`` a candidate. Empty without a target.
+    """
+    if as_json:
+        click.echo(found.to_json(), nl=False)
+        return
+    head = ("candidate", found.privacy or "privacy", found.utility or "utility", "gates", "verdict", "PU")
+    rows = [_frontier_row(c) for c in found.candidates]
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    for row in (head, *rows):
+        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    for c in found.candidates:
+        if c.problem:
+            click.secho(f"  {c.name}: {c.problem}", fg="yellow")
+    n = len(found.candidates)
+    click.echo(
+        f"\nIntervals at {100 * found.level:.6g} %: each of {n} candidates is a chance of a wrong pass.\n"
+        f"PU = {found.alpha:g} × privacy + {1 - found.alpha:g} × usefulness, each from 0 (worst) to 1 (best "
+        "of these candidates).\n"
+    )
+    click.secho(found.reason, fg="green" if found.chosen else "yellow", bold=True)
+    for path in files:
+        click.echo(f"  {path}")
+    click.echo(_next_step(found, command))
+
+
+def _frontier_row(c: Candidate) -> tuple[str, ...]:
+    counts = [sum(g.result == result for g in c.gates) for result in _SIGNS]
+    gates = " ".join(f"{n} {sign}" for n, (sign, _) in zip(counts, _SIGNS.values(), strict=True) if n)
+    score = "" if c.score is None else f"{c.score:.3f}"
+    verdict = f"{c.verdict} (kept)" if c.kept else c.verdict
+    return c.name, _span(c.privacy), _span(c.utility), gates, verdict, score
+
+
+def _span(number: Number | None) -> str:
+    return "" if number is None else f"{number.value:.3f} [{number.low:.3f}, {number.high:.3f}]"
+
+
+def _next_step(found: FrontierRecord, command: str) -> str:
+    best = found.best
+    if best is None and any(c.passed for c in found.candidates):
+        return "next: name measurements that they have under `frontier` in the plan; finished ones are kept"
+    if best is None:
+        return "next: the page says what held each candidate; try others under `frontier` in the plan"
+    if not command:
+        return "next: name a target under `release` in the plan and sweep again"
+    return f"next: {command} --candidate {best.slug}"
 
 
 def _curve_name(curve: Curve) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -14,6 +17,7 @@ from synth_audit.core.errors import ReleaseRefused, SynthAuditError
 
 if TYPE_CHECKING:
     from synth_audit.workflow.evidence import Evidence
+    from synth_audit.workflow.frontier import FrontierRecord
 
 
 class Exit(IntEnum):
@@ -32,6 +36,14 @@ def exit_code(evidence: Evidence) -> Exit:
     return Exit.PASS if evidence.verdict == "pass" else Exit.NOT_RELEASED
 
 
+def sweep_code(record: FrontierRecord) -> Exit:
+    """0 when a candidate was chosen, else 3 when one gave no table or an audit errored, else 1."""
+    if record.chosen is not None:
+        return Exit.PASS
+    broken = any(c.problem for c in record.candidates)
+    return Exit.AUDIT_ERROR if broken else Exit.NOT_RELEASED
+
+
 _REPORT_IT = "this is a fault of the program or of a plug-in, not of the data; report it with this line"
 
 
@@ -41,7 +53,8 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            code = command(*args, **kwargs)
+            with _ending_in_order():
+                code = command(*args, **kwargs)
         except ReleaseRefused as error:
             _complain(error)
             code = Exit.NOT_RELEASED
@@ -56,6 +69,26 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
         sys.exit(code)
 
     return run
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Let a request to end (SIGTERM) act as Ctrl-C does, so that temporary folders are deleted.
+
+    Not as an exit: that would be taken for an error of the audit at work.
+    """
+
+    def interrupt(signum: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # only there may a handler be set
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _complain(error: SynthAuditError) -> None:

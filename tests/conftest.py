@@ -31,7 +31,8 @@ def build() -> ModuleType:
     return _load("report_builder", "builder.py")
 
 
-_load("report_reading", "reading.py")  # imported by tests of the report, which are no package
+for _name in ("reading", "sweeps"):  # imported by tests of the report, which are no package
+    _load(f"report_{_name}", f"{_name}.py")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ LAYERS = (
     ("synth_audit.workflow",),
     ("synth_audit.report",),
     ("synth_audit.api", "synth_audit"),
-    ("synth_audit.cli", "synth_audit.console", "synth_audit.exits"),
+    ("synth_audit.cli", "synth_audit.commands", "synth_audit.console", "synth_audit.exits"),
     ("dagster_project",),
 )
 PLUGIN_LAYER = 2

@@ -71,7 +71,8 @@ class AuditedTable(dg.Component):
     """One sensitive table: split, synthesised, audited, reported and, if every gate allows it, released.
 
     Assets ``<table>/split``, ``synthetic``, ``audit``, ``report`` and, where the plan names a target,
-    ``release``; one asset check for each gate on ``report``; a job and, on request, a schedule.
+    ``release``, and ``frontier`` where it names candidates; one asset check for each gate on ``report``; a
+    job, one for the sweep, and, on request, a schedule.
     """
 
     settings: TableSettings
@@ -103,16 +104,24 @@ class AuditedTable(dg.Component):
             GateError: the gate suite is wrong.
         """
         table = self.table()
+        swept = table.plan.frontier is not None
+        everything = dg.AssetSelection.groups(table.key)
         job = dg.define_asset_job(
             f"{table.key}_audit",
-            selection=dg.AssetSelection.groups(table.key),
+            selection=everything - _frontier(table) if swept else everything,
             description=f"Audits {table.plan.name} and releases it if every gate allows it.",
+            tags=table.tags,
+        )
+        sweep = dg.define_asset_job(
+            f"{table.key}_frontier",
+            selection=_frontier(table),
+            description=f"Tries several generators for {table.plan.name}; releases nothing.",
             tags=table.tags,
         )
         return dg.Definitions(
             assets=stage_assets(table),
             asset_checks=[gate_checks(table)],
-            jobs=[job],
+            jobs=[job, sweep] if swept else [job],
             schedules=self._schedules(table, job),
         )
 
@@ -144,3 +153,7 @@ class AuditedTable(dg.Component):
         return [
             dg.ScheduleDefinition(name=f"{table.key}_schedule", job=job, cron_schedule=self.settings.schedule)
         ]
+
+
+def _frontier(table: TableEntry) -> dg.AssetSelection:
+    return dg.AssetSelection.assets(table.asset("frontier"))

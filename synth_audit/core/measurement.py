@@ -128,19 +128,27 @@ class Quantity:
         )
 
 
+BOX_LINES = ("low", "lower quartile", "median", "upper quartile", "high")
+
+
 @dataclass(frozen=True)
 class Series:
     """A small picture's worth of numbers: one line or bar group per label, no real rows, no small counts.
 
     Attributes:
-        kind: ``line`` joins the points, ``step`` holds them, ``bar`` stands them on categories.
-        x: positions, or category names for bars; shared by all lines.
+        kind: ``line`` joins the points, ``step`` holds them, ``bar`` stands them on categories, ``box`` draws
+            one box for each label of ``x`` from the lines of :data:`BOX_LINES`. Where boxes have a scope, the
+            first is what was measured there and the others are what to compare it with.
+        x: positions, or category names for bars and boxes; shared by all lines.
         lines: label to values, each as long as ``x``.
+
+    Raises:
+        ValueError: lines of unequal length, or boxes without their five lines.
     """
 
     name: str
     title: str
-    kind: Literal["line", "step", "bar"]
+    kind: Literal["line", "step", "bar", "box"]
     x_label: str
     y_label: str
     x: tuple[float, ...] | tuple[str, ...]
@@ -151,6 +159,8 @@ class Series:
         uneven = [label for label, ys in self.lines.items() if len(ys) != len(self.x)]
         if uneven:
             raise ValueError(f"series {self.name!r}: lines {uneven} differ in length from x")
+        if self.kind == "box" and set(self.lines) != set(BOX_LINES):
+            raise ValueError(f"series {self.name!r}: boxes need the lines {list(BOX_LINES)} and no others")
 
 
 @dataclass(frozen=True, eq=False)

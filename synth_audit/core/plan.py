@@ -138,6 +138,28 @@ class KnownAnswerSpec(BaseModel):
     max_rows: int = Field(default=10_000, ge=100, description="most rows of any table a leak is planted in")
 
 
+class FrontierSpec(BaseModel):
+    """Which candidates `synth-audit frontier` tries and how it chooses among those that pass."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    vary: dict[str, tuple[Any, ...]] = Field(
+        default_factory=dict,
+        description="settings of the generator with the values to try; several make a grid",
+    )
+    generators: tuple[Choice, ...] = Field((), description="further generators to try, as they stand")
+    privacy: str | None = Field(
+        None, description="measurement to judge privacy by, `name` or `name[scope]`; chosen when left out"
+    )
+    utility: str | None = Field(None, description="measurement to judge usefulness by; chosen when left out")
+    alpha: float = Field(default=0.5, ge=0, le=1, description="weight of privacy against usefulness")
+
+    @model_validator(mode="after")
+    def _something_to_try(self) -> FrontierSpec:
+        if empty := [name for name, values in self.vary.items() if not values]:
+            raise ValueError(f"vary.{empty[0]} needs at least one value")
+        return self
+
+
 class Plan(BaseModel):
     """Everything that decides an audit. The same plan, data and seed give the same evidence."""
 
@@ -158,6 +180,9 @@ class Plan(BaseModel):
     known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
     gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
     release: Place | None = Field(None, description="where a passing synthetic table goes")
+    frontier: FrontierSpec | None = Field(
+        None, description="what `synth-audit frontier` tries; decides nothing in an audit of the plan itself"
+    )
     seed: int = Field(0, ge=0)
     level: float = Field(0.95, ge=0.9, lt=1, description="confidence level of every interval")
     suppression: int = Field(10, ge=1, description="no smaller count is ever shown")
@@ -183,8 +208,11 @@ class Plan(BaseModel):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def plain(self) -> dict[str, Any]:
-        """The plan as JSON values, as it stands in the evidence."""
-        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        """The plan as JSON values, as it stands in the evidence.
+
+        Without ``frontier``, which chooses among plans and decides nothing in any of them.
+        """
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"frontier"})
 
     def build_source(self) -> Source:
         """The configured source; raises ``PlanError`` when the plan has none."""
@@ -301,6 +329,8 @@ def plan_schema() -> dict[str, Any]:
             old = schema["properties"][key]
             new = {"type": "array", "items": link} if key == "audits" else link
             schema["properties"][key] = {k: old[k] for k in ("description",) if k in old} | new
+    listed = schema["$defs"]["FrontierSpec"]["properties"]["generators"]
+    listed["items"] = {"$ref": "#/$defs/generator_plugin"}
     schema["$defs"].pop("PluginChoice", None)
     return schema
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.core.schema import Column, Kind
 from synth_audit.core.table import Floats, Labels, Table
@@ -40,14 +41,18 @@ class Coding:
         missing = np.isnan(self.values)
         return missing.astype(np.float64) if 0 < missing.sum() < len(missing) else None
 
-    def decoder(self, positions: Mapping[tuple[str, bool], int], variables: Sequence[Variable]) -> Decoder:
-        """The way back, given where the column's variables are (see :func:`variables_of`)."""
+    def decoder(self, variables: Sequence[Variable], start: int = 0) -> Decoder:
+        """The way back from the variables of these and other columns (see :func:`variables_of`).
+
+        Args:
+            start: position of the first of ``variables`` in the model.
+        """
         missing = np.isnan(self.values)
-        gap = next(
-            (i for i, v in enumerate(variables) if v.gap and np.array_equal(v.values > 0, missing)), None
-        )
+        places = list(enumerate(variables, start))
+        own = next((i for i, v in places if not v.gap and v.column.name == self.column.name), None)
+        gap = next((i for i, v in places if v.gap and np.array_equal(v.values > 0, missing)), None)
         constant = np.nan if missing.all() else float(self.values[~missing][0])
-        return Decoder(self.column.name, self.labels, constant, positions.get((self.column.name, False)), gap)
+        return Decoder(self.column.name, self.labels, constant, own, gap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,11 @@ class Variable:
     column: Column
     values: Floats
     gap: bool
+
+    def part(self, rows: npt.NDArray[np.bool_]) -> Variable:
+        """This variable in some rows; where none of them has a value, any will do: a gap hides it."""
+        values = self.values[rows]
+        return replace(self, values=np.nan_to_num(values) if np.isnan(values).all() else values)
 
     def __str__(self) -> str:
         return f"{self.column.name} is missing" if self.gap else self.column.name

@@ -1,4 +1,4 @@
-"""A synthetic table that was made elsewhere."""
+"""A synthetic table that was made elsewhere, or by a program that is run here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core import registry
+from synth_audit.core.errors import DataError
 from synth_audit.core.plan import Place, PluginChoice
 from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate, Source
 from synth_audit.core.schema import Schema
+from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.table import Table, read_table
+from synth_audit.generators._program import PLACEHOLDERS, Format, PrivateFolder, Program
 
-_CERTIFICATE = PrivacyCertificate("none", "the table was made elsewhere; nothing is known of how")
+_FINISHED = PrivacyCertificate("none", "the table was made elsewhere; nothing is known of how")
+_BY_PROGRAM = PrivacyCertificate("none", "the table was made by another program; nothing is known of how")
+
+_REQUIRED = ("{train}", "{synthetic}", "{rows}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +43,7 @@ class ExternalModel:
     @property
     def certificate(self) -> PrivacyCertificate:
         """No formal claim."""
-        return _CERTIFICATE
+        return _FINISHED
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Read the whole table, whatever ``n``, since that is what is up for release.
@@ -48,28 +54,89 @@ class ExternalModel:
         return read_table(self.source.read(self.base), self.schema, where="synthetic")
 
 
-@dataclass(frozen=True, kw_only=True)
-class External:
-    """Audit a table that another program made: nothing is fitted, its rows are read as they are.
+@dataclass(frozen=True, eq=False)
+class ProgramModel:
+    """Training rows in a private folder, and the program that makes tables from them.
 
     Attributes:
-        source: where the table is: a path such as ``synthetic.parquet``, or a source with its settings
-            such as ``{duckdb: {path: db.duckdb, table: synthetic}}``. Relative paths start at the plan's
-            folder, or at the working folder when there is no plan.
-
-    Raises:
-        PlanError: the source is unknown or refuses its settings.
+        schema: the features of train.
+        program: what is run; the folder goes when the model does.
     """
 
-    source: str | Mapping[str, Any]
+    schema: Schema = field(repr=False)
+    program: Program
+
+    @property
+    def certificate(self) -> PrivacyCertificate:
+        """No formal claim."""
+        return _BY_PROGRAM
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Run the program for ``n`` rows with a seed drawn from ``rng``.
+
+        Raises:
+            DataError: it does not start, fails, takes too long, or leaves no table of ``n`` rows with the
+                columns and kinds of train.
+        """
+        table = read_table(self.program.run(n, as_int_seed(rng)), self.schema, where="synthetic")
+        if table.n_rows != n:
+            raise DataError(
+                f"the program wrote {table.n_rows:,} rows instead of {n:,}",
+                where="generator.external.command",
+                expected="as many rows as {rows} says",
+                fix="let the program heed {rows}",
+            )
+        return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class External:
+    """Audit a table that another program made: a finished one as it is, or one made here by running it.
+
+    A finished table cannot be made again from other rows, so the games that judge a generator do not apply
+    to it; to a program they do. In its arguments ``{train}`` becomes a file of training rows without
+    identifiers, ``{synthetic}`` the file it must write, ``{rows}`` the rows it must write, ``{seed}`` an
+    integer that the same plan and data always give, and ``{model}`` a private folder that stays as it is
+    while more tables are drawn from one fit, so that only the first run need learn. No shell reads the
+    arguments, the program starts in the plan's folder, and what it prints is not shown: it may quote rows.
+
+    Attributes:
+        source: where the finished table is: a path such as ``synthetic.parquet``, or a source with its
+            settings such as ``{duckdb: {path: db.duckdb, table: synthetic}}``. Relative paths start at the
+            plan's folder, or at the working folder when there is no plan.
+        command: instead of ``source``, the program and its arguments.
+        format: of the files that the program reads and writes.
+        timeout: longest run of the program, in seconds.
+
+    Raises:
+        PlanError: not exactly one of source and command is given, the source is unknown or refuses its
+            settings, or the command has no place for the rows it gets and gives.
+    """
+
+    source: str | Mapping[str, Any] | None = None
+    command: tuple[str, ...] | None = None
+    format: Format = "parquet"
+    timeout: float = 3600.0
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Table made elsewhere",
-        summary="Reads a finished synthetic table from a source, to audit and release it.",
+        summary="Reads a finished synthetic table or runs the program that makes one, to audit and release.",
         cost="instant",
     )
 
     def __post_init__(self) -> None:
-        self._source()
+        if (self.source is None) == (self.command is None):
+            raise ValueError("give either source, a finished table, or command, a program that makes one")
+        if not self.timeout > 0:
+            raise ValueError("timeout must be a positive number of seconds")
+        if self.command is None:
+            self._source()
+        elif lacking := [p for p in _REQUIRED if not any(p in word for word in self.command[1:])]:
+            raise ValueError(f"command has no {lacking[0]}; its arguments may hold {', '.join(PLACEHOLDERS)}")
+
+    @property
+    def refits(self) -> bool:
+        """False for a finished table, which cannot be made again from other rows."""
+        return self.command is not None
 
     def located(self, base: Path) -> External:
         """The same configuration with relative paths starting at ``base``, which is not part of it."""
@@ -77,10 +144,15 @@ class External:
         object.__setattr__(other, "_base", base)
         return other
 
-    def fit(self, train: Table, rng: np.random.Generator) -> ExternalModel:
-        """Take the column names and kinds of ``train``; its rows are not looked at."""
+    def fit(self, train: Table, rng: np.random.Generator) -> ExternalModel | ProgramModel:
+        """Take column names and kinds of ``train``; lay its rows out for the program, if there is one."""
         base: Path = getattr(self, "_base", None) or Path.cwd()
-        return ExternalModel(train.schema.released_only(), self._source(), base)
+        train = train.released_only()
+        if self.command is None:
+            return ExternalModel(train.schema, self._source(), base)
+        program = Program(self.command, base, PrivateFolder(), self.format, self.timeout)
+        program.lay_out(train.data)
+        return ProgramModel(train.schema, program)
 
     def _source(self) -> Source:
         try:

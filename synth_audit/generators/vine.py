@@ -3,87 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
-from synth_audit.core.schema import Role, Schema
-from synth_audit.core.table import Floats, Table, assemble
-from synth_audit.generators._coding import Coding, Decoder, Variable, encode, variables_of
-from synth_audit.generators._numeric import MarginMethod, numeric_margin
-from synth_audit.kernels.imputation import fill_scores
-from synth_audit.kernels.margins import Margin, stepwise_margin
-from synth_audit.kernels.ordering import central, sensitive_first
+from synth_audit.core.plugin import GeneratorInfo
+from synth_audit.core.table import Table
+from synth_audit.generators._coding import Coding, encode, variables_of
+from synth_audit.generators._numeric import MarginMethod
+from synth_audit.generators._vine_joint import Fitting, Joint, Topology
+from synth_audit.generators._vine_model import VineModel
+from synth_audit.generators._vine_order import Root, class_codes, fewest_class_rows, ordered
+from synth_audit.kernels.rvine import Choice, Criterion, FamilySet
 
 MIN_ROWS = 10
 """Fewer training rows than this are refused: their margins would be the rows themselves."""
-
-FINE_STEP = 0.02
-"""A variable whose values each have no more than this probability is fitted as a continuous one."""
-
-FamilySet = Literal["one_parameter", "parametric"]
-
-_CERTIFICATE = PrivacyCertificate(
-    "none", "margins and pair copulas are fitted to train without noise; truncation limits, it does not bound"
-)
-
-
-@dataclass(frozen=True, eq=False)
-class VineModel:
-    """A fitted vine; nothing in it changes when it is sampled or truncated.
-
-    Attributes:
-        schema: the columns of the synthetic table.
-        decoders: how each column is made from the vine's variables, in schema order.
-        order: names of the vine's variables, the first in the last trees, the last the root of tree 1;
-            ``<column> is missing`` stands for a missingness variable.
-        margins: one per variable.
-        copula: the pair copulas; None with fewer than two variables.
-        level: number of trees that are kept; None for all.
-    """
-
-    schema: Schema = field(repr=False)
-    decoders: tuple[Decoder, ...] = field(repr=False)
-    order: tuple[str, ...]
-    margins: tuple[Margin, ...] = field(repr=False)
-    copula: Any = field(repr=False)
-    level: int | None
-
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """No formal claim."""
-        return _CERTIFICATE
-
-    def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """Draw ``n`` rows; the same generator state gives the same rows."""
-        seeds = rng.integers(0, 2**31, size=4).tolist()
-        levels = rng.random((n, len(self.order))) if self.copula is None else self._levels(n, seeds)
-        drawn = {i: margin.quantile(levels[:, i]) for i, margin in enumerate(self.margins)}
-        return assemble(self.schema, {d.name: d.decode(drawn, n) for d in self.decoders})
-
-    def truncated(self, level: int) -> VineModel:
-        """This model with only the first ``level`` trees; pair copulas above become independence.
-
-        Raises:
-            ValueError: the level is below 1, or above that of this model.
-        """
-        if level < 1:
-            raise ValueError("a vine keeps at least one tree")
-        if self.level is not None and level > self.level:
-            raise ValueError(f"this vine was fitted with {self.level} trees, so it cannot keep {level}")
-        if self.copula is None:
-            return replace(self, level=level)
-        copula = type(self.copula).from_json(self.copula.to_json())
-        copula.truncate(level)
-        return replace(self, copula=copula, level=level)
-
-    def _levels(self, n: int, seeds: list[int]) -> Floats:
-        # One thread: with discrete variables the last bits depend on the number of threads.
-        return np.asarray(self.copula.sample(n, seeds=seeds, num_threads=1), dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +32,11 @@ class Vine:
     the root is the column with the largest sum of |τ| to the others, a sensitive one only if all are. A
     sensitive target stays the root.
 
+    Per class, the pair copulas and the margins depend on the target instead: tree 1 is the mixture over the
+    classes' observed frequencies, the trees above are one C-vine of the other columns for each class, so
+    that one tree leaves them independent within a class. Missing targets are a class too, or, if few, fall
+    on all classes alike.
+
     Labels become codes: sorted by the mean rank of the target within each, so that the pair copula with
     the root can carry their whole effect; the target's own labels, and all labels without a target,
     in order of frequency. Each pattern of missing values becomes a 0/1 variable just before its first
@@ -103,20 +45,35 @@ class Vine:
 
     Attributes:
         truncation: number of trees to keep, of one less than the vine's variables; all if left out.
+        root: ``simplified`` for pair copulas that do not depend on the target (the paper), ``per_class``
+            for a vine per class, ``auto`` for the latter when the target is a label and each class has
+            30 rows and two for each column.
+        topology: ``c_vine``; ``r_vine`` with the trees of the largest sums of |τ|, or ``r_vine_star1`` with
+            those after a first that is a star at the target. They know no order.
+        order: ``sensitive_first`` (Algorithm 1), ``importance`` to a random forest for the target, the most
+            important nearest to the root, or names, first those for the last trees.
         families: pair copulas with one parameter, fitted by inverting τ (fast), or all parametric ones,
-            by maximum likelihood (the paper's choice, some hundred times slower).
+            by maximum likelihood (the paper's choice, some hundred times slower), or ``nonparametric``.
+        criterion: by which pair copulas are chosen. ``aic`` (the paper) takes three in ten pairs of unrelated
+            columns for related, ``bic`` few, and ``mbicv`` the fewer the later the tree: what is left by
+            truncation then tells less of the sensitive columns, and is of more use.
         margins: ``kde`` for a smooth density that does not reproduce extremes; ``empirical`` for the
             sample's own, interpolated (the paper's choice).
         threshold: a column follows the sensitive ones when its |τ| with one of them exceeds this, in [0, 1].
 
     Raises:
-        ValueError: the truncation is below 1, or the threshold outside [0, 1].
+        ValueError: the truncation is below 1, the threshold outside [0, 1], a name twice in the order, or a
+            root per class wanted of an R-vine.
 
     Source: TVineSynth, Algorithm 1 and section 2.2; Nagler and Vatter, pyvinecopulib.
     """
 
     truncation: int | None = None
+    root: Root = "auto"
+    topology: Topology = "c_vine"
+    order: Literal["sensitive_first", "importance"] | tuple[str, ...] = "sensitive_first"
     families: FamilySet = "one_parameter"
+    criterion: Criterion = "mbicv"
     margins: MarginMethod = "kde"
     threshold: float = 0.6
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
@@ -131,12 +88,22 @@ class Vine:
             raise ValueError("truncation must be at least 1 tree")
         if not 0 <= self.threshold <= 1:
             raise ValueError("threshold must lie between 0 and 1")
+        if self.root == "per_class" and self.topology != "c_vine":
+            raise ValueError("a root per class is offered for the topology c_vine alone")
+        if isinstance(self.order, tuple) and len(set(self.order)) < len(self.order):
+            raise ValueError("order must name each column once")
+
+    def untruncated(self) -> Vine:
+        """The same vine with all its trees."""
+        return replace(self, truncation=None)
 
     def fit(self, train: Table, rng: np.random.Generator) -> VineModel:
-        """Fit order, margins and pair copulas to ``train`` without identifiers; only gaps need randomness.
+        """Fit order, margins and pair copulas to ``train`` without identifiers.
+
+        Randomness is needed for gaps, and for the forest that importance is taken from.
 
         Raises:
-            DataError: train has fewer than ``MIN_ROWS`` rows.
+            DataError: train has fewer than ``MIN_ROWS`` rows, or does not suit the order or root asked for.
         """
         train = train.released_only()
         if train.n_rows < MIN_ROWS:
@@ -147,91 +114,45 @@ class Vine:
                 fix="use more rows, or the generator `independent`",
             )
         codings = encode(train)
-        variables = variables_of(_order(codings, self.threshold))
-        margins = tuple(self._margin(v) for v in variables)
-        values = _filled(margins, variables, rng)
-        copula = _fit_copula(margins, values, self.families, self.truncation)
-        positions = {(v.column.name, v.gap): i for i, v in enumerate(variables)}
-        decoders = tuple(c.decoder(positions, variables) for c in codings)
-        return VineModel(train.schema, decoders, tuple(map(str, variables)), margins, copula, self.truncation)
+        columns = ordered(codings, self.order, self.threshold, rng)
+        classes = class_codes(columns, self.root) if self.topology == "c_vine" else ()
+        if classes:
+            return self._by_class(train, codings, columns, classes, rng)
+        variables = variables_of(columns)
+        joint = self._fitting(self.truncation).fit(variables, rng)
+        decoders = tuple(c.decoder(variables) for c in codings)
+        return VineModel(train.schema, decoders, tuple(map(str, variables)), (joint,), self.truncation)
 
-    def _margin(self, variable: Variable) -> Margin:
-        if variable.gap or not variable.column.kind.numeric:
-            return stepwise_margin(variable.values)
-        return numeric_margin(variable.column, variable.values, self.margins)
+    def _fitting(self, level: int | None) -> Fitting:
+        choice = Choice(families=self.families, criterion=self.criterion, level=level)
+        return Fitting(self.topology, self.margins, None if level == 0 else choice)
 
+    def _by_class(
+        self,
+        train: Table,
+        codings: Sequence[Coding],
+        columns: Sequence[Coding],
+        classes: Sequence[float],
+        rng: np.random.Generator,
+    ) -> VineModel:
+        """One joint distribution of the other columns for each class; tree 1 is the classes' frequencies."""
+        target = columns[-1]
+        others, own = variables_of(columns[:-1]), variables_of(columns[-1:])
+        fitting = self._fitting(None if self.truncation is None else self.truncation - 1)
+        missing = np.isnan(target.values)
 
-def _order(codings: Sequence[Coding], threshold: float) -> list[Coding]:
-    """The columns that vary, in the order of Algorithm 1."""
-    varying = [c for c in codings if c.signal is not None]
-    if not varying:
-        return []
-    signals = np.column_stack([s for c in varying if (s := c.signal) is not None])
-    roles = [c.column.roles for c in varying]
-    sensitive = [i for i, r in enumerate(roles) if Role.SENSITIVE in r]
-    root = next((i for i, r in enumerate(roles) if Role.TARGET in r), None)
-    if root is None:
-        root = central(signals, [i for i in range(len(varying)) if i not in sensitive] or sensitive)
-    return [varying[i] for i in sensitive_first(signals, sensitive, root, threshold)]
+        def fit(rows: npt.NDArray[np.bool_], known: tuple[float, ...]) -> Joint:
+            joint = fitting.fit([v.part(rows) for v in others], rng)
+            return replace(joint, known=known, share=float(rows.mean()))
 
-
-def _filled(
-    margins: Sequence[Margin], variables: Sequence[Variable], rng: np.random.Generator
-) -> list[Floats]:
-    """The variables' values with stand-ins for missing ones, one array of shape (n,) each.
-
-    Left to itself the library drops a missing value in continuous pairs, but reads it as an extreme one
-    once it has conditioned on a discrete variable.
-    """
-    values = [v.values for v in variables]
-    if not any(np.isnan(v).any() for v in values):
-        return values
-    from scipy.special import ndtr, ndtri
-
-    levels = np.column_stack([sum(m.interval(v)) / 2 for m, v in zip(margins, values, strict=True)])
-    floor = 0.25 / len(levels)
-    scores = fill_scores(ndtri(np.clip(levels, floor, 1 - floor)), rng)
-    drawn = [m.quantile(ndtr(column)) for m, column in zip(margins, scores.T, strict=True)]
-    return [np.where(np.isnan(v), stand_in, v) for v, stand_in in zip(values, drawn, strict=True)]
-
-
-def _fit_copula(
-    margins: Sequence[Margin], values: Sequence[Floats], families: FamilySet, truncation: int | None
-) -> Any:
-    """Pair copulas on the C-vine of the variables as they stand; None with fewer than two."""
-    if len(values) < 2:
-        return None
-    from pyvinecopulib import families as sets
-    from pyvinecopulib.core import CVineStructure, FitControlsVinecop, Vinecop
-
-    below, at, discrete = _levels_of(margins, values)
-    fast = families == "one_parameter"
-    controls = FitControlsVinecop(
-        family_set=[sets.indep, *sets.one_par] if fast else list(sets.parametric),
-        parametric_method="itau" if fast else "mle",
-        num_threads=1,
-        trunc_lvl=len(values) - 1 if truncation is None else truncation,
-    )
-    return Vinecop.from_data(
-        np.asfortranarray(np.hstack([at, below])),
-        controls,
-        structure=CVineStructure(range(1, len(values) + 1)),
-        var_types=["d" if d else "c" for d in discrete],
-    )
-
-
-def _levels_of(
-    margins: Sequence[Margin], values: Sequence[Floats]
-) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """F just below and at every value, shapes (n, d), and which variables count as discrete.
-
-    A variable of which no value has more than ``FINE_STEP`` of the mass is as good as continuous: it takes
-    the middle of its steps, which spares the slow fit of discrete pairs.
-    """
-    intervals = [m.interval(v) for m, v in zip(margins, values, strict=True)]
-    below, at = (np.column_stack(side) for side in zip(*intervals, strict=True))
-    floor = 1 / len(at)
-    discrete = np.max(at - below, axis=0) > FINE_STEP
-    middle = np.clip((below + at) / 2, floor / 4, 1 - floor / 4)
-    point = ~discrete | (at - below < floor / 100)
-    return np.where(point, middle, below), np.where(point, middle, at), discrete
+        joints = [fit(target.values == k, (0.0, k)[2 - len(own) :]) for k in classes]
+        if missing.sum() >= fewest_class_rows(len(columns) - 1):
+            joints.append(fit(missing, (1.0, 0.0)))
+        elif missing.any():
+            odds = float(missing.sum() / (~missing).sum())
+            joints += [replace(j, known=(1.0, j.known[-1]), share=odds * j.share) for j in joints]
+        variables = (*others, *own)
+        decoders = tuple(
+            target.decoder(own, start=len(others)) if c is target else c.decoder(others) for c in codings
+        )
+        return VineModel(train.schema, decoders, tuple(map(str, variables)), tuple(joints), self.truncation)

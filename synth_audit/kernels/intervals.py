@@ -76,6 +76,11 @@ def newcombe(successes_a: float, n_a: float, successes_b: float, n_b: float, lev
     return Interval(low, high, level, "newcombe")
 
 
+def enough_draws(asked: int, level: float) -> int:
+    """Bootstrap draws of which five lie beyond either end of a central interval, or more if asked for."""
+    return max(asked, math.ceil(10 / (1 - level) - 1e-9))
+
+
 def percentile_interval(draws: Floats, level: float, method: str = "bootstrap percentile") -> Interval:
     """Central interval of bootstrap draws, shape (n_draws,)."""
     low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2])

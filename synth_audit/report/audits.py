@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from synth_audit.core import registry
-from synth_audit.core.measurement import Direction, Measurement, Series
+from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.report import charts, strips, words
 from synth_audit.report.known_answer import sight_sign, sight_text
 from synth_audit.report.leaks import leak_sentence
-from synth_audit.report.plots import full_title
-from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, Picture, ScopeTable
+from synth_audit.report.pictures import picture_of, references
+from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, ScopeTable
 from synth_audit.report.witnesses import Witness, quantity_texts
 
 _OPEN_PICTURES = 4
@@ -38,7 +38,10 @@ def audit_view(
     info, said = outcome.info, _Said(outcome, found, gates)
     privacy = outcome.family == registry.PRIVACY
     headline = [m for m in said.own if not m.scope]
-    pictures = [_picture(s, f"{anchor}-series-{i}") for i, s in enumerate(outcome.series, 1)]
+    pictures = [
+        picture_of(s, f"{anchor}-series-{i}", beside=references(s, outcome.measurements))
+        for i, s in enumerate(outcome.series, 1)
+    ]
     whole = [p for p, s in zip(pictures, outcome.series, strict=True) if not s.scope]
     plain = (whole or pictures)[:_OPEN_PICTURES]
     return AuditView(
@@ -195,18 +198,3 @@ def worst_first(group: Iterable[Measurement]) -> list[Measurement]:
         return (True, {Direction.LOWER: -m.value, Direction.HIGHER: m.value}.get(m.direction, 0.0))
 
     return sorted(group, key=harm)
-
-
-def _picture(series: Series, anchor: str) -> Picture:
-    title = full_title(series)
-    labels = tuple(label or series.y_label for label in series.lines)
-    xs: Sequence[float | str] = series.x
-    rows = tuple(
-        (_position(x), *(words.number(ys[i]) for ys in series.lines.values())) for i, x in enumerate(xs)
-    )
-    drawing = Markup(charts.series_svg(series, anchor=anchor, heading=False))  # noqa: S704
-    return Picture(title, drawing, Cells(title, (series.x_label, *labels), rows))
-
-
-def _position(x: float | str) -> str:
-    return x if isinstance(x, str) else words.number(float(x))

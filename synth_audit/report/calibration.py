@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from synth_audit.core.measurement import Series
 from synth_audit.kernels.noise import Noise
-from synth_audit.report import charts, words
+from synth_audit.report import words
 from synth_audit.report.page import page
+from synth_audit.report.pictures import picture_of
 from synth_audit.report.view import Cells, Picture
 from synth_audit.workflow.calibration import Calibration, Curve
 
@@ -82,11 +81,7 @@ def _picture(curves: Sequence[Curve], anchor: str) -> Picture:
         x=tuple(common),
         lines=lines,
     )
-    rows = tuple(
-        (words.number(x), *(words.number(ys[i]) for ys in lines.values())) for i, x in enumerate(common)
-    )
-    drawing = Markup(charts.series_svg(series, anchor=anchor, heading=False))  # noqa: S704  (escapes its texts)
-    return Picture(series.title, drawing, Cells(series.title, (series.x_label, *lines), rows))
+    return picture_of(series, anchor)
 
 
 def _label(curve: Curve) -> str:

@@ -34,9 +34,10 @@ def sign_of(result: Result) -> Sign:
 
 
 def gate_views(evidence: Evidence) -> tuple[GateView, ...]:
-    """Every gate, those that keep the release in first, otherwise in the order of the suite."""
+    """Every gate: those that keep the release in, failed advice, deciding ones that passed, other advice."""
     units = units_of(evidence)
-    gates = [_gate_view(g, units, i) for i, g in enumerate(evidence.gates.results, 1)]
+    lost = evidence.verdict is Result.FAIL
+    gates = [_gate_view(g, units, i, lost=lost) for i, g in enumerate(evidence.gates.results, 1)]
     order = {g.anchor: _rank(r) for g, r in zip(gates, evidence.gates.results, strict=True)}
     return tuple(sorted(gates, key=lambda g: order[g.anchor]))
 
@@ -90,11 +91,15 @@ def _silence(unmeasured: Sequence[str]) -> str:
 
 
 def _rank(gate: GateResult) -> tuple[int, int]:
-    trouble = gate.result is not Result.PASS
-    return (0 if trouble and gate.blocking else 1 if trouble else 2, _URGENCY[gate.result])
+    """Advice that could not be judged says nothing about the table, so it must not head the list."""
+    if gate.blocking:
+        place = 2 if gate.result is Result.PASS else 0
+    else:
+        place = 1 if gate.result is Result.FAIL else 3
+    return place, _URGENCY[gate.result]
 
 
-def _gate_view(gate: GateResult, units: Mapping[str, str], place: int) -> GateView:
+def _gate_view(gate: GateResult, units: Mapping[str, str], place: int, *, lost: bool) -> GateView:
     unit = units.get(gate.measurement, "")
     value, interval = _number_texts(gate, unit)
     limit = words.limits(gate.minimum, gate.maximum, unit)
@@ -111,7 +116,7 @@ def _gate_view(gate: GateResult, units: Mapping[str, str], place: int) -> GateVi
         limit=limit or ("the table itself" if not gate.measurement else "none"),
         judged=_BOUNDS.get(gate.bound, ""),
         explanation=words.sentence(gate.explanation),
-        advice="" if gate.result is Result.PASS else _advice(gate),
+        advice="" if gate.result is Result.PASS else _advice(gate, lost=lost),
         reason=words.sentence(gate.reason),
         measurement=gate.measurement,
         scope=gate.scope,
@@ -141,8 +146,11 @@ def _numbers(gate: GateResult, value: str, interval: str, limit: str) -> str:
     return measured + (f"; allowed: {limit}" if limit else "")
 
 
-def _advice(gate: GateResult) -> str:
+def _advice(gate: GateResult, *, lost: bool) -> str:
+    """What to do, with the attempts that would decide; those do not matter once another gate has failed."""
     advice = words.sentence(gate.advice)
-    if gate.n_needed is not None and f"{gate.n_needed:,}" not in advice and str(gate.n_needed) not in advice:
+    if lost or gate.n_needed is None:
+        return advice
+    if f"{gate.n_needed:,}" not in advice and str(gate.n_needed) not in advice:
         advice += f" About {gate.n_needed:,} attempts or rows would probably decide it."
     return advice.strip()

@@ -1,21 +1,26 @@
-"""Pictures of series: lines, steps and bars that stay readable in print and without colour."""
+"""Pictures of series: lines, steps, bars and boxes that stay readable in print and without colour."""
 
 from __future__ import annotations
 
 from synth_audit.core.measurement import Series
-from synth_audit.report import bars, curves, svg, words
+from synth_audit.report import bars, boxes, curves, svg, words
 from synth_audit.report.axes import WIDTH, Plot
+from synth_audit.report.boxes import Beside
 from synth_audit.report.legends import legend
 from synth_audit.report.looks import Look
 
 
-def series_svg(series: Series, *, anchor: str = "series", heading: bool = True) -> str:
+def series_svg(
+    series: Series, *, anchor: str = "series", heading: bool = True, beside: Beside | None = None
+) -> str:
     """The picture of one series.
 
     Args:
         anchor: prefix of the ids inside; must be unique on a page.
         heading: write the title above the picture, for where nothing else does.
+        beside: what stands beside boxes; other kinds have no place for it.
     """
+    beside = beside or Beside()
     top, body = 0.0, ""
     title = full_title(series)
     if heading:
@@ -27,10 +32,10 @@ def series_svg(series: Series, *, anchor: str = "series", heading: bool = True) 
         height = top + 26
     else:
         legend = _legend(series, looks, top)
-        drawn = _plot(series, looks, top + legend.height)
+        drawn = _plot(series, looks, top + legend.height, beside)
         body += legend.body + drawn.body
         height = top + legend.height + drawn.height
-    return svg.document(WIDTH, height, body, anchor=anchor, title=title, description=describe(series))
+    return svg.document(WIDTH, height, body, anchor=anchor, title=title, description=describe(series, beside))
 
 
 def full_title(series: Series) -> str:
@@ -38,8 +43,13 @@ def full_title(series: Series) -> str:
     return series.title if series.scope in series.title else f"{series.title}: {series.scope}"
 
 
-def describe(series: Series) -> str:
-    """The picture in words: its kind, axes and the range of each line."""
+def describe(series: Series, beside: Beside) -> str:
+    """The picture in words: its kind, axes and the range of each line or box."""
+    if series.kind == "box":
+        count = words.counted(len(series.x), "box", "boxes")
+        by = f" by {series.x_label}" if series.x_label else ""
+        head = f"Box plot of {series.y_label}{by}, {count}"
+        return ". ".join((head, *boxes.describe(series, beside))) + "."
     kind = {"line": "Line chart", "step": "Step chart", "bar": "Bar chart"}[series.kind]
     parts = [f"{kind} of {series.y_label} by {series.x_label}, {words.counted(len(series.x), 'position')}"]
     for label, ys in list(series.lines.items())[:8]:
@@ -52,13 +62,16 @@ def describe(series: Series) -> str:
     return ". ".join(parts) + "."
 
 
-def _plot(series: Series, looks: dict[str, Look], top: float) -> Plot:
+def _plot(series: Series, looks: dict[str, Look], top: float, beside: Beside) -> Plot:
+    if series.kind == "box":
+        return boxes.draw(series, top, beside)
     if series.kind == "bar":
         return bars.draw(series, looks, top)
     return curves.draw(series, looks, top)
 
 
 def _legend(series: Series, looks: dict[str, Look], top: float) -> Plot:
-    if len(looks) == 1 and next(iter(looks)) in ("", series.y_label, series.title):
+    only = next(iter(looks)) if len(looks) == 1 else None
+    if series.kind == "box" or only in ("", series.y_label, series.title):
         return Plot("", 4.0)
     return legend(looks, top, as_bars=series.kind == "bar")

@@ -29,14 +29,30 @@ def build_view(evidence: Evidence) -> ReportView:
     return ReportView(
         title=f"Audit of {words.clean(evidence.table)}",
         table=evidence.table,
+        subject=_subject(evidence),
         facts=_facts(evidence),
         alerts=alerts,
+        warnings=tuple(words.sentence(w) for w in evidence.warnings),
         verdict=verdict_view(evidence, unmeasured=unmeasured, sound=not alerts),
         sight=sight_line(evidence, witnesses(evidence, gates)),
         gates=gates,
         suite_name=evidence.gates.suite_name,
         chapters=parts,
         signing=signing(evidence, sound=not alerts),
+    )
+
+
+def _subject(evidence: Evidence) -> str:
+    """The very release that was audited, told so that it can be recognised."""
+    release = evidence.tables.get("synthetic")
+    if release is None:
+        return ""
+    size = f"{words.counted(release.rows, 'row')} and {words.counted(len(evidence.columns), 'column')}"
+    train = evidence.tables.get("train")
+    origin = f" from {words.counted(train.rows, 'row')} of the real table" if train else ""
+    return (
+        f"A release of {size}, made by the generator {evidence.generator.name}{origin}. "
+        f"The fingerprint of its content begins with {release.sha256[:12]}."
     )
 
 

@@ -79,11 +79,12 @@ class Cells:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with its caption and the numbers behind it."""
+    """A picture with its caption, the numbers behind it and perhaps a remark under the caption."""
 
     title: str
     drawing: Markup
     table: Cells
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -237,8 +238,10 @@ class ReportView:
 
     title: str
     table: str
+    subject: str
     facts: tuple[Fact, ...]
     alerts: tuple[str, ...]
+    warnings: tuple[str, ...]
     verdict: VerdictView
     sight: SightLine
     gates: tuple[GateView, ...]

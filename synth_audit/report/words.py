@@ -146,8 +146,10 @@ def _copied_span(low: float, high: float, places: int) -> str:
 
 
 def percent_level(level: float) -> str:
-    """``95 %`` for 0.95."""
-    return f"{level * 100:g}{_NBSP}%"
+    """``95 %`` for 0.95, ``99.17 %`` for 0.9916…; never 100 for what falls short of it."""
+    doubt = 100 * (1 - level)
+    places = max(2, 1 - math.floor(math.log10(doubt))) if doubt > 0 else 2
+    return f"{100 * level:.{places}f}".rstrip("0").rstrip(".") + f"{_NBSP}%"
 
 
 def limits(minimum: float | None, maximum: float | None, unit: str = "") -> str:

@@ -127,7 +127,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a gate found: the result, why, and the numbers it rests on."""
+    """What a gate found: the result, why, and the numbers it rests on.
+
+    Attributes:
+        outlook: what more evidence would do; empty where it would not help or need not.
+    """
 
     result: Result
     explanation: str
@@ -137,6 +141,7 @@ class Decision:
     high: float | None = None
     level: float | None = None
     n_needed: int | None = None
+    outlook: str = ""
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Decision:
@@ -187,8 +192,9 @@ def _decide_one(limit: Limit, rows: list[Row], scope: str) -> Decision:
     safe = [limit.allows(x) for x in _span(limit, row)]
     result = Result.PASS if all(safe) else Result.INSUFFICIENT if any(safe) else Result.FAIL
     needed = _needed(limit, row) if result is Result.INSUFFICIENT else None
-    words = _words(limit, row, result, needed)
-    return Decision(result, words, scope, row.value, row.low, row.high, row.level, needed)
+    words = _words(limit, row, result)
+    outlook = _outlook(limit, row, needed) if result is Result.INSUFFICIENT else ""
+    return Decision(result, words, scope, row.value, row.low, row.high, row.level, needed, outlook)
 
 
 def _span(limit: Limit, row: Row) -> tuple[float, float]:
@@ -247,7 +253,7 @@ def _needed(limit: Limit, row: Row) -> int | None:
     return max(math.ceil(needed), row.n + 1) if math.isfinite(needed) else None
 
 
-def _words(limit: Limit, row: Row, result: Result, needed: int | None) -> str:
+def _words(limit: Limit, row: Row, result: Result) -> str:
     level = f"{100 * row.level:.4g} % " if row.level is not None else ""
     maximum = limit.maximum is not None
     bad, good = ("above", "below") if maximum else ("below", "above")
@@ -274,18 +280,17 @@ def _words(limit: Limit, row: Row, result: Result, needed: int | None) -> str:
             f"The {near[0]} end of the {level}interval, {show(near[1])}, is {bad} the limit {number}, "
             f"while the {far[0]} end, {show(far[1])}, is {good} it, so the evidence does not decide"
         )
-        aside += _outlook(limit, row, needed)
     return f"{sentence}.{aside}"
 
 
 def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
     if row.value == limit.number:
-        return " The value is exactly at the limit: more attempts would not be likely to decide it."
+        return "The value is exactly at the limit: more attempts would not be likely to decide it."
     if needed is None:
         return ""
     way = "pass" if limit.allows(row.value) else "fail"
     return (
-        f" About {needed:,} attempts or rows instead of {row.n:,} would probably decide it; "
+        f"About {needed:,} attempts or rows instead of {row.n:,} would probably decide it; "
         f"if the value stays at {show(row.value)}, as a {way}."
     )
 

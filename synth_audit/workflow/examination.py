@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -55,18 +59,28 @@ def conduct(
     check: KnownAnswerSpec,
     progress: Progress = silent,
     workers: int = 1,
+    cache: Cache | None = None,
 ) -> Examination:
     """Run every audit on the candidate, and every privacy audit on planted leaks too.
 
     Args:
         workers: processes to spread the work over; the numbers do not depend on it.
+        cache: what several examinations share, such as fits of one vine and the answers to planted leaks,
+            which no candidate has a part in; one of its own if left out.
     """
-    with TemporaryDirectory(prefix="synth-audit-") as folder:  # mode 0700
-        subject = replace(subject, seed=seed, cache=Cache(Path(folder)))
+    with _of_its_own() if cache is None else nullcontext(cache) as shared:
+        subject = replace(subject, seed=seed, cache=shared)
         planted, planting = _planted(audits, subject, check)
-        tasks = [Task(n, a, subject, n, ("audit", n)) for n, a in audits.items()] + planted
-        ended = run_tasks(tasks, seed, progress, workers)
-    own, others = ended[: len(audits)], list(zip(planted, ended[len(audits) :], strict=True))
+        tasks = [Task(n, a, subject, n, ("audit", n)) for n, a in audits.items()]
+        if cache is None:
+            ended = run_tasks([*tasks, *planted], seed, progress, workers)
+            own, answered = ended[: len(tasks)], ended[len(tasks) :]
+        else:
+            own = run_tasks(tasks, seed, progress, workers)
+            answered = _answered(
+                planted, subject, check, partial(run_tasks, planted, seed, progress, workers)
+            )
+    others = list(zip(planted, answered, strict=True))
     exposures: Exposures = {e.outcome.audit: e.exposures for e in own if e.exposures}
     subgroups = worst_subgroups(exposures, subject)
     extra = as_measurements(subgroups)
@@ -83,6 +97,12 @@ def conduct(
         ),
         seconds=_seconds(own, [e for _, e in others]),
     )
+
+
+@contextmanager
+def _of_its_own() -> Iterator[Cache]:
+    with TemporaryDirectory(prefix="synth-audit-") as folder:  # mode 0700
+        yield Cache(Path(folder))
 
 
 def _planted(
@@ -102,6 +122,29 @@ def _planted(
         for leaky in (ground.leaky(release, ground.generator(share, a.info.leak)),)
     ]
     return tasks, ground.planting(shares)
+
+
+def _answered(
+    planted: Sequence[Task], subject: Subject, check: KnownAnswerSpec, run: Callable[[], tuple[Ended, ...]]
+) -> tuple[Ended, ...]:
+    """What became of the planted leaks, from the subject's cache if another candidate met the same ones.
+
+    They rest on the real rows and on the number of synthetic ones, not on what these are, nor on what made
+    them.
+    """
+    control = subject.control.fingerprint if subject.control else ""
+    asked = [(t.name, type(t.audit).__qualname__, registry.config_of(t.audit), t.stream) for t in planted]
+    circumstances = (subject.synthetic.n_rows, subject.level, subject.suppression, subject.seed)
+    inputs = (subject.train.fingerprint, control, repr(subject.schema), check.model_dump_json())
+    fresh: list[tuple[Ended, ...]] = []
+
+    def make() -> bytes:
+        fresh.append(run())
+        return pickle.dumps(fresh[0])
+
+    kept = subject.cache.get("known answer", *inputs, json.dumps([circumstances, asked]), make=make)
+    ended: tuple[Ended, ...] = fresh[0] if fresh else pickle.loads(kept)  # noqa: S301  (the run's own folder)
+    return ended if fresh else tuple(replace(e, seconds=0.0) for e in ended)
 
 
 def _completed(

@@ -109,11 +109,15 @@ def judge(suite: Suite, outcomes: Sequence[AuditOutcome], table_checks: Sequence
     """
     decisions = _decide(suite, outcomes)
     results = [_contract_result(table_checks), leak_result(outcomes)]
+    on_table = {gate.id: _table_result(gate, table_checks) for gate in suite.on_table}
+    deciding = [r.result for r in (*results, *on_table.values()) if r.blocking]
+    deciding += [decisions[g.id].result for g in suite.measured if g.blocking]
+    lost = Result.FAIL in deciding
     for gate in suite.gates:
         if gate.limit is None:
-            results.append(_table_result(gate, table_checks))
+            results.append(on_table[gate.id])
         else:
-            results.append(_measured_result(gate, gate.limit, decisions[gate.id], outcomes))
+            results.append(_measured_result(gate, gate.limit, decisions[gate.id], outcomes, lost))
     return GateReport(
         suite_name=suite.name,
         suite=suite.plain,
@@ -139,9 +143,10 @@ def _measured(outcomes: Sequence[AuditOutcome]) -> list[Measurement]:
 
 
 def _measured_result(
-    gate: Gate, limit: Limit, decision: Decision, outcomes: Sequence[AuditOutcome]
+    gate: Gate, limit: Limit, decision: Decision, outcomes: Sequence[AuditOutcome], lost: bool
 ) -> GateResult:
-    explanation = decision.explanation
+    """One gate's result; where a deciding gate failed (``lost``), no hope is held out for undecided ones."""
+    explanation = f"{decision.explanation} {'' if lost else decision.outlook}".strip()
     if decision.value is None and not _count(limit, outcomes):
         explanation = f"{explanation} {_absence(limit, outcomes)}".strip()
     return GateResult(
@@ -151,7 +156,7 @@ def _measured_result(
         blocking=gate.blocking,
         reason=gate.reason,
         explanation=explanation,
-        advice=_advice(gate, limit, decision, outcomes),
+        advice=_advice(gate, limit, decision, outcomes, lost),
         measurement=limit.name,
         scope=decision.scope,
         bound=limit.compared,
@@ -182,13 +187,17 @@ def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
     return f"The audit {audit} ran but could not measure it; its notes say why."
 
 
-def _advice(gate: Gate, limit: Limit, decision: Decision, outcomes: Sequence[AuditOutcome]) -> str:
+def _advice(
+    gate: Gate, limit: Limit, decision: Decision, outcomes: Sequence[AuditOutcome], lost: bool
+) -> str:
     if decision.result is Result.PASS:
         return ""
     if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
         return _advice_on_absence(limit, outcomes)
     if decision.result is Result.FAIL:
         general = "Do not release this table." if gate.blocking else "Weigh this before releasing."
+    elif lost and gate.blocking:
+        general = "Another gate has failed: more evidence here would not let the table leave."
     elif decision.n_needed and not limit.allows(decision.value):
         general = "The value itself is beyond the limit, so more evidence would probably end in a fail."
     elif decision.n_needed:

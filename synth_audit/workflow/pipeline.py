@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from synth_audit.core import registry
+from synth_audit.core.cache import Cache
 from synth_audit.core.errors import DataError
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
@@ -20,6 +21,7 @@ from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.workflow import gate
+from synth_audit.workflow.cautions import about_external, about_settings
 from synth_audit.workflow.evidence import (
     Evidence,
     GeneratorRecord,
@@ -52,7 +54,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         GateError: the gate suite is wrong.
         DataError: the source cannot be read or split.
     """
-    _refuse_hopeless(plan)
+    refuse_hopeless(plan)
     data = plan.build_source().read(plan.base)
     schema = infer_schema(data, plan.columns, where="source")
     source = read_table(data, schema, where="source")
@@ -107,17 +109,28 @@ def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent
     return record
 
 
+def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
+    """Train and control as the split left them."""
+    train, control = (read_parquet(p, made_by="split") for p in (workspace.train, workspace.control))
+    known, other = _anchor(train, control, plan)
+    return known, other
+
+
 def audit_synthetic(
-    plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1
+    plan: Plan,
+    workspace: Workspace,
+    progress: Progress = silent,
+    workers: int = 1,
+    cache: Cache | None = None,
 ) -> Evidence:
-    """Audit and judge the candidate; write the evidence and the measurements."""
+    """Audit and judge the candidate; write the evidence and the measurements.
+
+    Args:
+        cache: what the audits of several candidates share; one of its own if left out.
+    """
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
-    train, control = _anchor(
-        read_parquet(workspace.train, made_by="split"),
-        read_parquet(workspace.control, made_by="split"),
-        plan,
-    )
+    train, control = real_tables(plan, workspace)
     data = read_parquet(workspace.synthetic, made_by="synthetic")
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     _refuse_stale(plan, splitting, making, (train, control, synthetic))
@@ -127,10 +140,11 @@ def audit_synthetic(
         subject,
         making.generator,
         source=splitting.source,
-        warnings=_about_external(making.generator),
+        warnings=about_external(making.generator),
         timings={"generate": making.seconds},
         progress=progress,
         workers=workers,
+        cache=cache,
     )
     keep(audited, workspace)
     return audited.evidence
@@ -155,6 +169,7 @@ def examine(
     timings: Mapping[str, float] | None = None,
     progress: Progress = silent,
     workers: int = 1,
+    cache: Cache | None = None,
 ) -> Audited:
     """Audit and judge three tables at hand: the one place where evidence is made.
 
@@ -163,9 +178,9 @@ def examine(
     """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
-    weaker = _about_settings(plan, suite)
+    weaker = about_settings(plan, suite)
     found = conduct(
-        audits or audits_of(plan, suite), subject, plan.seed, plan.known_answer, progress, workers
+        audits or audits_of(plan, suite), subject, plan.seed, plan.known_answer, progress, workers, cache
     )
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks)
@@ -254,27 +269,7 @@ def _anchor(train: pa.Table, control: pa.Table | None, plan: Plan) -> tuple[Tabl
     return known, None if control is None else read_table(control, schema, where="control")
 
 
-def _about_external(generator: GeneratorRecord) -> tuple[str, ...]:
-    if generator.name != MADE_ELSEWHERE.name:
-        return ()
-    return (
-        "the table was made elsewhere before this split: if control rows were among those it was made from, "
-        "every comparison with control understates the risk",
-    )
-
-
-def _about_settings(plan: Plan, suite: gate.Suite) -> tuple[str, ...]:
-    """Limits are reasoned for an audit's own settings; a plan that changes them must say so to its reader."""
-    gated = {g.limit.audit for g in suite.measured if g.blocking and g.limit}
-    changed = [c for c in plan.audits if c.name in gated and c.config]
-    return tuple(
-        f"the plan changes {', '.join(sorted(c.config))} of {c.name}, which a blocking gate judges; "
-        "its limit was set for the audit's own settings"
-        for c in changed
-    )
-
-
-def _refuse_hopeless(plan: Plan) -> None:
+def refuse_hopeless(plan: Plan) -> None:
     """A mistake in suite, audits or release should show before a fit, not after it."""
     if plan.release is not None:
         release_target(plan)

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -95,9 +96,10 @@ def run_tasks(
         work = Parallel(n_jobs=workers, return_as="generator")(
             delayed(_run_one)(task, seed) for task in tasks
         )
-    for end in work:
-        ended.append(end)
-        progress(tasks[len(ended)].title if len(ended) < total else "audits", len(ended), total)
+    with closing(work):  # an interruption must end the processes before the folder they share is deleted
+        for end in work:
+            ended.append(end)
+            progress(tasks[len(ended)].title if len(ended) < total else "audits", len(ended), total)
     return tuple(ended)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,6 +87,25 @@ class Workspace:
         return self.review / "calibration.html"
 
     @property
+    def frontier(self) -> Path:
+        """The record of a sweep over candidates."""
+        return self.review / "frontier.json"
+
+    @property
+    def frontier_page(self) -> Path:
+        """The same as a page with pictures."""
+        return self.review / "frontier.html"
+
+    @property
+    def candidates(self) -> Path:
+        """The candidates of a sweep, each a workspace of its own."""
+        return self.root / "candidates"
+
+    def candidate(self, slug: str) -> Workspace:
+        """The workspace of one candidate of a sweep."""
+        return Workspace(self.candidates / slug)
+
+    @property
     def report(self) -> Path:
         """The report."""
         return self.review / "report.html"
@@ -145,6 +167,38 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, private: bo
             fix="free space or choose another folder; what was there before is intact",
         ) from None
     return path
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside ``path`` that takes its place, files and all, when the block ends well.
+
+    Otherwise, and after Ctrl-C too, it is gone and ``path`` is as it was. A kill leaves it under a hidden
+    name that ends in ``.tmp``.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    temporary.mkdir()
+    try:
+        yield temporary
+        shutil.rmtree(path, ignore_errors=True)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def hand_over(source: Path, to: Path) -> None:
+    """Let a private file be in a second place: as a hard link, or as a copy where there are none.
+
+    Files here are replaced and never altered, so neither place can change what the other holds.
+
+    Args:
+        to: does not exist yet.
+    """
+    try:
+        os.link(source, to)
+    except OSError:  # another file system, or one without links
+        write_atomically(to, lambda p: shutil.copyfile(source, p), private=True)
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> Path:

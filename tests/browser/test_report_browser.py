@@ -13,10 +13,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from report_sweeps import sweep  # made importable by conftest.py
 
 from synth_audit.report import render_report
+from synth_audit.report.frontier import render_frontier
 
 KINDS = ("passing", "failing", "undecided", "hostile", "crowded")
+PAGES = (*KINDS, "sweep")
 PHONE = 390
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -43,7 +46,7 @@ const measure = (event) => {
     gates: gates.filter(shown).map((g) => g.querySelector(".sign > span").textContent),
     pictures: pictures.length,
     broken: pictures.filter(small).length,
-    styled: getComputedStyle(page.querySelector(".gatelist > li")).display,
+    styled: gates.length ? getComputedStyle(gates[0]).display : "grid",
     clipped: clipped,
   };
   document.getElementById("out").textContent = JSON.stringify(seen);
@@ -83,8 +86,9 @@ def seen(build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[d
     for kind in KINDS:
         page = render_report(getattr(build, kind)())
         (folder / f"{kind}.html").write_text(page, encoding="utf-8")
+    (folder / "sweep.html").write_text(render_frontier(sweep()), encoding="utf-8")
     frames = "".join(
-        f'<iframe id="{kind}" width="{PHONE}" height="2000" frameborder="0"></iframe>' for kind in KINDS
+        f'<iframe id="{kind}" width="{PHONE}" height="2000" frameborder="0"></iframe>' for kind in PAGES
     )
     (folder / "frame.html").write_text(FRAME % frames, encoding="utf-8")
     dom, console = run(folder, "--dump-dom", (folder / "frame.html").as_uri())
@@ -110,7 +114,7 @@ def test_nothing_is_blocked_or_complained_about(seen: tuple[dict[str, Any], list
     assert {page["styled"] for page in pages.values()} == {"grid"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PAGES)
 def test_no_picture_is_broken_or_cut(seen: tuple[dict[str, Any], list[str]], kind: str) -> None:
     page = seen[0][kind]
     assert page["pictures"] >= 4
@@ -118,7 +122,7 @@ def test_no_picture_is_broken_or_cut(seen: tuple[dict[str, Any], list[str]], kin
     assert page["clipped"] == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PAGES)
 def test_a_phone_shows_it_without_sideways_scrolling(
     seen: tuple[dict[str, Any], list[str]], kind: str
 ) -> None:

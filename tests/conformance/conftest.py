@@ -12,14 +12,30 @@ import pytest
 from synth_audit.core import registry
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.plugin import Leak
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
+from synth_audit.kernels.encode import row_groups
+from synth_audit.workflow.planted_generator import PlantedGenerator
 
 QUICK = {
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
     "closest_record": {"n_bootstrap": 200},
     "membership_data_only": {"n_trees": 30},
     "singling_out": {"n_attacks": 500},
+    "attribute_game": {"columns": ["income"], "iterations": 5, "reference": 200, "sets": 10, "rows": 200},
+    "membership_game": {
+        "iterations": 5,
+        "attacker_rows": 150,
+        "evaluation_rows": 100,
+        "set_rows": 100,
+        "shadows": 3,
+        "sets": 5,
+        "evaluated": 10,
+        "outlying": 2,
+        "random": 2,
+        "features": ["target_distance"],
+    },
 }
 """Settings that only save time; an audit that is not named here runs as it comes."""
 
@@ -51,7 +67,16 @@ def subject_from(train, control, synthetic, **more):
     schema = infer_schema(train, specs)
     other = None if control is None else read_table(control, schema, where="control")
     candidate = read_table(synthetic, schema, where="synthetic", partial=True)
-    return Subject(read_table(train, schema, where="train"), other, candidate, **more)
+    known = read_table(train, schema, where="train")
+    return Subject(known, other, candidate, **{"generator": generator_behind(known, candidate), **more})
+
+
+def generator_behind(train, synthetic):
+    """A generator that copies as large a share of its rows as the release does of train, for games; the rest
+    are rows of the release with their columns shuffled, which hold nothing of anybody."""
+    columns = [c for c in train.schema.features if c.name in synthetic.names]
+    known, made = row_groups([train, synthetic], columns)
+    return PlantedGenerator(float(np.isin(made, known).mean()), synthetic, Leak.ASSOCIATIONS)
 
 
 @pytest.fixture(scope="session")

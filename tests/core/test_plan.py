@@ -234,5 +234,23 @@ def test_building_what_the_plan_does_not_name_is_refused(part):
         getattr(Plan(), f"build_{part}")()
 
 
-def test_no_audits_means_all_of_them():
-    assert list(Plan().build_audits()) == list(registry.catalogue("audit"))
+def test_no_audits_means_the_usual_ones():
+    usual = [n for n, ref in registry.catalogue("audit").items() if ref.load().info.default]
+    assert list(Plan().build_audits()) == usual
+    assert {"exact_match", "closest_record"} < set(usual)
+
+
+def test_a_sweep_is_no_part_of_what_an_audit_rests_on():
+    plain = parse_plan({"generator": "vine"})
+    swept = parse_plan({"generator": "vine", "frontier": {"vary": {"truncation": [1, None]}}})
+    assert swept.digest == plain.digest
+    assert "frontier" not in swept.plain()
+    assert swept.frontier.vary == {"truncation": (1, None)}
+
+
+def test_the_schema_knows_the_generators_of_a_sweep():
+    schema = plan_schema()
+    jsonschema.validate({"frontier": {"generators": ["independent", {"vine": {"truncation": 2}}]}}, schema)
+    for generators in ([{"vine": {"trunc": 2}}], [3]):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"frontier": {"generators": generators}}, schema)

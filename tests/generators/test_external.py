@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import gc
 import pickle
+import re
+import sys
+import tempfile
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -9,9 +14,11 @@ import pytest
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.registry import build, config_of
+from synth_audit.core.subject import Subject
 from synth_audit.generators.external import External
 from synth_audit.sources.duckdb import DuckDB
 from synth_audit.sources.parquet import Parquet
+from synth_audit.workflow.runner import run_audits
 
 from .conftest import make_table
 
@@ -49,7 +56,8 @@ def test_relative_paths_start_at_the_plan(tmp_path):
     generator = plan.build_generator()
     assert sample(generator).n_rows == 4
     assert sample(pickle.loads(pickle.dumps(generator))).n_rows == 4  # noqa: S301
-    assert config_of(generator) == {"source": "made.parquet"}
+    assert config_of(generator)["source"] == "made.parquet"
+    assert not generator.refits
 
 
 def test_train_rows_are_not_looked_at(tmp_path):
@@ -80,3 +88,162 @@ def test_there_is_no_formal_claim(tmp_path):
     model = External(source="made.parquet").fit(TRAIN, np.random.default_rng(0))
     assert model.certificate.claim == "none"
     assert model.certificate.reason
+
+
+PROGRAM = """
+import sys, time
+way, train, made, rows, seed, model = sys.argv[1:]
+rows = int(rows)
+print("canary")
+if way == "fails":
+    sys.exit(7)
+if way == "hangs":
+    time.sleep(60)
+if way == "kills itself":
+    import os, signal
+    os.kill(os.getpid(), signal.SIGKILL)
+import pyarrow as pa, pyarrow.csv, pyarrow.parquet as pq
+if train.endswith(".csv"):
+    known = pa.csv.read_csv(train)
+else:
+    known = pq.read_table(train)
+assert known.column_names == ["a"], known.column_names
+fits = open(model + "/fits", "a+")
+fits.seek(0)
+number = float(len(fits.read()))
+fits.write("x")
+fits.close()
+if way == "writes nothing":
+    sys.exit()
+if way == "writes nonsense":
+    open(made, "w").write("canary")
+    sys.exit()
+name = "b" if way == "names another column" else "a"
+rows += {"writes fewer": -1, "writes more": 1}.get(way, 0)
+values = [float(seed), number, known["a"][0].as_py()] + [None] * rows
+table = pa.table({name: values[:rows]})
+if made.endswith(".csv"):
+    pa.csv.write_csv(table, made)
+else:
+    pq.write_table(table, made)
+"""
+MARKS = ("{train}", "{synthetic}", "{rows}", "{seed}", "{model}")
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Makes a generator that runs a small program; its temporary folders are under ``tmp``."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+
+    def make(way="works", **settings):
+        command = (sys.executable, "program.py", way, *MARKS)
+        return External(command=command, **settings).located(tmp_path)
+
+    return make
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_a_program_sees_the_features_and_is_asked_for_rows(program, form):
+    rng = np.random.default_rng(3)
+    model = program(format=form).fit(TRAIN, rng)
+    assert model.certificate.claim == "none"
+    first, second = model.sample(3, rng), model.sample(2, rng)
+    assert (first.n_rows, second.n_rows) == (3, 2)
+    seeds = [int(t.numbers("a")[0]) for t in (first, second)]
+    assert seeds[0] != seeds[1]
+    assert [t.numbers("a")[1] for t in (first, second)] == [0, 1], "the model's folder stays"
+    assert first.numbers("a")[2] == 1.0, "the first training row"
+
+
+def test_the_same_generator_state_gives_the_program_the_same_seed(program):
+    assert sample(program(), 5).data.equals(sample(program(), 5).data)
+
+
+def test_a_program_can_be_run_again_and_a_finished_table_cannot(program):
+    assert program().refits
+    assert config_of(program())["command"][-1] == "{model}"
+
+
+def test_games_are_for_what_can_be_run_again(program):
+    table = make_table({"a": [1.0, 2.5, 4.0] * 20}, a={"role": "sensitive"})
+    audits = {"attribute_game": build("audit", "attribute_game", {})}
+
+    def reason(generator):
+        subject = Subject(table, None, table, generator)
+        [outcome], _ = run_audits(audits, subject, 0)
+        return outcome.reason
+
+    again = "a generator that can be run again"
+    assert again in reason(External(source="made.parquet"))
+    assert again not in reason(program())
+
+
+def test_the_folder_is_private_and_goes_with_the_model(program, tmp_path):
+    model = program().fit(TRAIN, np.random.default_rng(0))
+    [folder] = (tmp_path / "tmp").iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    model.sample(3, np.random.default_rng(0))
+    assert sorted(p.name for p in folder.iterdir()) == ["model", "train.parquet"]
+    del model
+    gc.collect()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("fails", "exit status 7"),
+        ("kills itself", "exit status -9"),
+        ("writes nothing", "wrote no table"),
+        ("writes nonsense", "cannot be read"),
+        ("names another column", "columns of synthetic differ"),
+        ("writes fewer", "wrote 3 rows instead of 4"),
+        ("writes more", "wrote 5 rows instead of 4"),
+    ],
+)
+def test_what_a_program_does_wrong_is_named_without_what_it_said(program, way, message, capfd):
+    with pytest.raises(DataError, match=message) as caught:
+        sample(program(way), 4)
+    assert "canary" not in str(caught.value)
+    assert "canary" not in "".join(capfd.readouterr())
+
+
+def test_a_program_that_hangs_is_ended(program):
+    start = time.monotonic()
+    with pytest.raises(DataError, match="had not ended after 1 s"):
+        sample(program("hangs", timeout=1))
+    assert time.monotonic() - start < 30
+
+
+def test_a_program_that_does_not_exist(tmp_path):
+    with pytest.raises(DataError, match="cannot be started"):
+        sample(External(command=("no-such-program", *MARKS)))
+
+
+def test_an_old_table_is_not_taken_for_a_new_one(program, tmp_path):
+    rng = np.random.default_rng(0)
+    generator = program("works")
+    model = generator.fit(TRAIN, rng)
+    model.sample(3, rng)
+    (tmp_path / "program.py").write_text("")
+    with pytest.raises(DataError, match="wrote no table"):
+        model.sample(3, rng)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({}, "give either source"),
+        ({"source": "made.parquet", "command": ["x", *MARKS]}, "give either source"),
+        ({"command": ["x", "{synthetic}", "{rows}"]}, "no {train}"),
+        ({"command": ["x", "{train}", "{rows}"]}, "no {synthetic}"),
+        ({"command": ["{rows}", "{train}", "{synthetic}"]}, "no {rows}"),
+        ({"command": []}, "no {train}"),
+        ({"command": ["x", *MARKS], "timeout": 0}, "timeout must be"),
+    ],
+)
+def test_settings_that_make_no_sense(config, message):
+    with pytest.raises(PlanError, match=re.escape(message)):
+        build("generator", "external", config)

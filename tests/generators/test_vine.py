@@ -212,8 +212,9 @@ def test_one_fit_serves_every_level_and_is_not_changed(rng):
         assert cut.order == full.order
     assert full.sample(40, np.random.default_rng(1)).data.equals(before)
     assert not full.truncated(1).sample(40, np.random.default_rng(1)).data.equals(before)
-    with pytest.raises(ValueError, match="fitted with 3 trees"):
-        full.truncated(3).truncated(4)
+    assert full.truncated(7) is full
+    cut = full.truncated(3)
+    assert cut.truncated(4) is cut
     with pytest.raises(ValueError, match="at least one tree"):
         full.truncated(0)
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 from synth_audit.kernels.intervals import (
     critical_value,
+    enough_draws,
     newcombe,
     normal_interval,
     percentile_interval,
@@ -99,3 +100,10 @@ def test_resampled_quantile_is_distributed_as_a_real_bootstrap(n, q):
     gap = max(abs(np.mean(fast <= v) - np.mean(slow <= v)) for v in values)
     assert gap < 1.95 * math.sqrt(2 / 4000)  # Kolmogorov–Smirnov, 0.1 %
     assert set(fast) <= set(values)
+
+
+@pytest.mark.parametrize(
+    ("asked", "level", "draws"), [(200, 0.95, 200), (1000, 0.95, 1000), (200, 0.99, 1000)]
+)
+def test_a_bootstrap_has_draws_beyond_the_ends_of_its_interval(asked, level, draws):
+    assert enough_draws(asked, level) == draws

@@ -8,6 +8,7 @@ import pytest
 from synth_audit.kernels.ordering import (
     central,
     kendall,
+    least_important_first,
     scale_by_frequency,
     scale_by_response,
     sensitive_first,
@@ -96,3 +97,16 @@ def test_a_category_seen_once_does_not_end_up_at_an_end():
 def test_categories_without_a_response_follow_their_frequency():
     assert scale_by_frequency(np.array([2, 2, 2, 0, 0, 1, -1]), 3).tolist() == [1, 2, 0]
     assert scale_by_frequency(np.array([-1]), 0).tolist() == []
+
+
+@pytest.mark.parametrize("is_class", [True, False])
+def test_the_most_important_column_is_next_to_the_root(is_class):
+    z = np.random.default_rng(0).normal(size=(400, 4))
+    y = 2 * z[:, 2] + z[:, 0] + 0.3 * np.random.default_rng(1).normal(size=400)
+    values = np.column_stack([z, (y > 0) if is_class else y]).astype(float)
+    values[:30, 1] = np.nan
+    values[-5:, 4] = np.nan
+    order = least_important_first(values, 4, is_class=is_class, rng=np.random.default_rng(2))
+    assert order[2:] == (0, 2, 4)
+    assert order == least_important_first(values, 4, is_class=is_class, rng=np.random.default_rng(2))
+    assert least_important_first(values[:, 4:], 0, is_class=is_class, rng=np.random.default_rng(2)) == (0,)

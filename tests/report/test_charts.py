@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from synth_audit.core.measurement import Series
+from synth_audit.core.measurement import BOX_LINES, Series
 from synth_audit.report import charts, svg
 from synth_audit.workflow.evidence import Result
 
@@ -19,7 +19,22 @@ def series(kind: str, x: tuple[object, ...], **lines: tuple[float, ...]) -> Seri
     return Series("odd", "Odd & <b>bold</b>", kind, "x <label>", "y & label", x, lines)  # type: ignore[arg-type]
 
 
+def boxes(*labels: str, low: float = 1.0, high: float = 5.0) -> Series:
+    """The same box for each label, its marks evenly between its ends."""
+    marks = (low + (high - low) * i / 4 for i in range(5))
+    lines = {line: (mark,) * len(labels) for line, mark in zip(BOX_LINES, marks, strict=True)}
+    return series("box", labels, **lines)
+
+
 ODD = {
+    "no boxes": boxes(),
+    "one box": boxes("only"),
+    "flat boxes": boxes("a", "b", low=2.0, high=2.0),
+    "missing boxes": boxes("a", "b", low=NAN),
+    "endless box": boxes("a", high=math.inf),
+    "huge box": boxes("a", low=-9e99, high=9e99),
+    "60 boxes": boxes(*(f"a long name, number {i}" for i in range(60))),
+    "boxes with odd names": boxes("<b>", "x" * 500, "表" * 90, "a\x00\u202e", ""),
     "empty": series("line", ()),
     "empty line": series("line", (), a=()),
     "empty bars": series("bar", (), a=()),

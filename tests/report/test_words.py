@@ -112,3 +112,11 @@ def test_no_smaller_leak_is_promised_than_was_found(share: float, said: str) -> 
 )
 def test_leak_equivalents_read_as_releases(ends: tuple[float, float, float], said: str) -> None:
     assert words.behaves_like(*ends) == said
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [(0.95, "95"), (0.9, "90"), (1 - 0.05 / 6, "99.17"), (0.999999, "99.9999"), (1.0, "100")],
+)
+def test_a_level_is_short_and_never_rounded_to_certainty(level: float, shown: str) -> None:
+    assert words.percent_level(level) == f"{shown}{NB}%"

@@ -126,6 +126,24 @@ def test_advice_for_an_undecided_gate_beyond_its_limit():
     assert results["copies"].advice.startswith("The value itself is beyond the limit")
 
 
+@pytest.mark.parametrize("severity", ["critical", "warning"])
+def test_no_hope_is_held_out_once_a_deciding_gate_has_failed(severity):
+    """More attempts would decide the one gate, and the table would stay in all the same."""
+    suite = suite_of(
+        gate("copies", name="copies.excess", maximum=0.02),
+        gate("other", severity, name="copies.other", maximum=0.02),
+    )
+    undecided = measured(0.015, 0.004, 0.031)
+    failed = measured(0.03, 0.025, 0.04, name="copies.other")
+    verdict, results = verdict_of(outcome(undecided, failed), suite=suite)
+    found, lost = results["copies"], severity == "critical"
+    assert (verdict is Result.FAIL) is lost
+    assert ("would probably decide it" in found.explanation) is not lost
+    assert ("Repeat the audit" in found.advice) is not lost
+    assert ("Another gate has failed" in found.advice) is lost
+    assert found.n_needed is not None
+
+
 def test_the_library_and_the_pure_decision_agree():
     rng = np.random.default_rng(5)
     rows, gates = [], []

@@ -81,12 +81,12 @@ def test_attempts_that_would_decide():
     # The side towards the limit is 0.03 wide, the limit 0.01 away: nine times the attempts.
     found = decide(AT_MOST, [row(0.01, -0.01, 0.04)])
     assert found.n_needed in (3600, 3601)
-    assert f"About {found.n_needed:,} attempts" in found.explanation
-    assert "as a pass" in found.explanation
-    assert "as a fail" in decide(AT_MOST, [row(0.03, 0.0, 0.04)]).explanation
+    assert f"About {found.n_needed:,} attempts" in found.outlook
+    assert "as a pass" in found.outlook
+    assert "as a fail" in decide(AT_MOST, [row(0.03, 0.0, 0.04)]).outlook
     at_limit = decide(AT_MOST, [row(0.02, 0.0, 0.04)])
     assert at_limit.n_needed is None
-    assert "exactly at the limit" in at_limit.explanation
+    assert "exactly at the limit" in at_limit.outlook
     assert decide(AT_MOST, [row(0.01, 0.0, 0.04, n=None)]).n_needed is None
     assert decide(AT_MOST, [ROW]).n_needed is None
 

@@ -242,6 +242,8 @@ def shipped(monkeypatch):
         "linkability": ("risk",),
         "inference": ("overall_risk",),
         "membership_data_only": ("worst_auc",),
+        "attribute_game": ("retained",),
+        "membership_game": ("privacy_gain",),
         "marginals": ("total_variation",),
         "prediction": ("auroc_loss",),
     }
@@ -269,6 +271,16 @@ def test_the_suite_for_sensitive_tables_is_the_stricter_one(tmp_path):
             assert other.limit.allows(0.5) <= one.limit.allows(0.5)
             assert abs(other.limit.number) <= abs(one.limit.number)
         assert len(other.reason) > 100
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_suite_for_health_tables_adds_the_games_to_the_usual_one(tmp_path):
+    usual, health = (load_suite(name, tmp_path) for name in ("release", "health"))
+    more = [g for g in health.gates if g.id not in {u.id for u in usual.gates}]
+    assert [g for g in health.gates if g not in more] == list(usual.gates)
+    assert {g.limit.audit for g in more if g.limit} == {"attribute_game", "membership_game"}
+    assert all(g.blocking and len(g.reason) > 100 and g.advice for g in more)
+    check_suite(health)
 
 
 def test_a_plan_s_own_file_comes_before_the_shipped_one(tmp_path):

@@ -24,7 +24,7 @@ from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import closeness
 from synth_audit.kernels.agreement import cells, least_disagreement
-from synth_audit.kernels.intervals import percentile_interval, resampled_quantile
+from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
 from synth_audit.kernels.neighbours import Nearest
 
 Floats = npt.NDArray[np.float64]
@@ -84,7 +84,7 @@ class ClosestRecord:
         max_within: at most this many rows of each table are looked up for what also needs the nearest other
             row of their own table.
         max_compared: at most this many rows of each table are compared column by column.
-        n_bootstrap: bootstrap draws behind the intervals.
+        n_bootstrap: bootstrap draws behind the intervals, or more where the level asks for it.
 
     Raises:
         NotApplicable: the embedding is asked for and has too little to learn from.
@@ -196,7 +196,9 @@ class ClosestRecord:
     ) -> Measurement:
         """The score with a bootstrap interval, widened to Wilson's where resampling sees no spread."""
         value = closeness.privacy_score(made, real, self.alpha)
-        draws = closeness.bootstrap_privacy_score(made, real, self.alpha, self.n_bootstrap, rng)
+        draws = closeness.bootstrap_privacy_score(
+            made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng
+        )
         drawn = percentile_interval(draws, level)
         counted = closeness.wilson_privacy_score(made, real, self.alpha, level)
         return PRIVACY_SCORE.at(
@@ -217,7 +219,7 @@ class ClosestRecord:
         """A median with its bootstrap interval, beside the same for control rows."""
 
         def interval(sample: Floats) -> Interval:
-            draws = resampled_quantile(np.sort(sample), 0.5, self.n_bootstrap, rng)
+            draws = resampled_quantile(np.sort(sample), 0.5, enough_draws(self.n_bootstrap, level), rng)
             return percentile_interval(draws, level)
 
         return quantity.at(

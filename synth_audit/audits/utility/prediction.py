@@ -18,7 +18,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import prediction as learners
 from synth_audit.kernels.encode import EuclideanEncoder, codes
-from synth_audit.kernels.intervals import percentile_interval
+from synth_audit.kernels.intervals import enough_draws, percentile_interval
 
 Floats = npt.NDArray[np.float64]
 Target = npt.NDArray[Any]
@@ -70,7 +70,7 @@ class Prediction:
     Fields:
         models: which models to train; ``logistic`` is ridge regression for a numeric target.
         repeats: model seeds.
-        n_bootstrap: resamples of the control rows.
+        n_bootstrap: resamples of the control rows, or more where the level asks for it.
 
     Source: TVineSynth, section 2.4; Disjoint Generative Models.
     """
@@ -101,9 +101,8 @@ class Prediction:
     def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
         """Train every model on both arms and score it on the control rows that have a target."""
         task = _Task.of(subject)
-        weights = rng.multinomial(
-            len(task.y_test), np.full(len(task.y_test), 1 / len(task.y_test)), self.n_bootstrap
-        ).astype(np.float64)
+        n, draws = len(task.y_test), enough_draws(self.n_bootstrap, subject.level)
+        weights = rng.multinomial(n, np.full(n, 1 / n), draws).astype(np.float64)
         found: list[Measurement] = []
         per_model = []
         for name in self.models:
@@ -111,9 +110,9 @@ class Prediction:
             arms = {arm: [task.predict(arm, name, seed) for seed in seeds] for arm in ("synthetic", "train")}
             per_model.append(_scored(task, arms, weights))
             if len(self.models) > 1:
-                found += _measured(per_model[-1], name, subject.level, len(task.y_test))
+                found += _measured(per_model[-1], name, subject.level, n)
         overall = {key: np.mean([s[key] for s in per_model], axis=0) for key in per_model[0]}
-        return Findings((*_measured(overall, "", subject.level, len(task.y_test)), *found))
+        return Findings((*_measured(overall, "", subject.level, n), *found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +174,7 @@ def _with_target(table: Table, target: Column, name: str) -> Table:
 
 
 def _scored(task: _Task, arms: dict[str, list[Floats]], weights: Floats) -> dict[str, Floats]:
-    """Per quantity the value, then its bootstrap draws, means over model seeds, shape (1 + n_bootstrap,)."""
+    """Per quantity the value, then its bootstrap draws, means over model seeds, shape (1 + draws,)."""
     all_weights = [None, *weights]
     scored: dict[str, Floats] = {}
     for key in task.metrics:

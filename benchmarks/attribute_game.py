@@ -1,0 +1,153 @@
+"""The attribute game with the paper's parameters on its two data sets: MAB by level, CPU seconds."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from synth_audit.core.cache import Cache
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.plan import parse_plan
+from synth_audit.core.seeds import child_rng
+from synth_audit.workflow.pipeline import anchored_subject
+
+Found = Mapping[tuple[str, str], Measurement]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A data set, its secrets, the levels of the paper's figure, and what must come out.
+
+    Attributes:
+        in_order: keep the file's order of columns, as the paper does for its simulation, instead of moving
+            the secrets to the front.
+        ratios: secret, level above, level below, and the least ratio of their MAB. flat: secret and the last
+            level up to which its share of the real R² stays below ``FLAT``.
+    """
+
+    name: str
+    secrets: tuple[str, ...]
+    levels: tuple[int, ...]
+    in_order: bool
+    ratios: tuple[tuple[str, int, int, float], ...]
+    flat: tuple[tuple[str, int], ...]
+
+
+FLAT = 0.2
+CASES = (
+    Case(
+        "simulated_d20",
+        ("X1", "X6", "X11"),
+        tuple(range(1, 21)),
+        in_order=True,
+        ratios=(("X1", 20, 18, 1.3), ("X6", 16, 11, 2.0), ("X11", 2, 1, 1.1)),
+        flat=(("X1", 18), ("X6", 11)),
+    ),
+    Case(
+        "support2_small",
+        ("totcst", "crea"),
+        (1, 5, 10, 15, 20, 26),
+        in_order=False,
+        ratios=(("totcst", 20, 1, 1.3),),
+        flat=(("totcst", 10),),
+    ),
+)
+
+
+class Field:
+    """One data set on which generators are played; fits are shared among levels."""
+
+    def __init__(self, case: Case, folder: Path, cache: Cache) -> None:
+        self.case, self.cache = case, cache
+        paths = [folder / f"{case.name}_{part}.parquet" for part in ("train", "test")]
+        self.train, self.control = (pq.read_table(path) for path in paths)
+        self.columns = {"Y": {"role": "target"}} | {s: {"role": "sensitive"} for s in case.secrets}
+
+    def vine(self, level: int) -> dict[str, Any]:
+        names = [n for n in self.train.column_names if n != "Y"]
+        order = {"order": names} if self.case.in_order else {}
+        return {"vine": {"truncation": level, "root": "simplified"} | order}
+
+    def play(self, generator: str | dict[str, Any], seed: int) -> Found:
+        settings = {
+            "columns": self.columns,
+            "generator": generator,
+            "audits": ["attribute_game"],
+            "seed": seed,
+        }
+        plan = parse_plan(settings)
+        subject = anchored_subject(self.train, self.control, self.train, plan)
+        subject = replace(subject, generator=plan.build_generator(), seed=seed, cache=self.cache)
+        audit = plan.build_audits()["attribute_game"]
+        findings = audit.run(subject, child_rng(seed, "audit", "attribute_game"))
+        return {(m.name, m.scope): m for m in findings.measurements}
+
+
+def line(label: str, found: Found, secrets: Sequence[str], seconds: float) -> str:
+    parts = []
+    for secret in secrets:
+        mab, retained = found["mab", secret], found["retained", secret]
+        assert mab.interval is not None
+        assert retained.interval is not None
+        parts.append(
+            f"{secret} {mab.value:.3f} ({mab.interval.low:.3f}–{mab.interval.high:.3f}) "
+            f"retains {retained.value:5.2f} ({retained.interval.low:.2f}–{retained.interval.high:.2f})"
+        )
+    return f"  {label:12} {'; '.join(parts)}; {seconds:.0f} s CPU"
+
+
+def measure(case: Case, folder: Path, seed: int) -> bool:
+    """Print every level and whether what must come out does."""
+    print(f"{case.name}: MAB with interval over iterations, part of the real R² that is retained")
+    with TemporaryDirectory() as temporary:
+        field = Field(case, folder, Cache(Path(temporary)))
+        levels: dict[int, Found] = {}
+        entries: list[tuple[str, Any]] = [("resample", "resample"), ("independent", "independent")]
+        entries += [(f"level {level}", field.vine(level)) for level in case.levels]
+        swept = 0.0
+        for label, generator in entries:
+            start = time.process_time()
+            found = field.play(generator, seed)
+            seconds = time.process_time() - start
+            print(line(label, found, case.secrets, seconds), flush=True)
+            if isinstance(generator, dict):
+                levels[int(label.split()[1])] = found
+                swept += seconds
+    whole = time.process_time()
+    print(f"  all {len(case.levels)} levels: {swept:.0f} s CPU; the process so far: {whole:.0f} s CPU")
+    return judged(case, levels)
+
+
+def judged(case: Case, levels: Mapping[int, Found]) -> bool:
+    held = []
+    for secret, above, below, least in case.ratios:
+        ratio = levels[above]["mab", secret].value / levels[below]["mab", secret].value
+        held.append(ratio >= least)
+        print(f"  MAB of {secret} at {above} is {ratio:.2f} times that at {below} (wanted ≥ {least})")
+    for secret, last in case.flat:
+        most = max(levels[level]["retained", secret].value for level in case.levels if level <= last)
+        held.append(most <= FLAT)
+        print(f"  {secret} retains at most {most:.2f} of the real R² up to level {last} (wanted ≤ {FLAT})")
+    return all(held)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="holds <data set>_train.parquet and _test.parquet")
+    parser.add_argument("--only", choices=[case.name for case in CASES])
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    cases = [case for case in CASES if chosen.only in (None, case.name)]
+    held = [measure(case, chosen.folder, chosen.seed) for case in cases]
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

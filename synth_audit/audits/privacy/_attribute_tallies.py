@@ -1,0 +1,273 @@
+"""What the attribute game came to: its quantities, each from the rounds about one secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.audits.privacy._attribute_rounds import TARGETS, Guesses, Round
+from synth_audit.core.measurement import (
+    Direction,
+    Interval,
+    Measurement,
+    Quantity,
+    Reference,
+    Series,
+)
+from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.games import box_lines, mean_interval, ratio_interval
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST_ITERATIONS = 5
+"""Fewer iterations say too little of how much games differ."""
+
+RETAINED = Quantity(
+    "retained",
+    "Real associations of the secret that are handed on",
+    range=(float("-inf"), float("inf")),
+    proportional=False,  # what the columns of a mixed table explain is no mixture of what its parts explain
+    help="0: other columns tell nothing of the secret in the release; 1: as much as they do in real rows.",
+)
+MAB = Quantity(
+    "mab",
+    "Mean absolute coefficient (MAB)",
+    unit="standard deviations",
+    range=(0.0, float("inf")),
+    proportional=False,
+    help="How much one other column tells of the secret, in standard deviations, averaged over columns.",
+)
+REAL_MAB = Quantity(
+    "real_mab",
+    "Mean absolute coefficient in real rows",
+    unit="standard deviations",
+    direction=Direction.NEUTRAL,
+    range=(0.0, float("inf")),
+    help="The same where the real reference rows are drawn again instead of a release.",
+)
+REAL_MR2 = Quantity(
+    "real_mr2",
+    "Explained share of the secret's variance in real rows",
+    direction=Direction.NEUTRAL,
+    range=(float("-inf"), 1.0),
+    help="The same where the real reference rows are drawn again instead of a release.",
+)
+WCAB = Quantity(
+    "wcab",
+    "Largest absolute coefficient (WCAB)",
+    unit="standard deviations",
+    direction=Direction.NEUTRAL,  # a maximum grows with the number of games, so that no interval can hold it
+    range=(0.0, float("inf")),
+    help="The most that any column told of the secret in any set.",
+)
+MR2 = Quantity(
+    "mr2",
+    "Explained share of the secret's variance (MR²)",
+    range=(float("-inf"), 1.0),
+    proportional=False,  # rises with the square of what is left of the coefficients
+    help="Adjusted R², averaged over sets; 0 when other columns tell nothing of the secret.",
+)
+MSE = Quantity(
+    "mse",
+    "Squared error of guesses at the secret",
+    unit="variances",
+    direction=Direction.NEUTRAL,  # low for targets near the mean, whatever the release tells
+    range=(0.0, float("inf")),
+    help="A guess informs only where the error is below that of guessing the mean.",
+)
+
+_NONE_RETAINED = Reference(0.0, "a release that tells nothing of the secret")
+_NONE_EXPLAINED = Reference(0.0, "other columns that tell nothing of the secret")
+
+
+ROWS_EACH = 4
+"""With fewer reference rows, or rows of a set, than this for each number that predicts a secret nothing is
+said of R²: sets drawn with replacement repeat rows, and would soon be explained wholly, by chance."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """All rounds about one secret.
+
+    Attributes:
+        associated: other columns tell of it in train. explained: there were rows enough for an R².
+    """
+
+    name: str
+    rounds: tuple[Round, ...]
+    associated: bool
+    explained: bool
+    level: float
+    suppression: int
+
+    def of(self, pick: Callable[[Round], float]) -> Floats:
+        return np.array([pick(r) for r in self.rounds])
+
+    @property
+    def measurable(self) -> bool:
+        """Real sets explain anything at all, if by chance: what is retained of nothing has no value."""
+        return mean_interval(self.of(lambda r: r.real_r_squared), self.level).low > 0
+
+    @property
+    def judged(self) -> bool:
+        """The secret is associated with other columns beyond what chance does in so few rows, for all that is
+        known."""
+        beyond = self.of(lambda r: r.real_r_squared - r.unrelated)
+        return self.associated and not mean_interval(beyond, self.level).low <= 0
+
+    def mab(self, level: float) -> Measurement:
+        found, chance = self.of(lambda r: r.mab), self.of(lambda r: r.chance)
+        null = Reference(
+            float(chance.mean()),
+            "the same tables with the secret shuffled",
+            mean_interval(chance, self.level),
+        )
+        return self._mean(MAB, found, level, null)
+
+    def mr2(self, level: float) -> Measurement:
+        return self._mean(MR2, self.of(lambda r: r.r_squared), level, _NONE_EXPLAINED)
+
+    def retained(self, level: float) -> Measurement:
+        found, real = self.of(lambda r: r.r_squared), self.of(lambda r: r.real_r_squared)
+        value = float(found.mean() / real.mean())
+        return self._at(RETAINED, value, ratio_interval(found, real, level), _NONE_RETAINED)
+
+    def others(self) -> Iterator[Measurement]:
+        """What describes the attack and is not judged."""
+        yield self._mean(REAL_MAB, self.of(lambda r: r.real_mab), self.level)
+        if self.explained:
+            yield self._mean(REAL_MR2, self.of(lambda r: r.real_r_squared), self.level)
+        yield self._at(WCAB, float(self.of(lambda r: r.worst).max()))
+        for scope, guesses in self.guesses().items():
+            if _many(guesses, self.suppression):
+                yield _error(scope, guesses, len(self.rounds), self.level)
+
+    def guesses(self) -> dict[str, list[Guesses]]:
+        """Guesses of the iterations that had targets, by kind of target."""
+        return {
+            f"outlying targets of {self.name}": [r.outlying for r in self.rounds if r.outlying],
+            f"random targets of {self.name}": [r.usual for r in self.rounds if r.usual],
+        }
+
+    def boxes(self) -> Series:
+        """Iterations beside their nulls: the release, the same shuffled, and the real rows."""
+        groups = [self.of(lambda r: r.mab), self.of(lambda r: r.chance), self.of(lambda r: r.real_mab)]
+        return Series(
+            name="mab",
+            title=f"What other columns tell of {self.name}",
+            kind="box",
+            x_label="",
+            y_label="mean absolute coefficient",
+            x=("synthetic sets", "secret shuffled", "real rows"),
+            lines=box_lines(groups),
+            scope=self.name,
+        )
+
+    def _mean(
+        self, quantity: Quantity, values: Floats, level: float, reference: Reference | None = None
+    ) -> Measurement:
+        return self._at(quantity, float(values.mean()), mean_interval(values, level), reference)
+
+    def _at(
+        self,
+        quantity: Quantity,
+        value: float,
+        interval: Interval | None = None,
+        reference: Reference | None = None,
+    ) -> Measurement:
+        return quantity.at(
+            value,
+            scope=self.name,
+            interval=interval,
+            n_requested=len(self.rounds),
+            n_achieved=len(self.rounds),
+            n_minimum=FEWEST_ITERATIONS,
+            reference=reference,
+        )
+
+
+def measured(tallies: Sequence[Tally], judged: Sequence[Tally], level: float) -> Iterator[Measurement]:
+    """Everything that is reported: the worst secret first, then each secret, then what describes the attack.
+
+    Args:
+        judged: those for which ``retained`` has a meaning.
+    """
+    quantities: list[tuple[Sequence[Tally], Callable[[Tally, float], Measurement]]] = [
+        (judged, Tally.retained),
+        (tallies, Tally.mab),
+        (tallies, Tally.mr2),
+    ]
+    for chosen, measure in quantities:
+        # One secret that cannot be judged must not leave a headline that looks safe without it.
+        if measure is Tally.mab or all(t.explained for t in chosen):
+            yield _worst([measure(t, corrected_level(level, len(chosen))) for t in chosen], level)
+            yield from (measure(t, level) for t in chosen)
+    for tally in tallies:
+        yield from tally.others()
+
+
+def remarks(tallies: Sequence[Tally], judged: Sequence[Tally], n_sets: int) -> Iterator[str]:
+    """What a reader must know of secrets that were not judged, and of sets that gave no unique answer."""
+    aside = [t.name for t in tallies if not t.judged]
+    if aside and not any(t.judged for t in tallies):
+        yield (
+            f"no real association of {', '.join(aside)} is beyond chance, so what is retained are "
+            "associations that these rows have by chance"
+        )
+    elif aside:
+        yield f"no real association of {', '.join(aside)} is beyond chance, so nothing of it can be retained"
+    for tally in tallies:
+        if tally not in judged and not any(t.judged for t in tallies):
+            yield f"real rows explain nothing of {tally.name}, so what is retained of it has no value"
+        if not tally.explained:
+            yield (
+                f"nothing is said of R² of {tally.name}: {ROWS_EACH} rows are needed for each number that "
+                "predicts it, so raise `reference` and `rows` as far as train allows"
+            )
+        for scope, guesses in tally.guesses().items():
+            if not _many(guesses, tally.suppression):
+                yield f"errors of guesses at {scope} are withheld: too few rows are such targets"
+        if singular := sum(r.singular for r in tally.rounds):
+            yield (
+                f"{tally.name}: in {singular} of {n_sets} sets other columns were collinear or constant; "
+                "coefficients are those of smallest norm"
+            )
+
+
+def _worst(found: Sequence[Measurement], level: float) -> Measurement:
+    """The largest value. The interval's ends are the largest of those that hold together, since the secret
+    with the largest value need not be the least certain one."""
+    worst = max(found, key=lambda m: m.value)
+    if len(found) == 1:
+        return replace(worst, scope="")
+    intervals = [m.interval for m in found if m.interval]
+    interval = Interval(
+        max(i.low for i in intervals),
+        max(i.high for i in intervals),
+        level,
+        f"{intervals[0].method}, corrected for {len(found)} secrets",
+    )
+    return replace(worst, scope="", interval=interval)
+
+
+def _many(guesses: Sequence[Guesses], suppression: int) -> bool:
+    """True when enough people stand behind the errors: a mean over few would give their values away."""
+    return len(guesses) > 1 and len({row for g in guesses for row in g.rows}) >= suppression
+
+
+def _error(scope: str, guesses: Sequence[Guesses], iterations: int, level: float) -> Measurement:
+    """The mean squared error over iterations that had targets, beside that of guessing the mean."""
+    errors, unaided = (np.array([getattr(g, part) for g in guesses]) for part in ("error", "unaided"))
+    return MSE.at(
+        float(errors.mean()),
+        scope=scope,
+        interval=mean_interval(errors, level),
+        n_requested=TARGETS * iterations,
+        n_achieved=sum(len(g.rows) for g in guesses),
+        reference=Reference(
+            float(unaided.mean()), "guesses of the mean alone", mean_interval(unaided, level)
+        ),
+    )

@@ -1,0 +1,257 @@
+"""What a played membership game is worth: gain, area and rates, each with an interval over its iterations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.audits.privacy._membership_rates import ONE_PER_MILLE, ONE_PERCENT, told
+from synth_audit.audits.privacy._shadow_game import Scores
+from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
+from synth_audit.kernels import membership
+from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.games import box_lines, mean_interval
+from synth_audit.kernels.intervals import critical_value, newcombe, wilson
+from synth_audit.kernels.shadow import FeatureSet
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST_GAMES = 10
+"""With fewer games of one kind, an iteration and a target each, single models decide the number."""
+
+SURE = 0.5
+"""The attacker says *learnt* above this probability."""
+
+PRIVACY_GAIN = Quantity(
+    "privacy_gain",
+    "Privacy gain against membership inference",
+    unit="score",
+    direction=Direction.HIGHER,
+    range=(0.0, 2.0),
+    help="1: the attacker does no better than by guessing; 0: it always knows, as with the real table.",
+)
+AUC = Quantity(
+    "auc",
+    "Area under the attacker's curve",
+    unit="probability",
+    help="Chance that a set learnt with the target looks more like it than one without. 0.5: guessing.",
+)
+TPR_1 = Quantity(
+    "tpr_at_fpr_1pct",
+    "Targets found at 1 % false alarms",
+    help="Share of sets with the target that the attacker names while it names 1 % of those without.",
+)
+TPR_01 = Quantity(
+    "tpr_at_fpr_01pct",
+    "Targets found at 0.1 % false alarms",
+    help="Share of sets with the target that the attacker names while it names 0.1 % of those without.",
+)
+QUANTITIES = (PRIVACY_GAIN, AUC, TPR_1, TPR_01)
+
+_REFERENCES = {
+    PRIVACY_GAIN: Reference(1.0, "a generator that the target leaves no trace in"),
+    AUC: Reference(0.5, "guessing"),
+    TPR_1: Reference(ONE_PERCENT, "naming sets with the target no more often than others"),
+    TPR_01: Reference(ONE_PER_MILLE, "naming sets with the target no more often than others"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """Scores of all games about targets of one kind with one feature set, shape (M, T, E) each.
+
+    Attributes:
+        inside, outside: of sets whose models had and had not learnt the target; M iterations, T targets, E
+            sets.
+    """
+
+    kind: str
+    features: FeatureSet
+    inside: Floats
+    outside: Floats
+
+    @property
+    def scope(self) -> str:
+        """Kind of target and feature set."""
+        return f"{self.kind}, {self.features}"
+
+    @property
+    def gains(self) -> Floats:
+        """``PG = 1 − (TPR − FPR)`` of every iteration and target, shape (M, T)."""
+        return 1.0 - (self._named(self.inside) - self._named(self.outside))
+
+    @property
+    def n_sets(self) -> int:
+        """Sets with the target that were judged."""
+        return int(self.inside.size)
+
+    def _named(self, scores: Floats) -> Floats:
+        share: Floats = np.mean(scores > SURE, axis=2)
+        return share
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval."""
+
+    value: float
+    interval: Interval
+
+
+def played(games: Sequence[Scores], kinds: Mapping[str, npt.NDArray[np.intp]]) -> list[Played]:
+    """The games of each kind of target and feature set.
+
+    Args:
+        kinds: for each kind, which of the games' targets are of it.
+    """
+    return [
+        Played(
+            kind,
+            name,
+            np.stack([g.inside[name][rows] for g in games]),
+            np.stack([g.outside[name][rows] for g in games]),
+        )
+        for kind, rows in kinds.items()
+        for name in games[0].inside
+    ]
+
+
+def gain(game: Played, level: float) -> Estimate:
+    """Mean privacy gain, ``1 − (TPR − FPR)``.
+
+    All sets of one model, and all targets of one iteration, share reference rows: iterations are the units.
+    """
+    per_iteration = game.gains.mean(axis=1)
+    hits, alarms = np.sum(game.inside > SURE), np.sum(game.outside > SURE)
+    n = game.n_sets
+    apart = newcombe(float(alarms), n, float(hits), n, level)
+    counted = Interval(1 + apart.low, 1 + apart.high, level, "newcombe")
+    return Estimate(float(per_iteration.mean()), _widest(mean_interval(per_iteration, level), counted, level))
+
+
+def area(game: Played, level: float) -> Estimate:
+    """Mean over games of ``AUC = P(with > without) + ½ P(tie)``, each among the sets of one classifier.
+
+    Were all sets independent, its variance would be at most ``AUC (1 − AUC) / n`` (Birnbaum & Klose 1957),
+    that of a share: the interval is at least Wilson's.
+    """
+    pairs = [
+        [membership.area(i, o) for i, o in zip(with_target, without, strict=True)]
+        for with_target, without in zip(game.inside, game.outside, strict=True)
+    ]
+    per_iteration = np.mean(pairs, axis=1)
+    value = float(per_iteration.mean())
+    counted = wilson(value * game.n_sets, game.n_sets, level)
+    return Estimate(value, _widest(mean_interval(per_iteration, level), counted, level))
+
+
+def rate(game: Played, false_alarms: float, level: float) -> Estimate:
+    """True-positive rate where one threshold over all games passes this share of sets without the target.
+
+    Wilson's interval for as many independent sets as would be as certain, ``n = θ (1 − θ) / v · (z / t)²``,
+    but no more than there are; v by the jackknife over the M iterations, ``v = s²(M θ − (M − 1) θ₍₋ₘ₎) / M``,
+    which knows of the uncertain threshold too, and t for M − 1 degrees of freedom. Sources: Tukey 1958; Korn
+    & Graubard 1998.
+    """
+    from scipy.special import stdtrit  # here, since a code location must not load it
+
+    def found(kept: npt.NDArray[np.bool_]) -> float:
+        inside, outside = game.inside[kept].ravel(), game.outside[kept].ravel()
+        return float(np.mean(membership.alarm(inside, outside, false_alarms)))
+
+    m = len(game.inside)
+    value = found(np.ones(m, dtype=bool))
+    pseudo = np.array([m * value - (m - 1) * found(np.arange(m) != i) for i in range(m)])
+    variance = float(np.var(pseudo, ddof=1)) / m
+    certain = value * (1 - value) / variance if variance > 0 else math.inf
+    slack = critical_value(level) / float(stdtrit(m - 1, 0.5 + level / 2))
+    n = min(float(game.n_sets), certain * slack**2)
+    if n <= 0:  # no set, or every set, in every iteration
+        n = float(game.n_sets)
+    ends = wilson(value * n, n, level)
+    return Estimate(value, Interval(ends.low, ends.high, level, "wilson, jackknife over iterations"))
+
+
+def _widest(over_iterations: Interval, counted: Interval, level: float) -> Interval:
+    """The wider at each end: iterations that happen to agree are no surer than independent sets."""
+    return Interval(
+        min(over_iterations.low, counted.low),
+        max(over_iterations.high, counted.high),
+        level,
+        f"{over_iterations.method}, at least {counted.method}",
+    )
+
+
+_ESTIMATORS: Mapping[Quantity, Callable[[Played, float], Estimate]] = {
+    PRIVACY_GAIN: gain,
+    AUC: area,
+    TPR_1: lambda game, level: rate(game, ONE_PERCENT, level),
+    TPR_01: lambda game, level: rate(game, ONE_PER_MILLE, level),
+}
+_RATES = {TPR_1: ONE_PERCENT, TPR_01: ONE_PER_MILLE}
+
+
+def measured(games: Sequence[Played], requested: Mapping[str, int], level: float) -> list[Measurement]:
+    """Every quantity for the worst of all, for the worst of each kind, and the gain for each feature set.
+
+    Args:
+        requested: games asked for, by kind.
+    """
+    kinds = list(dict.fromkeys(g.kind for g in games))
+    groups = [("", list(games)), *((kind, [g for g in games if g.kind == kind]) for kind in kinds)]
+    groups += [(g.scope, [g]) for g in games]
+    return [
+        _worst(quantity, scope, group, requested, level)
+        for scope, group in groups
+        for quantity in (QUANTITIES if scope in ("", *kinds) else (PRIVACY_GAIN,))
+        if all(_told(quantity, g) for g in group)
+    ]
+
+
+def _told(quantity: Quantity, game: Played) -> bool:
+    """Whether there are enough sets in all for such a rate of false alarms."""
+    return quantity not in _RATES or told(_RATES[quantity], game.n_sets)
+
+
+def _worst(
+    quantity: Quantity, scope: str, games: Sequence[Played], requested: Mapping[str, int], level: float
+) -> Measurement:
+    """The worst of several games; both ends of its interval are the worst of intervals that hold for all."""
+    each = corrected_level(level, len(games))
+    found = [_ESTIMATORS[quantity](game, each) for game in games]
+    worst = min if quantity.direction is Direction.HIGHER else max
+    method = found[0].interval.method
+    kinds = {g.kind: g for g in games}
+    return quantity.at(
+        worst(f.value for f in found),
+        scope=scope,
+        interval=Interval(
+            worst(f.interval.low for f in found),
+            worst(f.interval.high for f in found),
+            level,
+            f"{method}, corrected for {len(games)}" if len(games) > 1 else method,
+        ),
+        n_requested=sum(requested[kind] for kind in kinds),
+        n_achieved=sum(g.gains.size for g in kinds.values()),
+        n_minimum=FEWEST_GAMES * len(kinds),
+        reference=_REFERENCES[quantity],
+    )
+
+
+def boxes(games: Sequence[Played], suppression: int) -> Iterator[Series]:
+    """Box plots of the gain over iterations and targets; none where a box would stand for too few."""
+    shown = [g for g in games if g.gains.size >= suppression]
+    if shown:
+        yield Series(
+            name="privacy_gain_boxes",
+            title="Privacy gain over iterations and targets",
+            kind="box",
+            x_label="targets and what the attacker looks at",
+            y_label="privacy gain",
+            x=tuple(g.scope.replace("_", " ") for g in shown),
+            lines=box_lines([g.gains.ravel() for g in shown]),
+        )

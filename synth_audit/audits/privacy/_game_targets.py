@@ -1,0 +1,92 @@
+"""Whom the membership game is played about: outlying, random and lonely training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.audits.privacy._targets import drawn, named
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.schema import Column, Role
+from synth_audit.core.subject import Subject
+from synth_audit.kernels.encode import EuclideanEncoder, codes
+from synth_audit.kernels.games import outlying, rarest
+from synth_audit.kernels.neighbours import nearest_other
+
+Positions = npt.NDArray[np.intp]
+
+MOST_SEARCHED = 20_000
+"""At most this many rows are looked at, drawn at random, for those farthest from all others."""
+
+
+def yardsticks(subject: Subject, names: Sequence[str]) -> tuple[Column, ...]:
+    """The columns whose outlying rows are targets: those named, else sensitive, else numeric ones, else all.
+
+    Raises:
+        NotApplicable: a named column is not in the table, or not released.
+    """
+    if names:
+        return named(subject, names, "columns")
+    features = subject.features
+    sensitive = tuple(c for c in features if Role.SENSITIVE in c.roles)
+    return sensitive or tuple(c for c in features if c.kind.numeric) or features
+
+
+def choose(
+    subject: Subject,
+    columns: Sequence[Column],
+    wanted: dict[str, int],
+    tail: float,
+    rng: np.random.Generator,
+) -> dict[str, Positions]:
+    """Positions in train of the targets of each kind; kinds without any are left out.
+
+    ``outlying``: rows beyond the tails of a column, or of its rarest labels, the columns in turn, drawn at
+    random among those rows. ``vulnerable``: the rows farthest from their nearest other row. ``random``: any
+    rows but these.
+
+    Args:
+        wanted: how many of each kind; fewer come back when fewer are there.
+    """
+    n = subject.train.n_rows
+    found: dict[str, Positions] = {}
+    if wanted["outlying"]:
+        found["outlying"] = _in_turn([_beyond(subject, c, tail) for c in columns], wanted["outlying"], rng)
+    if wanted["vulnerable"]:
+        found["vulnerable"] = _lonely(subject, wanted["vulnerable"], rng)
+    if wanted["random"]:
+        taken = np.concatenate([np.empty(0, dtype=np.intp), *found.values()])
+        found["random"] = drawn(np.setdiff1d(np.arange(n), taken), wanted["random"], rng)
+    found = {kind: positions for kind, positions in found.items() if len(positions)}
+    if not found:
+        raise NotApplicable("no training row is outlying, and no other targets are asked for")
+    return found
+
+
+def _beyond(subject: Subject, column: Column, tail: float) -> Positions:
+    if column.kind.numeric:
+        return outlying(subject.train.numbers(column.name), tail)
+    return rarest(codes([subject.train], column)[0], tail)
+
+
+def _in_turn(candidates: Sequence[Positions], most: int, rng: np.random.Generator) -> Positions:
+    """At most so many rows, one from each list in turn, none twice, ascending."""
+    waiting = [rng.permutation(rows).tolist() for rows in candidates]
+    chosen: set[int] = set()
+    while len(chosen) < most and any(waiting):
+        for rows in waiting:
+            while rows and rows[-1] in chosen:
+                rows.pop()
+            if rows and len(chosen) < most:
+                chosen.add(rows.pop())
+    return np.array(sorted(chosen), dtype=np.intp)
+
+
+def _lonely(subject: Subject, most: int, rng: np.random.Generator) -> Positions:
+    """The rows with the largest Euclidean distance to their nearest other row, ties at random."""
+    [rows] = EuclideanEncoder.anchored_on(subject.train, subject.features).encode([subject.train])
+    asked = rng.permutation(drawn(np.arange(len(rows)), MOST_SEARCHED, rng))
+    apart = nearest_other(rows, asked).first
+    return np.sort(asked[np.argsort(-apart, kind="stable")[:most]])

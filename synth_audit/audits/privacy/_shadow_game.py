@@ -1,0 +1,211 @@
+"""One iteration of the membership game: shadow models, challenges, and the attacker's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.cache import Cache
+from synth_audit.core.errors import NotApplicable, PluginError
+from synth_audit.core.fitting import fit_shared
+from synth_audit.core.plugin import Generator, Model, PrivacyCertificate
+from synth_audit.core.seeds import as_int_seed, child_rng
+from synth_audit.core.table import Table
+from synth_audit.kernels.games import iteration_rng, reference_rows
+from synth_audit.kernels.shadow import (
+    Classifier,
+    FeatureSet,
+    Yardstick,
+    coded,
+    gathered,
+    guesses,
+    parts_of,
+)
+
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.intp]
+Parts = dict[FeatureSet, Floats]
+
+GAME = "membership_game"
+"""Names the streams of draws that all candidates of a sweep share."""
+
+LARGEST_PART = 0.8
+"""A sample takes no more than this of the rows it is drawn from, so that two samples differ."""
+
+FEWEST_ROWS = 20
+"""With fewer rows to draw from, a sample says nothing of how the generator behaves."""
+
+_BLOCK = 2**23
+"""Values of coded sets held at a time: 64 MiB."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the samples and sets of a game are.
+
+    Attributes:
+        attacker, evaluation: reference rows of the attacker and of the challenger. shadow: rows that each
+            shadow model is fitted to, drawn from the attacker's. sets, evaluated: sets drawn from each shadow
+            model and from each model under attack. rows: of a set. shadows: models with, and as many without.
+    """
+
+    attacker: int
+    evaluation: int
+    shadow: int
+    shadows: int
+    sets: int
+    evaluated: int
+    rows: int
+
+    @classmethod
+    def within(
+        cls, n: int, *, attacker: int, evaluation: int, shadows: int, sets: int, evaluated: int, rows: int
+    ) -> Sizes:
+        """The sizes asked for, as far as ``n`` rows that are no targets allow.
+
+        Shadow models are fitted to as many rows as the models under attack, which the attacker knows, but to
+        no more than :data:`LARGEST_PART` of the attacker's.
+
+        Raises:
+            NotApplicable: too few rows.
+        """
+        if n * LARGEST_PART * LARGEST_PART < FEWEST_ROWS:
+            raise NotApplicable("too few training rows besides the targets to draw samples from")
+        evaluation = min(evaluation, int(LARGEST_PART * n))
+        attacker = min(attacker, n)
+        shadow = min(evaluation, int(LARGEST_PART * attacker))
+        return cls(attacker, evaluation, shadow, shadows, sets, evaluated, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How surely the attacker calls each set one whose model had learnt the target.
+
+    Attributes:
+        inside, outside: sets of models with and without the target, by feature set, shape (T, E) each.
+        certificate: what a model under attack claims.
+    """
+
+    inside: Mapping[FeatureSet, Floats]
+    outside: Mapping[FeatureSet, Floats]
+    certificate: PrivacyCertificate
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """Features of sets from a model of some rows, and from one more model with each target added.
+
+    Attributes:
+        without, held: by part of the features, shape (T, sets, F) each.
+        certificate: of the model without a target.
+    """
+
+    without: Parts
+    held: Parts
+    certificate: PrivacyCertificate
+
+
+@dataclass(frozen=True, eq=False)
+class ShadowGame:
+    """The membership game of Stadler et al. about fixed targets.
+
+    Attributes:
+        train: the rows, without identifiers. targets: positions in it, shape (T,).
+        seed: of what all candidates share: reference rows and fits. draws: of what is drawn from the models
+            and of the classifiers.
+    """
+
+    generator: Generator
+    train: Table
+    targets: Positions
+    sizes: Sizes
+    features: Sequence[FeatureSet]
+    classifier: Classifier
+    seed: int
+    draws: int
+    cache: Cache
+
+    def play(self, iteration: int) -> Scores:
+        """One iteration: the attacker trains on its own reference rows and is then challenged."""
+        rng = iteration_rng(self.seed, GAME, iteration)
+        own = reference_rows(self.train.n_rows, self.targets, self.sizes.attacker, rng)
+        challenge = reference_rows(self.train.n_rows, self.targets, self.sizes.evaluation, rng)
+        samples = [
+            np.sort(rng.choice(own, self.sizes.shadow, replace=False)) for _ in range(self.sizes.shadows)
+        ]
+        columns = self.train.schema.columns
+        yardstick = Yardstick.of(coded(self.train.take(own), columns), columns)
+        place = f"iteration {iteration}"
+        shadows = [
+            self._sides(yardstick, rows, f"{place}, shadow {i}", self.sizes.sets)
+            for i, rows in enumerate(samples)
+        ]
+        asked = self._sides(yardstick, challenge, f"{place}, challenge", self.sizes.evaluated)
+        return self._scores(shadows, asked, place)
+
+    def _sides(self, yardstick: Yardstick, rows: Positions, place: str, sets: int) -> _Sides:
+        """Fit without and with each target, and draw from every model."""
+        apart = f"{place}, without"
+        model = self._fit(rows, apart)
+        held = []
+        for i, target in enumerate(self.targets):
+            joined = f"{place}, with {i}"
+            added = self._fit(np.sort(np.append(rows, target)), joined)
+            held.append(self._parts(yardstick, added, self.targets[i : i + 1], joined, sets))
+        return _Sides(
+            without=self._parts(yardstick, model, self.targets, apart, sets),
+            held={part: np.concatenate([h[part] for h in held]) for part in held[0]},
+            certificate=model.certificate,
+        )
+
+    def _fit(self, rows: Positions, place: str) -> Model:
+        seed = as_int_seed(child_rng(self.seed, GAME, place))
+        return fit_shared(self.generator, self.train.take(rows), seed, self.cache)
+
+    def _parts(self, yardstick: Yardstick, model: Model, targets: Positions, place: str, sets: int) -> Parts:
+        """Features of sets from a model towards these targets, shape (targets, sets, F) each."""
+        columns = self.train.schema.columns
+        wanted = coded(self.train.take(targets), columns)
+        rng = child_rng(self.draws, GAME, place)
+        at_once = max(1, _BLOCK // (self.sizes.rows * len(columns)))
+        found = []
+        for start in range(0, sets, at_once):
+            drawn = [self._set(model, rng) for _ in range(min(at_once, sets - start))]
+            found.append(parts_of(np.stack(drawn), yardstick, wanted, self.features))
+        return {part: np.concatenate([f[part] for f in found], axis=1) for part in found[0]}
+
+    def _set(self, model: Model, rng: np.random.Generator) -> Floats:
+        """One synthetic set, coded, shape (rows, C).
+
+        Raises:
+            PluginError: the generator returned other columns or another number of rows.
+        """
+        drawn = model.sample(self.sizes.rows, rng)
+        if set(drawn.names) != set(self.train.names) or drawn.n_rows != self.sizes.rows:
+            raise PluginError(
+                "the generator returned another table than it was asked for",
+                where="membership_game",
+                expected=f"{self.sizes.rows} rows with the columns of train",
+                fix="correct the generator's `sample`",
+            )
+        return coded(drawn, self.train.schema.columns)
+
+    def _scores(self, shadows: Sequence[_Sides], asked: _Sides, place: str) -> Scores:
+        """Train one classifier for each target and feature set on all shadow sets, and let it judge."""
+        half = self.sizes.shadows * self.sizes.sets
+        learnt = np.arange(2 * half) >= half
+        own = [*(s.without for s in shadows), *(s.held for s in shadows)]
+        inside: dict[FeatureSet, Floats] = {}
+        outside: dict[FeatureSet, Floats] = {}
+        for name in self.features:
+            known = np.concatenate([gathered(parts, name) for parts in own], axis=1)
+            both = np.concatenate([gathered(asked.without, name), gathered(asked.held, name)], axis=1)
+            judged = []
+            for i in range(len(self.targets)):
+                seed = as_int_seed(child_rng(self.draws, GAME, place, f"classifier {i}", name))
+                judged.append(guesses(self.classifier, known[i], learnt, both[i], seed))
+            outside[name], inside[name] = np.split(np.array(judged), 2, axis=1)
+        return Scores(inside, outside, asked.certificate)

@@ -1,0 +1,184 @@
+"""The attribute game: how much of what ties a secret to other columns does the generator hand on?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.audits.privacy._attribute_design import Design, Secret
+from synth_audit.audits.privacy._attribute_rounds import Sizes, associated, play
+from synth_audit.audits.privacy._attribute_tallies import (
+    MAB,
+    MR2,
+    MSE,
+    REAL_MAB,
+    REAL_MR2,
+    RETAINED,
+    ROWS_EACH,
+    WCAB,
+    Tally,
+    measured,
+    remarks,
+)
+from synth_audit.audits.privacy._targets import named
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import Findings
+from synth_audit.core.plugin import AuditInfo, Leak, Need
+from synth_audit.core.schema import Column, Role
+from synth_audit.core.subject import Subject
+from synth_audit.kernels.parallel import single_threaded_algebra
+
+FEWEST_ROWS = 50
+"""Fewer reference rows than this hold little but chance associations."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeGame:
+    """Plays an attacker who fits the same generator on rows of his own and regresses the secret on the rest.
+
+    In each iteration m the generator is fitted to a reference sample of train and draws ``sets`` tables. Each
+    is standardised (n − 1) and the secret regressed on all other columns by least squares, with the solution
+    of smallest norm where they are collinear. With d other columns k, and sets l:
+    ``mab = mean over k, m, l of |β_kml|``, ``wcab`` their maximum, ``mr2`` the mean adjusted R²; ``mse`` is
+    the squared error of the guess ``Σ β_k x_k`` at rows of the reference, standardised by their holder.
+
+    ``retained = MR2 / MR2_real``, the latter from sets drawn from the reference rows with replacement: 0 is a
+    release whose other columns tell nothing of the secret, 1 one where they tell as much as in the real rows,
+    chance associations included. It rests on R² since MAB has no scale: a secret that the real columns
+    explain almost wholly has smaller coefficients there than when it is shuffled, for their noise shrinks
+    with what is left unexplained, and those of half-truncated vines are larger than the real ones. Without a
+    scope each number is that of the worst secret, its interval corrected for their number.
+
+    A secret that nothing in the real rows is associated with cannot be given away through associations: it
+    gets no ``retained`` unless that is so of all secrets. It counts as associated when a permutation test on
+    train says so and the real sets tell more of it than sets of rows among which it was shuffled.
+
+    Labels are indicators; the size of a label's effect is the standard deviation of what all its indicators
+    add, which for a number is |β|. A secret of several labels is regressed as one indicator each, weighted
+    by frequency. A missing value is read as the mean of its column in the set, and a numeric column with
+    gaps has a second number that says where they are.
+
+    Fields:
+        iterations: fits on a new reference sample, at least 2.
+        reference: rows of that sample; all of train when it has fewer.
+        sets: tables drawn from each fit. rows: of each table.
+        columns: secrets; left out, the columns of role sensitive.
+        tail: share of reference rows whose secret counts as outlying, in (0, 1).
+
+    Raises:
+        ValueError: a field is out of range, or a column is named twice.
+        NotApplicable: train has too few rows, a secret is the target, or none can be attacked.
+
+    Source: TVineSynth, Definition 2.2 and Appendix G; Stadler et al. 2022.
+    """
+
+    iterations: int = 10
+    reference: int = 500
+    sets: int = 50
+    rows: int = 500
+    columns: tuple[str, ...] = ()
+    tail: float = 0.05
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Attribute game",
+        question="How much of what other columns tell of a secret does this way of making data hand on?",
+        threat_model=(
+            "An adversary knows the generator and all of a person's attributes but one, learns from "
+            "synthetic data how they hang together, and infers the one."
+        ),
+        not_covered=(
+            "What is not linear in the other columns; copies of single records. What the population has in "
+            "common counts as well: a release that hands on a true association is useful for it and tells "
+            "of everybody to whom it applies."
+        ),
+        quantities=(RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE),
+        risk="inference",
+        needs=(Need.GENERATOR,),  # and a secret: one of role sensitive, or one that `columns` names
+        leak=Leak.ASSOCIATIONS,
+        default=False,
+        cost="minutes",
+        source="TVineSynth, Definition 2.2; Stadler et al. 2022",
+    )
+
+    def __post_init__(self) -> None:
+        if self.iterations < 2:
+            raise ValueError("iterations must be at least 2, or nothing is known of how much they differ")
+        if self.reference < FEWEST_ROWS or self.rows < FEWEST_ROWS:
+            raise ValueError(f"reference and rows must be at least {FEWEST_ROWS}")
+        if self.sets < 1:
+            raise ValueError("sets must be at least 1")
+        if not 0 < self.tail < 1:
+            raise ValueError("tail must be in (0, 1)")
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError("columns must not repeat a column")
+
+    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+        """Play the iterations: reference samples and fits by the subject's seed, sets drawn from ``rng``."""
+        n = subject.train.n_rows
+        if n < FEWEST_ROWS:
+            raise NotApplicable(f"train has {n} rows; the game needs reference samples of {FEWEST_ROWS}")
+        design = Design.anchored_on(subject.train, subject.features)
+        secrets, notes = _secrets(design, self._columns(subject))
+        if n < self.reference:
+            notes.append(f"reference samples are all {n} training rows, since there are no {self.reference}")
+        sizes = Sizes(self.reference, self.sets, self.rows, self.tail)
+        with single_threaded_algebra():
+            rounds = [
+                play(subject, design, secrets, sizes, i, own)
+                for i, own in enumerate(rng.spawn(self.iterations))
+            ]
+            related = [associated(subject, design, secret) for secret in secrets]
+        tallies = [
+            Tally(
+                name=secret.name,
+                rounds=tuple(r[i] for r in rounds),
+                associated=related[i],
+                explained=ROWS_EACH * len(secret.predictors) <= min(n, self.reference, self.rows),
+                level=subject.level,
+                suppression=subject.suppression,
+            )
+            for i, secret in enumerate(secrets)
+        ]
+        judged = [t for t in tallies if t.judged] or [t for t in tallies if t.measurable]
+        return Findings(
+            tuple(measured(tallies, judged, subject.level)),
+            tuple(t.boxes() for t in tallies),
+            (*notes, *remarks(tallies, judged, self.sets * self.iterations)),
+        )
+
+    def _columns(self, subject: Subject) -> tuple[Column, ...]:
+        chosen = named(subject, self.columns, "columns") or tuple(
+            c for c in subject.schema.with_role(Role.SENSITIVE) if c.released
+        )
+        if not chosen:
+            raise NotApplicable("needs a sensitive column, or a secret that `columns` names")
+        for column in chosen:
+            if Role.TARGET in column.roles:
+                raise NotApplicable(
+                    f"column {column.name!r} is both a secret and the target: a release that serves to "
+                    "predict it must tell of it"
+                )
+        return chosen
+
+
+def _secrets(design: Design, columns: Sequence[Column]) -> tuple[list[Secret], list[str]]:
+    """What can be attacked, and why the others cannot.
+
+    Raises:
+        NotApplicable: nothing can.
+    """
+    found, notes = [], []
+    for column in columns:
+        secret = design.secret(column.name)
+        if secret is None:
+            notes.append(f"{column.name} is not attacked: no value or label of it is frequent and varies")
+        elif not len(secret.predictors):
+            notes.append(f"{column.name} is not attacked: no other column varies in train")
+        else:
+            found.append(secret)
+    if not found:
+        raise NotApplicable("; ".join(notes))
+    return found, notes

@@ -1,0 +1,205 @@
+"""Membership inference as a game: does a release betray whether one person was learnt from?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.audits.privacy import _game_measures, _game_targets
+from synth_audit.audits.privacy._game_measures import Played
+from synth_audit.audits.privacy._shadow_game import GAME, ShadowGame, Sizes
+from synth_audit.core.measurement import Exposure, Findings, Measurement
+from synth_audit.core.plugin import AuditInfo, Leak, Need, PrivacyCertificate
+from synth_audit.core.seeds import as_int_seed, child_rng
+from synth_audit.core.subject import Subject
+from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.games import mean_interval
+from synth_audit.kernels.shadow import CLASSIFIERS, FEATURE_SETS, Classifier, FeatureSet
+
+Positions = npt.NDArray[np.intp]
+
+KINDS = ("outlying", "random", "vulnerable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipGame:
+    """Refits the generator with and without a person and lets an attacker tell the releases apart.
+
+    In each iteration an attacker draws a reference sample without the targets, fits shadow models to parts of
+    it, each once as it is and once with the target added, draws sets from them and trains a classifier on
+    features of those sets. Then the generator is fitted to another sample, without and with the target, and
+    the classifier judges sets of both. ``Adv = TPR − FPR``, ``privacy_gain = 1 − Adv``: the attacker who sees
+    the real table has Adv 1. ``auc`` and the true-positive rates at 1 % and 0.1 % false alarms come from the
+    classifier's probabilities.
+
+    Intervals are over iterations, Student's t (a jackknife for the rates), since neither the sets of one
+    model nor the targets of one iteration are independent. Without a scope and for a kind of target the
+    number is that of the worst feature set, with an interval corrected for their number (Bonferroni).
+
+    Fits depend on the plan's seed and on their place in the game only, so that all truncation levels of a
+    vine share them. Models with and without a target are fitted with different seeds, as in a real release.
+
+    Fields:
+        iterations: games about each target, at least 2.
+        attacker_rows: rows of the attacker's reference sample. evaluation_rows: rows behind each model under
+            attack; shadow models are fitted to as many of the attacker's, at most 80 % of them.
+        shadows: models with, and as many without, the target. sets: drawn from each. evaluated: sets drawn
+            from each model under attack. set_rows: rows of a set.
+        outlying, random, vulnerable: targets beyond the tails of ``columns``, at random, and by the distance
+            to their nearest other row; the same in all iterations.
+        columns: those whose outlying rows are targets; the sensitive ones if left out, else the numeric ones.
+        tail: share of rows outside the quantiles, in (0, 1).
+        features: what the attacker looks at. classifier: how it learns.
+
+    Raises:
+        NotApplicable: too few rows to draw samples from, or no targets.
+        PluginError: the generator returned another table than it was asked for.
+
+    Source: Stadler et al. 2022; TVineSynth, section 2.5 and appendices G and J.
+    """
+
+    iterations: int = 10
+    attacker_rows: int = 500
+    evaluation_rows: int = 400
+    shadows: int = 10
+    sets: int = 10
+    evaluated: int = 50
+    set_rows: int = 400
+    outlying: int = 4
+    random: int = 4
+    vulnerable: int = 0
+    columns: tuple[str, ...] = ()
+    tail: float = 0.05
+    features: tuple[FeatureSet, ...] = FEATURE_SETS
+    classifier: Classifier = "random_forest"
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Membership game",
+        question="Could somebody tell from a release whether one person was among those it was learnt from?",
+        threat_model=(
+            "An adversary holds a person's record and real rows of the same population, knows the generator "
+            "with its settings and the number of rows, and runs it again with and without the person to "
+            "learn what a release looks like either way."
+        ),
+        not_covered=(
+            "The targets stand for their kind; others may be more at risk. An attacker with a better idea of "
+            "where to look sees more. Of several rows of one person one alone is added."
+        ),
+        quantities=_game_measures.QUANTITIES,
+        risk="membership",
+        needs=(Need.GENERATOR,),
+        leak=Leak.COPIES,
+        default=False,
+        cost="hours",
+        source="Stadler et al. 2022; TVineSynth, section 2.5; Yeom et al. 2018 (bound)",
+    )
+
+    def __post_init__(self) -> None:
+        least = {"iterations": 2, "shadows": 1, "sets": 1, "evaluated": 1}
+        least |= {"attacker_rows": 20, "evaluation_rows": 20, "set_rows": 2}
+        for name, minimum in least.items():
+            if getattr(self, name) < minimum:
+                raise ValueError(f"{name} must be at least {minimum}, got {getattr(self, name)}")
+        if min(getattr(self, kind) for kind in KINDS) < 0 or not any(getattr(self, kind) for kind in KINDS):
+            raise ValueError(f"{', '.join(KINDS)} must not be negative, and one of them positive")
+        if not 0 < self.tail < 1:
+            raise ValueError("tail must lie between 0 and 1")
+        if not self.features or not set(self.features) <= set(FEATURE_SETS):
+            raise ValueError(f"features must be some of {', '.join(FEATURE_SETS)}")
+        for name in ("features", "columns"):
+            if len(set(getattr(self, name))) < len(getattr(self, name)):
+                raise ValueError(f"{name} must differ from one another")
+        if self.classifier not in CLASSIFIERS:
+            raise ValueError(f"classifier must be one of {', '.join(CLASSIFIERS)}")
+
+    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+        """Play all iterations; only what is drawn from the models, and the classifiers, depend on ``rng``."""
+        assert subject.generator is not None
+        columns = _game_targets.yardsticks(subject, self.columns)
+        wanted = {kind: int(getattr(self, kind)) for kind in KINDS}
+        chosen = _game_targets.choose(
+            subject, columns, wanted, self.tail, child_rng(subject.seed, GAME, "targets")
+        )
+        targets = np.unique(np.concatenate(list(chosen.values())))
+        game = ShadowGame(
+            generator=subject.generator,
+            train=subject.train.released_only(),
+            targets=targets,
+            sizes=self._sizes(subject.train.n_rows - len(targets)),
+            features=self.features,
+            classifier=self.classifier,
+            seed=subject.seed,
+            draws=as_int_seed(rng),
+            cache=subject.cache,
+        )
+        scores = [game.play(m) for m in range(self.iterations)]
+        kinds = {kind: np.searchsorted(targets, rows) for kind, rows in chosen.items()}
+        games = _game_measures.played(scores, kinds)
+        requested = {kind: self.iterations * wanted[kind] for kind in chosen}
+        found = _game_measures.measured(games, requested, subject.level)
+        return Findings(
+            measurements=tuple(found),
+            series=tuple(_game_measures.boxes(games, subject.suppression)),
+            notes=(*self._notes(game.sizes, chosen), *_promises(scores[0].certificate, found[0])),
+            exposures=tuple(_exposures(games, chosen, subject.level)),
+        )
+
+    def _sizes(self, n: int) -> Sizes:
+        return Sizes.within(
+            n,
+            attacker=self.attacker_rows,
+            evaluation=self.evaluation_rows,
+            shadows=self.shadows,
+            sets=self.sets,
+            evaluated=self.evaluated,
+            rows=self.set_rows,
+        )
+
+    def _notes(self, sizes: Sizes, chosen: Mapping[str, Positions]) -> list[str]:
+        """What could not be played as asked for."""
+        notes = []
+        if (sizes.attacker, sizes.evaluation) != (self.attacker_rows, self.evaluation_rows):
+            notes.append(
+                f"the table has too few rows for samples of {self.attacker_rows} and {self.evaluation_rows}: "
+                f"{sizes.attacker} and {sizes.evaluation} were drawn"
+            )
+        notes += [
+            f"no row is an {kind} target" for kind in KINDS if getattr(self, kind) and kind not in chosen
+        ]
+        return notes
+
+
+def _promises(certificate: PrivacyCertificate, headline: Measurement) -> list[str]:
+    """What a formal guarantee says of the gain, and whether the game contradicts it.
+
+    ``Adv ≤ (e^ε − 1 + 2δ) / (e^ε + 1)`` (Kairouz et al. 2015, Humphries et al. 2023), never above the
+    ``e^ε − 1`` of Yeom et al. 2018 when δ is 0, and not void for a large ε.
+    """
+    if certificate.claim != "differential privacy" or certificate.epsilon is None:
+        return []
+    delta = certificate.delta or 0.0
+    bound = 2 * (1 - delta) / (math.exp(min(certificate.epsilon, 700.0)) + 1)
+    notes = [
+        f"the certificate of the generator (epsilon {certificate.epsilon:g}) promises a privacy gain of at "
+        f"least {bound:.3f}"
+    ]
+    if headline.interval is not None and headline.interval.high < bound:
+        notes.append("the game contradicts the certificate: the whole interval of the gain lies below that")
+    return notes
+
+
+def _exposures(games: Sequence[Played], chosen: Mapping[str, Positions], level: float) -> list[Exposure]:
+    """Targets found out more often than chance, by some feature set, over the iterations."""
+    none = np.empty(0, dtype=np.intp)
+    found = []
+    for kind, rows in chosen.items():
+        gains = [g.gains for g in games if g.kind == kind]
+        each = corrected_level(level, len(gains) * len(rows))
+        hit = [any(mean_interval(g[:, i], each).high < 1 for g in gains) for i in range(len(rows))]
+        found.append(Exposure(kind, (), rows, rows[np.array(hit, dtype=bool)], none, none))
+    return found

@@ -1,0 +1,85 @@
+"""Where a newcomer starts: the demo, and a plan to edit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synth_audit.core.errors import PlanError
+from synth_audit.core.plan import Plan
+from synth_audit.exits import Exit, guarded
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("demo"))
+@guarded
+def demo(folder: Path) -> Exit:
+    """See it work: two releases of a real medical table.
+
+    Runs both through Dagster in FOLDER (./demo by default): a vine's release passes, a bootstrap of
+    the training rows is refused.
+
+    \b
+    Example:
+      synth-audit demo /tmp/synth-audit-demo
+    """
+    # A process of its own: the demo lives in the layer above this one, which may not be imported here.
+    command = [sys.executable, "-m", "dagster_project.demo", str(folder)]
+    code = subprocess.run(command, check=False).returncode  # noqa: S603 (no outside input)
+    return Exit(code) if code in list(Exit) else Exit.AUDIT_ERROR
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.option("--table", help="Table inside a DuckDB file, for example clinical.tumours.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Plan file to write.")
+@guarded
+def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
+    """Write a plan to start from.
+
+    With SOURCE, a file, the plan proposes a kind for each of its columns.
+
+    \b
+    Examples:
+      synth-audit init patients.parquet
+      synth-audit init warehouse.duckdb --table clinical.tumours --plan tumours.yaml
+    """
+    from synth_audit.workflow.starter import starter_plan
+    from synth_audit.workflow.workspace import write_text
+
+    stem = (table or source or "plan").rsplit("/", 1)[-1].split(".")[-1 if table else 0]
+    path = plan_file or Path(f"{stem}.yaml")
+    if path.exists():
+        raise PlanError(
+            "the plan file exists already",
+            where=str(path),
+            expected="a file that does not exist",
+            fix="name another with --plan",
+        )
+    choice: dict[str, Any] = {"duckdb": {"path": "warehouse.duckdb", "table": "clinical.tumours"}}
+    data = None
+    if source:
+        settings = {"path": source} | ({"table": table} if table else {})
+        plugin = "duckdb" if table else _source_for(source)
+        data = Plan.model_validate({"source": {plugin: settings}}).build_source().read(Path.cwd())
+        choice = {plugin: settings | {"path": _seen_from(path.parent, source)}}
+    write_text(path, starter_plan(choice, data, path.name))
+    click.echo(f"wrote {path}; look it over, then: synth-audit run {path}")
+    return Exit.PASS
+
+
+def _seen_from(folder: Path, path: str) -> str:
+    """A path as the plan must write it: relative ones start at the plan's folder."""
+    own = Path(path).expanduser()
+    return str(own) if own.is_absolute() else os.path.relpath(own, folder)
+
+
+def _source_for(path: str) -> str:
+    chosen = Plan.model_validate({"source": path}).source
+    assert chosen is not None
+    return chosen.name

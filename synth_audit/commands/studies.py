@@ -1,0 +1,96 @@
+"""Many audits for one question: how audits answer leaks, and which generator to choose."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from synth_audit import api, console
+from synth_audit.commands import options
+from synth_audit.exits import Exit, guarded, sweep_code
+
+
+@click.command()
+@click.argument("train", type=click.Path(path_type=Path))
+@click.argument("control", type=click.Path(path_type=Path))
+@click.option("--plan", type=click.Path(path_type=Path), help="Plan with columns and audits.")
+@click.option("--only", multiple=True, metavar="NAME", help="Calibrate only this audit; repeatable.")
+@click.option("--steps", type=click.IntRange(min=2), default=10, show_default=True, help="Sizes of the leak.")
+@click.option("--noise/--no-noise", default=True, help="With all kinds of noise, eight times the work.")
+@click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
+@options.out
+@options.workers
+@options.as_json
+@guarded
+def calibrate(
+    train: Path,
+    control: Path,
+    plan: Path | None,
+    only: tuple[str, ...],
+    steps: int,
+    noise: bool,
+    seed: int | None,
+    out: Path | None,
+    workers: int,
+    as_json: bool,
+) -> Exit:
+    """Show how the privacy audits answer leaks.
+
+    Copies of real rows are planted among people never seen, from none to all rows, with and without noise;
+    every audit measures each. TRAIN and CONTROL hold real rows of one population.
+
+    \b
+    Example:
+      synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
+    """
+    with console.progress_bar() as progress:
+        found = api.calibrate(
+            train,
+            control,
+            plan,
+            steps=steps,
+            noise=noise,
+            only=only,
+            seed=seed,
+            out=out,
+            progress=progress,
+            workers=workers,
+        )
+    files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
+    console.show_calibration(found, files, as_json=as_json)
+    return Exit.PASS
+
+
+@click.command()
+@options.plan
+@options.out
+@click.option("--fresh", is_flag=True, help="Pull the source again and keep no candidate of earlier sweeps.")
+@options.workers
+@options.as_json
+@guarded
+def frontier(plan: Path, out: Path | None, fresh: bool, workers: int, as_json: bool) -> Exit:
+    """Try several generators and choose among those that pass.
+
+    Sweeps the settings and generators under `frontier` in the plan; a vine without them climbs its
+    truncation levels. Each candidate is audited in a folder of its own, at a level of confidence
+    corrected for their number. What an interrupted sweep finished is kept. Nothing is released.
+
+    \b
+    Examples:
+      synth-audit frontier tumours.yaml
+      synth-audit frontier tumours.yaml --out audits/tumours --workers 2
+      synth-audit release tumours.yaml --candidate vine-truncation-5
+    """
+    settled = api.as_plan(plan)
+    if settled.release is None:
+        click.echo("note: the plan names no `release`; to add one later means to sweep again", err=True)
+    workspace = api.workspace_of(settled, out)
+    with console.progress_bar() as progress:
+        found = api.frontier(settled, workspace.root, fresh=fresh, progress=progress, workers=workers)
+    words = ["synth-audit", "release", str(plan), *(["--out", str(out)] if out else [])]
+    files = [workspace.frontier_page, workspace.frontier]
+    command = shlex.join(words) if settled.release is not None else ""
+    console.show_frontier(found, files, command, as_json=as_json)
+    return sweep_code(found)

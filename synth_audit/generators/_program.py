@@ -1,0 +1,125 @@
+"""Runs a program that reads training rows from one file and writes synthetic rows to another."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import weakref
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from synth_audit.core import registry
+from synth_audit.core.errors import DataError
+
+Format = Literal["parquet", "csv"]
+
+PLACEHOLDERS = ("{train}", "{synthetic}", "{rows}", "{seed}", "{model}")
+
+_WHERE = "generator.external.command"
+_BY_HAND = "run the program by hand to see what it prints, which is not shown here: it may quote rows"
+
+
+class PrivateFolder:
+    """A folder of mode 0700 that is deleted with the last reference to it, at the latest when Python ends."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="synth-audit-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program with the files that it reads and writes.
+
+    Attributes:
+        command: the program and its arguments with placeholders.
+        base: the folder it starts in.
+        folder: where its files are. timeout: longest run, in seconds.
+    """
+
+    command: tuple[str, ...]
+    base: Path
+    folder: PrivateFolder = field(repr=False)
+    format: Format
+    timeout: float
+
+    def lay_out(self, train: pa.Table) -> None:
+        """Write the training rows where the program will find them."""
+        (self.folder.path / "model").mkdir()
+        self._file("train").write(train, self.base)
+
+    def run(self, rows: int, seed: int) -> pa.Table:
+        """What the program writes when it is asked for ``rows`` rows.
+
+        Raises:
+            DataError: it does not start, fails, takes too long or writes no table that can be read.
+        """
+        made = self._place("synthetic")
+        made.unlink(missing_ok=True)
+        values = (self._place("train"), made, rows, seed, self.folder.path / "model")
+        status = _run(self._filled(values), self.base, self.timeout)
+        if status != 0:
+            raise DataError(
+                f"the program ended with exit status {status}", where=_WHERE, expected="0", fix=_BY_HAND
+            )
+        if not made.is_file():
+            raise DataError(
+                "the program wrote no table",
+                where=_WHERE,
+                expected=f"a {self.format} file at {{synthetic}}",
+                fix=_BY_HAND,
+            )
+        try:
+            found: pa.Table = self._file("synthetic").read(self.base)
+            return found
+        finally:
+            made.unlink(missing_ok=True)
+
+    def _filled(self, values: tuple[Any, ...]) -> list[str]:
+        first, *words = self.command
+        for mark, value in zip(PLACEHOLDERS, values, strict=True):
+            words = [word.replace(mark, str(value)) for word in words]
+        return [first, *words]
+
+    def _place(self, name: str) -> Path:
+        return self.folder.path / f"{name}.{self.format}"
+
+    def _file(self, name: str) -> Any:
+        """The file as a source that can be written too."""
+        return registry.build("source", self.format, {"path": str(self._place(name))})
+
+
+def _run(words: list[str], base: Path, timeout: float) -> int:
+    """The exit status; an interruption or a timeout ends the program and all that it started."""
+    quiet = subprocess.DEVNULL
+    try:
+        # No shell reads the words; the plan that names the program is trusted as the code of a plug-in is.
+        process = subprocess.Popen(  # noqa: S603
+            words, cwd=base, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+        )
+    except OSError as error:
+        raise DataError(
+            f"the program cannot be started ({type(error).__name__})",
+            where=_WHERE,
+            expected="a program on the path, or its full path",
+            fix="check the first word of the command",
+        ) from None
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        raise DataError(
+            f"the program had not ended after {timeout:g} s",
+            where=_WHERE,
+            expected="an end within `timeout`",
+            fix="raise `timeout`, or let the program do less",
+        ) from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

@@ -1,0 +1,109 @@
+"""A fitted vine: variables, their margins and copulas, whole or by class of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from synth_audit.core.plugin import PrivacyCertificate
+from synth_audit.core.schema import Schema
+from synth_audit.core.table import Floats, Table, assemble
+from synth_audit.generators import _vine_given, _vine_json
+from synth_audit.generators._coding import Decoder
+from synth_audit.generators._vine_joint import Joint
+
+_CERTIFICATE = PrivacyCertificate(
+    "none", "margins and pair copulas are fitted to train without noise; truncation limits, it does not bound"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class VineModel:
+    """A fitted vine; nothing in it changes when it is drawn from or truncated.
+
+    Attributes:
+        schema: the columns of the synthetic table.
+        decoders: how each column is made from the vine's variables, in schema order.
+        order: names of the vine's variables, the first in the last trees, the last the root of tree 1;
+            ``<column> is missing`` stands for a missingness variable.
+        joints: one of all variables; with a root per class, one for each class, of which every one holds
+            the variables before the target and knows the values of the target's own.
+        level: number of trees that are kept; None for all.
+    """
+
+    schema: Schema = field(repr=False)
+    decoders: tuple[Decoder, ...] = field(repr=False)
+    order: tuple[str, ...]
+    joints: tuple[Joint, ...] = field(repr=False)
+    level: int | None
+
+    @property
+    def certificate(self) -> PrivacyCertificate:
+        """No formal claim."""
+        return _CERTIFICATE
+
+    @property
+    def per_class(self) -> bool:
+        """True when each class of the target has a vine of its own."""
+        return bool(self.joints[0].known)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Draw ``n`` rows; the same generator state gives the same rows."""
+        return self.table(self.draw(n, rng))
+
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
+        """Values of the variables in ``n`` rows, shape (n, number of variables)."""
+        if len(self.joints) == 1:
+            return self.joints[0].draw(n, rng)
+        shares = np.cumsum([joint.share for joint in self.joints])
+        which = np.searchsorted(shares / shares[-1], rng.random(n), side="right")
+        values = np.empty((n, len(self.order)))
+        for k, joint in enumerate(self.joints):
+            rows = np.flatnonzero(which == k)
+            values[rows] = joint.draw(len(rows), rng)
+        return values
+
+    def table(self, values: Floats) -> Table:
+        """Rows of a table from values of the variables, shape (n, number of variables)."""
+        drawn = dict(enumerate(values.T))
+        return assemble(self.schema, {d.name: d.decode(drawn, len(values)) for d in self.decoders})
+
+    def sample_given(self, given: Mapping[str, str | float], n: int, rng: np.random.Generator) -> Table:
+        """Draw ``n`` rows in which columns have the values given; see :func:`draw_given`.
+
+        Args:
+            given: a label for a categorical or boolean column, a number for the others (datetimes in
+                microseconds since 1970).
+
+        Raises:
+            DataError: a column is unknown, or its value was too rare or not one of the column's, or it is
+                numeric and not among the first roots.
+        """
+        return self.table(_vine_given.draw_given(self, given, n, rng))
+
+    def truncated(self, level: int) -> VineModel:
+        """This model with only the first ``level`` trees; pair copulas above become independence.
+
+        With a root per class tree 1 is the star around the class, so that one tree leaves the columns
+        independent within it. A model that has no more trees than these comes back as it is.
+
+        Raises:
+            ValueError: the level is below 1.
+        """
+        if level < 1:
+            raise ValueError("a vine keeps at least one tree")
+        if level >= (len(self.order) - 1 if self.level is None else self.level):
+            return self
+        joints = tuple(joint.truncated(level - bool(joint.known)) for joint in self.joints)
+        return replace(self, joints=joints, level=level)
+
+    def to_json(self) -> str:
+        """The whole model as text, which holds what was learnt from train: keep it restricted."""
+        return _vine_json.dumps(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> VineModel:
+        """The model that :meth:`to_json` wrote; its draws are equal to the last bit."""
+        return cls(**_vine_json.loads(text))

@@ -1,0 +1,121 @@
+"""Tables as numbers, in the units of an attacker's reference rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.core.schema import Column, labels_of
+from synth_audit.core.table import Table
+
+Floats = npt.NDArray[np.float64]
+
+MOST_LABELS = 64
+"""Labels with a frequency of their own: the most frequent of the reference; the others share one."""
+
+_FAR = 1e6
+"""Standard deviations beyond which a number is as good as infinitely far, so that no square overflows."""
+
+
+def coded(table: Table, columns: Sequence[Column]) -> Floats:
+    """A table as numbers, shape (n, C): labels as position among the column's categories, missing as NaN.
+
+    A label that is none of the categories gets the position after the last.
+    """
+    rows = np.empty((table.n_rows, len(columns)))
+    for j, column in enumerate(columns):
+        rows[:, j] = table.numbers(column.name) if column.kind.numeric else _positions(table, column)
+    return rows
+
+
+def _positions(table: Table, column: Column) -> Floats:
+    labels = labels_of(table.data.column(column.name), column.kind)
+    if not column.categories or pa.types.is_null(labels.type):
+        return np.where(table.missing(column.name), np.nan, 0.0)
+    found = pc.index_in(labels, value_set=pa.array(column.categories, labels.type))
+    positions = np.asarray(pc.fill_null(found, len(column.categories)).to_numpy(), dtype=np.float64)
+    return np.where(table.missing(column.name), np.nan, positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Yardstick:
+    """The attacker's units, read off the reference rows, which hold no target.
+
+    Attributes:
+        columns: C columns.
+        centre, scale: mean and standard deviation of each numeric column; 0 and 1 for labels. A numeric
+            column without spread has its size as unit.
+        numeric: which columns are numbers; graded: which of them vary in the reference, shape (C,) each.
+            Numbers that do not are compared as labels are, for a distance in them has no unit.
+        low, high: least and largest value of each numeric column in those units.
+        ranked: for each column of labels the bin of each code, the last bin shared by rare ones.
+    """
+
+    columns: tuple[Column, ...]
+    centre: Floats
+    scale: Floats
+    numeric: npt.NDArray[np.bool_]
+    graded: npt.NDArray[np.bool_]
+    low: Floats
+    high: Floats
+    ranked: Mapping[int, npt.NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, reference: Floats, columns: Sequence[Column]) -> Yardstick:
+        """Read it off coded reference rows, shape (n, C)."""
+        numeric = np.array([c.kind.numeric for c in columns], dtype=bool)
+        moments = [
+            _moments(reference[:, j]) if c.kind.numeric else (0.0, 1.0, True) for j, c in enumerate(columns)
+        ]
+        centre, scale, varies = (np.array(part) for part in zip(*moments, strict=True))
+        inside = _scaled(reference, centre, scale)
+        known = ~np.isnan(inside)
+        ranked = {
+            j: _bins_of_labels(reference[:, j], len(c.categories))
+            for j, c in enumerate(columns)
+            if not c.kind.numeric
+        }
+        return cls(
+            columns=tuple(columns),
+            centre=centre,
+            scale=scale,
+            numeric=numeric,
+            graded=numeric & varies.astype(bool),
+            low=np.min(inside, axis=0, where=known, initial=np.inf),
+            high=np.max(inside, axis=0, where=known, initial=-np.inf),
+            ranked=ranked,
+        )
+
+    def measured(self, rows: Floats) -> Floats:
+        """Coded rows in the attacker's units, shape (…, C); codes stay as they are."""
+        return _scaled(rows, self.centre, self.scale)
+
+
+def _moments(values: Floats) -> tuple[float, float, bool]:
+    """Mean, standard deviation and whether there is any, in units of the largest, so that none overflows."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return 0.0, 1.0, False
+    unit = float(np.abs(known).max()) or 1.0
+    if known.min() == known.max():
+        return float(known[0]), unit, False
+    return unit * float((known / unit).mean()), unit * float((known / unit).std()), True
+
+
+def _scaled(rows: Floats, centre: Floats, scale: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        scaled: Floats = np.clip((rows - centre) / scale, -_FAR, _FAR)
+    return scaled
+
+
+def _bins_of_labels(codes: Floats, n_labels: int) -> npt.NDArray[np.int64]:
+    """Bin of each code 0 … n_labels, the most frequent first, ties by code; the rare ones share the last."""
+    counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=n_labels + 1)
+    bins = np.empty(len(counts), dtype=np.int64)
+    bins[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    return np.minimum(bins, MOST_LABELS - 1)

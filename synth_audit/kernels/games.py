@@ -1,0 +1,125 @@
+"""What games against a generator share: reference rows, targets, and an interval over their iterations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.measurement import BOX_LINES, Interval
+from synth_audit.core.seeds import child_rng
+
+Rows = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+
+def iteration_rng(seed: int, game: str, iteration: int) -> np.random.Generator:
+    """Draws of one iteration that every candidate of a sweep must share: reference rows, the seed of a fit.
+
+    They depend on the arguments alone, so that the truncation levels of one generator are fitted once and
+    met by the same rows.
+    """
+    return child_rng(seed, game, str(iteration))
+
+
+def reference_rows(n_rows: int, excluded: npt.ArrayLike, size: int, rng: np.random.Generator) -> Rows:
+    """Positions of at most ``size`` of ``n_rows`` rows, drawn without replacement, ascending.
+
+    Args:
+        excluded: positions that must not be drawn, such as targets that play outsiders.
+        size: at least 1; fewer rows come back when fewer are there.
+    """
+    allowed = np.ones(n_rows, dtype=bool)
+    allowed[np.asarray(excluded, dtype=np.intp)] = False
+    candidates = np.flatnonzero(allowed)
+    return np.sort(rng.choice(candidates, min(size, len(candidates)), replace=False)).astype(np.intp)
+
+
+def outlying(values: Floats, tail: float = 0.05) -> Rows:
+    """Positions, ascending, of values below the ``tail / 2`` or above the ``1 − tail / 2`` quantile.
+
+    Strictly beyond, so that a value which many rows share is no outlier. A missing value is none either.
+
+    Args:
+        values: shape (n,), NaN where missing.
+        tail: share of the rows outside, in (0, 1).
+    """
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.empty(0, dtype=np.intp)
+    low, high = np.quantile(known, [tail / 2, 1 - tail / 2])
+    return np.flatnonzero((values < low) | (values > high))
+
+
+def rarest(codes: Codes, tail: float = 0.05) -> Rows:
+    """Positions, ascending, of the rows of the rarest category, and of the next ones up to ``tail`` in all.
+
+    Categories of one frequency count together, so that no order of theirs decides. Where all categories are
+    equally frequent, none is rare.
+
+    Args:
+        codes: shape (n,), negative where missing.
+        tail: share of the known rows, in (0, 1); the rarest category counts even if it has more.
+    """
+    known = codes[codes >= 0]
+    categories, counts = np.unique(known, return_counts=True)
+    sizes = np.unique(counts)
+    if len(sizes) < 2:
+        return np.empty(0, dtype=np.intp)
+    together = np.array([counts[counts <= size].sum() for size in sizes])
+    most = max(int(sizes[0]), int(sizes[together <= tail * len(known)].max(initial=0)))
+    return np.flatnonzero(np.isin(codes, categories[counts <= most]))
+
+
+def mean_interval(values: Floats, level: float) -> Interval:
+    """Student's interval of the mean of independent iterations: ``x̄ ± t_{n−1} · s / √n``.
+
+    Args:
+        values: one per iteration, shape (n,), n ≥ 2.
+        level: coverage, in (0, 1).
+
+    Raises:
+        ValueError: fewer than two values.
+
+    Source: Student 1908.
+    """
+    from scipy.special import stdtrit  # here, since a code location must not load it
+
+    n = len(values)
+    if n < 2:
+        raise ValueError("an interval over iterations needs at least two of them")
+    mean = float(np.mean(values))
+    half = float(stdtrit(n - 1, 0.5 + level / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return Interval(mean - half, mean + half, level, "student t over iterations")
+
+
+def ratio_interval(numerators: Floats, denominators: Floats, level: float) -> Interval:
+    """Student's interval of ``ρ = Σ a / Σ b`` over iterations, by the delta method.
+
+    The residuals ``(a − ρ b) / b̄`` have mean 0; their standard error is that of ρ. Numerator and denominator
+    come from the same iteration, so that what they share cancels.
+
+    Args:
+        numerators, denominators: one per iteration, shape (n,) each, n ≥ 2; the mean of ``b`` is not 0.
+
+    Raises:
+        ValueError: fewer than two iterations, or a mean of 0 below.
+
+    Source: Cochran 1977, section 6.4.
+    """
+    below = float(np.mean(denominators))
+    if below == 0:
+        raise ValueError("a ratio needs a denominator other than 0")
+    ratio = float(np.mean(numerators)) / below
+    around = mean_interval((numerators - ratio * denominators) / below, level)
+    half = (around.high - around.low) / 2
+    return Interval(ratio - half, ratio + half, level, "student t over iterations, ratio")
+
+
+def box_lines(groups: Sequence[Floats]) -> dict[str, tuple[float, ...]]:
+    """Lines of a series of boxes: minimum, quartiles and maximum of each group, shape (n_i,), n_i ≥ 1."""
+    marks = [np.quantile(group, [0.0, 0.25, 0.5, 0.75, 1.0]) for group in groups]
+    return {name: tuple(float(m[i]) for m in marks) for i, name in enumerate(BOX_LINES)}

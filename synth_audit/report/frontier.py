@@ -1,0 +1,208 @@
+"""The page of a sweep: which candidate was chosen and why, what each gives away and what it is good for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from synth_audit.report import words
+from synth_audit.report.candidates import (
+    CandidateRow,
+    GateRow,
+    axis_of,
+    candidate_rows,
+    dot_of,
+    gate_rows,
+    result_of,
+    short_names,
+)
+from synth_audit.report.gates import sign_of
+from synth_audit.report.heatmap import scale_svg
+from synth_audit.report.page import page
+from synth_audit.report.panels import box_panels, matrix_pictures
+from synth_audit.report.scatter import scatter_svg
+from synth_audit.report.view import Cells, Fact, Picture, Sign
+from synth_audit.workflow.evidence import Result
+from synth_audit.workflow.frontier import ERROR, FrontierRecord
+from synth_audit.workflow.workspace import write_text
+
+_OPEN_PANELS = 12
+_OPEN_MATRICES = 8
+_KEY = (
+    (sign_of(Result.PASS), "every deciding gate passed"),
+    (sign_of(Result.FAIL), "a deciding gate failed"),
+    (sign_of(Result.INSUFFICIENT), "something could not be decided"),
+)
+
+
+@dataclass(frozen=True)
+class FrontierView:
+    """What the page shows.
+
+    Attributes:
+        todo: what to do next, one sentence each. command: what would release the chosen candidate.
+        undrawn: candidates that have no point, in a sentence.
+        panels, matrices: the first of them; the others are folded away.
+    """
+
+    title: str
+    table: str
+    sign: Sign
+    headline: str
+    explanation: str
+    todo: tuple[str, ...]
+    command: str
+    facts: tuple[Fact, ...]
+    plot: Picture
+    undrawn: str
+    rows: tuple[CandidateRow, ...]
+    key: tuple[tuple[Sign, str], ...]
+    names: tuple[str, ...]
+    gates: tuple[GateRow, ...]
+    panels: tuple[Picture, ...]
+    more_panels: tuple[Picture, ...]
+    scale: Markup
+    matrices: tuple[Picture, ...]
+    more_matrices: tuple[Picture, ...]
+    alpha: str
+    beta: str
+    level: str
+    uncorrected: str
+    count: int
+    identity: tuple[Fact, ...]
+
+
+def render_frontier(record: FrontierRecord) -> str:
+    """The sweep as one self-contained HTML page, without scripts and without anything fetched.
+
+    The same record gives the same text, byte for byte.
+    """
+    return page("frontier.html.j2", view=_view(record))
+
+
+def write_frontier(record: FrontierRecord, path: Path) -> Path:
+    """Write the page of a sweep; returns where it stands."""
+    return write_text(path, render_frontier(record))
+
+
+def _view(record: FrontierRecord) -> FrontierView:
+    names, varied = short_names(record.candidates)
+    panels, matrices = box_panels(record, names, varied), matrix_pictures(record)
+    return FrontierView(
+        title=f"Candidates for {words.clean(record.table)}",
+        table=record.table,
+        sign=_sign(record),
+        headline=_headline(record),
+        explanation=words.clean(record.reason),
+        todo=_todo(record),
+        command=f"synth-audit release PLAN --candidate {record.best.slug}" if record.best else "",
+        facts=_facts(record),
+        plot=_plot(record, names),
+        undrawn=_undrawn(record),
+        rows=candidate_rows(record),
+        key=_KEY,
+        names=names,
+        gates=gate_rows(record),
+        panels=panels[:_OPEN_PANELS],
+        more_panels=panels[_OPEN_PANELS:],
+        scale=Markup(scale_svg("scale")),  # noqa: S704  (escapes its texts)
+        matrices=matrices[:_OPEN_MATRICES],
+        more_matrices=matrices[_OPEN_MATRICES:],
+        alpha=words.number(record.alpha),
+        beta=words.number(1 - record.alpha),
+        level=words.percent_level(record.level),
+        uncorrected=words.percent_level(_uncorrected(record)),
+        count=len(record.candidates),
+        identity=_identity(record),
+    )
+
+
+def _sign(record: FrontierRecord) -> Sign:
+    results = {result_of(c) for c in record.candidates}
+    if record.chosen is not None:
+        return sign_of(Result.PASS)
+    return sign_of(Result.FAIL if results <= {Result.FAIL} else Result.INSUFFICIENT)
+
+
+def _headline(record: FrontierRecord) -> str:
+    if record.chosen is not None:
+        return f"Chosen: {words.clean(record.chosen)}."
+    if any(c.passed for c in record.candidates):
+        return "No candidate was chosen, although some may be released."
+    return "No candidate may be released."
+
+
+def _todo(record: FrontierRecord) -> tuple[str, ...]:
+    if record.best is not None:
+        folder = f"candidates/{words.clean(record.best.slug)}"
+        return (
+            f"Read its own report, in {folder}/review, before you decide: it shows every gate and attack.",
+            "Nothing has left yet. Releasing it is a step of its own, which checks its evidence once more:",
+        )
+    if any(c.passed for c in record.candidates):
+        return ("Name measurements that they have as frontier.privacy and frontier.utility in the plan.",)
+    found = []
+    if any(c.verdict == Result.FAIL for c in record.candidates):
+        found.append(
+            "Where gates failed: try settings that keep less of the real table, or another generator; "
+            "the table of gates below shows which requirement stopped which candidate."
+        )
+    if any(c.verdict == Result.INSUFFICIENT for c in record.candidates):
+        found.append(
+            "Where evidence is lacking: the candidate's own report says how many more attempts would decide, "
+            "and fewer candidates leave shorter intervals."
+        )
+    if any(c.verdict == ERROR for c in record.candidates):
+        found.append("Where there is no table: mend the cause named beside the candidate and sweep again.")
+    return tuple(found)
+
+
+def _facts(record: FrontierRecord) -> tuple[Fact, ...]:
+    passed = sum(c.passed for c in record.candidates)
+    return (
+        Fact("Table", words.clean(record.table)),
+        Fact("Candidates", str(len(record.candidates)), f"{passed or 'none'} passed all deciding gates"),
+        Fact("Privacy judged by", axis_of(record.privacy).title, record.privacy),
+        Fact("Utility judged by", axis_of(record.utility).title, record.utility),
+        Fact("Made", words.moment(record.created, day_only=True)),
+    )
+
+
+def _plot(record: FrontierRecord, names: tuple[str, ...]) -> Picture:
+    privacy, utility = axis_of(record.privacy), axis_of(record.utility)
+    pairs = list(zip(record.candidates, names, strict=True))
+    dots = [d for c, name in pairs if (d := dot_of(c, name, chosen=c is record.best)) is not None]
+    title = "Privacy and utility of every candidate"
+    drawing = scatter_svg(dots, privacy, utility, anchor="plot", title=title)
+    rows = tuple(
+        (r.name, r.privacy, r.privacy_interval, r.utility, r.utility_interval, r.sign.word)
+        for r in candidate_rows(record)
+    )
+    header = ("Candidate", privacy.title, "Interval", utility.title, "Interval", "Verdict")
+    return Picture(title, Markup(drawing), Cells(title, header, rows))  # noqa: S704  (escapes its texts)
+
+
+def _undrawn(record: FrontierRecord) -> str:
+    missing = [words.clean(c.name) for c in record.candidates if c.privacy is None or c.utility is None]
+    if not missing:
+        return ""
+    listed = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if len(missing) > 6 else "")
+    return f"Not in the plot, for want of a number that can be relied on: {listed}."
+
+
+def _uncorrected(record: FrontierRecord) -> float:
+    """The plan's level, before it was shared among the candidates."""
+    return round(1 - (1 - record.level) * max(len(record.candidates), 1), 12)
+
+
+def _identity(record: FrontierRecord) -> tuple[Fact, ...]:
+    return (
+        Fact("Plan", record.plan_sha256, "SHA-256 of the plan whose generator was varied"),
+        Fact("Seed", str(record.seed), "the same plan, data and seed give the same numbers"),
+        Fact("Confidence level", words.percent_level(record.level), "of every interval here"),
+        Fact("Weight of privacy", words.number(record.alpha), "of utility: the rest"),
+        Fact("Made", words.moment(record.created)),
+        Fact("Version of the record's format", record.schema_version),
+    )

@@ -1,0 +1,124 @@
+"""A matrix of correlations: the size of a square is the strength, full is positive, hollow is negative."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from synth_audit.report import svg, words
+from synth_audit.report.axes import WIDTH
+
+_NAMES = 130.0
+_MOST_CELL = 30.0
+_TOP = 18.0
+_STRONG = "#1f5a93"
+_AGAINST = "#b45309"
+
+Matrix = Sequence[Sequence[float]]
+
+
+def matrix_svg(names: Sequence[str], values: Matrix, *, anchor: str, title: str) -> str:
+    """One matrix; every matrix of the same columns has the same scale and the same places.
+
+    Args:
+        values: correlations in [-1, 1]; NaN where there is none.
+    """
+    if not names:
+        body = svg.text(0, 16, "There are no correlations to draw.", muted=True)
+        return svg.document(WIDTH, 26, body, anchor=anchor, title=title, description="Nothing to draw.")
+    labels = [f"{i}  {words.clean(name)}" for i, name in enumerate(names, 1)]
+    left = min(max(svg.text_width(label, 10) for label in labels) + 8, _NAMES)
+    cell = min((WIDTH - left - 2) / len(names), _MOST_CELL)
+    side = cell * len(names)
+    body = _labels(labels, left, cell) + _cells(values, left, cell)
+    body += svg.element(
+        "rect", class_="s-rule", x=left, y=_TOP, width=side, height=side, fill="none", stroke=svg.RULE
+    )
+    return svg.document(
+        WIDTH, _TOP + side + 4, body, anchor=anchor, title=title, description=describe(names, values)
+    )
+
+
+def scale_svg(anchor: str) -> str:
+    """What the squares of :func:`matrix_svg` mean."""
+    body, x, size = "", 2.0, 22.0
+    for value in (1.0, 0.5, 0.1, -0.1, -0.5, -1.0):
+        name = words.number(value)
+        body += _paths([(x, 2.0, value)], size) + svg.text(x + size + 6, 17, name, size=12)
+        x += size + 6 + svg.text_width(name, 12) + 18
+    return svg.document(
+        WIDTH,
+        size + 4,
+        body,
+        anchor=anchor,
+        title="Scale of the correlations",
+        description="Full squares are positive correlations, hollow ones negative; the area is the strength.",
+    )
+
+
+def describe(names: Sequence[str], values: Matrix) -> str:
+    """The strongest three correlations in words."""
+    pairs = [
+        (abs(values[i][j]), values[i][j], f"{names[i]} with {names[j]}")
+        for i in range(len(names))
+        for j in range(i)
+        if math.isfinite(values[i][j])
+    ]
+    if not pairs:
+        return "No correlation between two columns could be computed."
+    strongest = sorted(pairs, key=lambda p: -p[0])[:3]
+    listed = ", ".join(f"{name} {words.number(value, places=2)}" for _, value, name in strongest)
+    return f"Correlations of {words.counted(len(names), 'column')}; strongest: {listed}."
+
+
+def _labels(labels: Sequence[str], left: float, cell: float) -> str:
+    size = min(10.0, max(cell - 0.5, 6.5))
+    every = next(k for k in (1, 2, 5, 10, 20, 50) if k * cell >= svg.text_width(str(len(labels)), 9) + 2)
+    out = ""
+    for i, label in enumerate(labels):
+        y = _TOP + (i + 0.5) * cell + size * 0.35
+        out += svg.text(left - 5, y, svg.fitted(label, left - 6, size), size=size, anchor="end", muted=True)
+        if every == 1 or (i + 1) % every == 0:
+            x = left + (i + 0.5) * cell
+            out += svg.text(x, _TOP - 5, str(i + 1), size=9, anchor="middle", muted=True)
+    return out
+
+
+def _cells(values: Matrix, left: float, cell: float) -> str:
+    """The diagonal says nothing, so it is shaded instead of drawn."""
+    diagonal = "".join(
+        f"M{left + i * cell:.1f} {_TOP + i * cell:.1f}h{cell:.1f}v{cell:.1f}h{-cell:.1f}z"
+        for i in range(len(values))
+    )
+    shade = svg.element("path", d=diagonal, class_="f-track", fill="#eef1f4")
+    places = [
+        (left + j * cell, _TOP + i * cell, value)
+        for i, row in enumerate(values)
+        for j, value in enumerate(row)
+        if i != j
+    ]
+    return shade + _paths(places, cell)
+
+
+def _paths(places: Sequence[tuple[float, float, float]], cell: float) -> str:
+    """All squares of a kind in one path: thousands of elements would make the page heavy."""
+    full = [_square(x, y, v, cell) for x, y, v in places if math.isfinite(v) and v > 0]
+    hollow = [_square(x, y, v, cell, inset=0.6) for x, y, v in places if math.isfinite(v) and v < 0]
+    out = ""
+    if any(full):
+        out += svg.element("path", d="".join(full), class_="f-line-0", fill=_STRONG)
+    if any(hollow):
+        out += svg.element(
+            "path", d="".join(hollow), class_="s-line-1", fill="none", stroke=_AGAINST, stroke_width=1.2
+        )
+    return out
+
+
+def _square(x: float, y: float, value: float, cell: float, *, inset: float = 0.0) -> str:
+    """A square whose area is in proportion to the strength; none where it would be a speck."""
+    strength = min(abs(value), 1.0)
+    side = (cell - 1) * math.sqrt(strength) - 2 * inset
+    if strength < 0.01 or side <= 0:
+        return ""
+    gap = (cell - side) / 2
+    return f"M{x + gap:.1f} {y + gap:.1f}h{side:.1f}v{side:.1f}h{-side:.1f}z"

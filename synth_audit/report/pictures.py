@@ -1,0 +1,56 @@
+"""A series as a figure: its picture with the numbers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup
+
+from synth_audit.core.measurement import Measurement, Series
+from synth_audit.report import boxes, charts, words
+from synth_audit.report.boxes import Beside, Comparison
+from synth_audit.report.plots import full_title
+from synth_audit.report.view import Cells, Picture
+
+
+def picture_of(series: Series, anchor: str, *, beside: Beside | None = None) -> Picture:
+    """The figure of one series.
+
+    Args:
+        anchor: prefix of the ids inside; must be unique on a page.
+    """
+    beside = beside or Beside()
+    title = full_title(series)
+    drawing = charts.series_svg(series, anchor=anchor, heading=False, beside=beside)
+    header, rows = boxes.box_rows(series, beside) if series.kind == "box" else _line_rows(series)
+    return Picture(title, Markup(drawing), Cells(title, header, rows))  # noqa: S704  (escapes its texts)
+
+
+def references(series: Series, measurements: Iterable[Measurement]) -> Beside:
+    """Reference values of a series named like a quantity, or like it and ``_boxes``.
+
+    They are those of the scopes that the labels name, else that of the series' own scope.
+    """
+    quantity = series.name.removesuffix("_boxes")
+    known = {
+        m.scope: m.reference.value
+        for m in measurements
+        if m.reference is not None and m.name.rpartition(".")[2] == quantity
+    }
+    own = tuple(known.get(str(label)) for label in series.x)
+    if not any(value is not None for value in own):
+        own = tuple(known.get(series.scope) for _ in series.x)
+    return Beside((Comparison("reference", own),))
+
+
+def _line_rows(series: Series) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    labels = tuple(label or series.y_label for label in series.lines)
+    xs: Sequence[float | str] = series.x
+    rows = tuple(
+        (_position(x), *(words.number(ys[i]) for ys in series.lines.values())) for i, x in enumerate(xs)
+    )
+    return (series.x_label, *labels), rows
+
+
+def _position(x: float | str) -> str:
+    return x if isinstance(x, str) else words.number(float(x))

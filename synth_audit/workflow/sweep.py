@@ -1,0 +1,287 @@
+"""Tries every candidate of a plan on one split, each in its own workspace, and chooses among what passes."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from synth_audit.core.cache import Cache
+from synth_audit.core.errors import DataError, SynthAuditError
+from synth_audit.core.plan import FrontierSpec, Plan
+from synth_audit.core.table import read_table
+from synth_audit.workflow import pipeline
+from synth_audit.workflow.associations import NO_CORRELATIONS, Correlations, Scales
+from synth_audit.workflow.candidates import (
+    PRIVACY,
+    UTILITY,
+    Entrant,
+    Measure,
+    column_count,
+    entrants,
+    settle,
+)
+from synth_audit.workflow.evidence import Evidence, TableRecord, installed_versions, read_evidence
+from synth_audit.workflow.frontier import (
+    ERROR,
+    Candidate,
+    FrontierRecord,
+    GateOutcome,
+    Number,
+    choose,
+    scored,
+)
+from synth_audit.workflow.gate import load_suite
+from synth_audit.workflow.records import SplitRecord
+from synth_audit.workflow.runner import Progress, describe_error, silent
+from synth_audit.workflow.verify import verify
+from synth_audit.workflow.workspace import (
+    Workspace,
+    hand_over,
+    read_parquet,
+    replacing_folder,
+    write_text,
+)
+
+_CACHE = "cache-"
+
+GAMES = ("attribute_game", "membership_game")
+"""The audits whose box plots stand side by side for all candidates."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """What became of an entrant; without evidence there is a problem."""
+
+    entrant: Entrant
+    evidence: Evidence | None
+    correlations: Correlations = NO_CORRELATIONS
+    kept: bool = False
+    problem: str = ""
+
+
+def sweep(
+    plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1, *, fresh: bool = False
+) -> FrontierRecord:
+    """Audit every candidate of the plan and choose the best of those that pass.
+
+    The source is pulled and split once, unless the workspace holds this plan's split already. A candidate
+    whose evidence is of its plan, of this split and whole is kept. An interruption leaves each candidate
+    wholly there or not at all.
+
+    Args:
+        workers: processes to spread the audits of a candidate over; the numbers do not depend on it.
+        fresh: pull the source again and keep nothing.
+
+    Raises:
+        PlanError: there is nothing to try, or no such measurement.
+        GateError: the gate suite is wrong.
+        DataError: the source cannot be read, or another sweep is at work in the workspace.
+    """
+    pipeline.refuse_hopeless(plan)
+    entrants(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
+    with _alone(workspace.prepare()):
+        splitting = _split(plan, workspace, progress, fresh)
+        asked = entrants(plan, column_count(splitting))
+        for old in (workspace.frontier, workspace.frontier_page):
+            old.unlink(missing_ok=True)
+        train, _ = pipeline.real_tables(plan, workspace)
+        scales = Scales.of(train)
+        with TemporaryDirectory(prefix=_CACHE, dir=workspace.restricted) as folder:  # mode 0700
+            course = _Course(workspace, splitting, scales, Cache(Path(folder)), workers, fresh)
+            tried = [course.run(e, _within(progress, i, asked)) for i, e in enumerate(asked)]
+        record = _record(plan, tried, scales.correlations(train))
+        write_text(workspace.frontier, record.to_json())
+    return record
+
+
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """What all entrants meet alike."""
+
+    workspace: Workspace
+    splitting: SplitRecord
+    scales: Scales
+    cache: Cache
+    workers: int
+    fresh: bool
+
+    def run(self, entrant: Entrant, progress: Progress) -> _Tried:
+        """Audit an entrant, or take over what an earlier sweep found."""
+        own = self.workspace.candidate(entrant.slug)
+        if not self.fresh and (kept := self._still_good(entrant, own)) is not None:
+            progress("kept", 1, 1)
+            return _Tried(entrant, kept, self._correlations(own, entrant), kept=True)
+        shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
+        try:
+            with replacing_folder(own.root) as folder:
+                room = Workspace(folder).prepare()
+                self._carry_over(room, entrant)
+                _make(entrant, room, progress)
+                evidence = pipeline.audit_synthetic(
+                    entrant.plan, room, progress, self.workers, cache=self.cache
+                )
+        except _NoTable as reason:
+            return _Tried(entrant, None, problem=str(reason))
+        problem = "; ".join(f"{o.audit}: {o.reason}" for o in evidence.errored)
+        return _Tried(entrant, evidence, self._correlations(own, entrant), problem=problem)
+
+    def _carry_over(self, room: Workspace, entrant: Entrant) -> None:
+        """Give a candidate the split of the sweep, as if its own plan had made it."""
+        hand_over(self.workspace.train, room.train)
+        hand_over(self.workspace.control, room.control)
+        replace(self.splitting, plan_sha256=entrant.plan.digest).write(room.split_record)
+
+    def _still_good(self, entrant: Entrant, own: Workspace) -> Evidence | None:
+        """The evidence of an earlier sweep if it is what this one would find, and its tables are there."""
+        try:
+            evidence = read_evidence(own.evidence)
+            tables = {n: read_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
+        except DataError:
+            return None
+        suite = load_suite(entrant.plan.gates, entrant.plan.base)
+        real = {"train": self.splitting.train, "control": self.splitting.control}
+        same = (
+            evidence.plan_sha256 == entrant.plan.digest
+            and evidence.gates.suite_sha256 == suite.sha256
+            and {name: evidence.tables.get(name) for name in real} == real
+            and evidence.versions == installed_versions()
+            and not evidence.errored
+        )
+        return evidence if same and all(check.holds for check in verify(evidence, tables)) else None
+
+    def _correlations(self, own: Workspace, entrant: Entrant) -> Correlations:
+        data = read_parquet(own.synthetic, made_by="synthetic")
+        schema = pipeline.real_tables(entrant.plan, own)[0].schema
+        return self.scales.correlations(read_table(data, schema, where="synthetic", partial=True))
+
+
+class _NoTable(Exception):
+    """A generator gave no table; the text says why and holds no cell value."""
+
+
+def _make(entrant: Entrant, room: Workspace, progress: Progress) -> None:
+    try:
+        pipeline.make_synthetic(entrant.plan, room, progress)
+    except SynthAuditError as error:
+        raise _NoTable(f"{type(error).__name__}: {error.what}") from None
+    # Whatever a generator does wrong is told of this candidate, and the others still have their turn.
+    except (Exception, SystemExit) as error:
+        raise _NoTable(describe_error(error)) from None
+
+
+def _split(plan: Plan, workspace: Workspace, progress: Progress, fresh: bool) -> SplitRecord:
+    """This plan's split as the workspace holds it, or a new one."""
+    kept = None if fresh else _earlier_split(plan, workspace)
+    if kept is not None:
+        return kept
+    progress("pull and split", 0, 1)
+    return pipeline.split_table(plan, workspace)
+
+
+def _earlier_split(plan: Plan, workspace: Workspace) -> SplitRecord | None:
+    try:
+        record = SplitRecord.read(workspace.split_record)
+        train, control = map(TableRecord.of, pipeline.real_tables(plan, workspace))
+    except DataError:
+        return None
+    belongs = (record.plan_sha256, record.train, record.control) == (plan.digest, train, control)
+    return record if belongs else None
+
+
+@contextmanager
+def _alone(workspace: Workspace) -> Iterator[None]:
+    """Keep other sweeps out of the workspace and clear away what a killed one left."""
+    with (workspace.restricted / ".sweep.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise DataError(
+                "another sweep is at work in this workspace",
+                where=str(workspace.root),
+                expected="one sweep at a time",
+                fix="wait for it, or name another folder with --out",
+            ) from None
+        left = (*workspace.restricted.glob(f"{_CACHE}*"), *workspace.candidates.glob(".*.tmp"))
+        for folder in left:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield
+
+
+def _within(progress: Progress, position: int, asked: Sequence[Entrant]) -> Progress:
+    prefix = f"{position + 1}/{len(asked)} {asked[position].name}: "
+    return lambda what, done, total: progress(prefix + what, done, total)
+
+
+def _record(plan: Plan, tried: Sequence[_Tried], real: Correlations) -> FrontierRecord:
+    spec = plan.frontier or FrontierSpec.model_validate({})
+    found = [t.evidence for t in tried if t.evidence is not None]
+    privacy = settle(spec.privacy, PRIVACY, "privacy", found)
+    utility = settle(spec.utility, UTILITY, "utility", found)
+    candidates = scored(
+        tuple(_candidate(t, privacy, utility) for t in tried),
+        spec.alpha,
+        higher_privacy=privacy is not None and privacy.higher,
+        higher_utility=utility is not None and utility.higher,
+    )
+    best, reason = choose(candidates)
+    return FrontierRecord(
+        table=plan.name,
+        plan_sha256=plan.digest,
+        seed=plan.seed,
+        level=tried[0].entrant.plan.level,
+        alpha=spec.alpha,
+        utility=str(utility or ""),
+        privacy=str(privacy or ""),
+        candidates=candidates,
+        chosen=best.name if best else None,
+        reason=reason,
+        real_correlations=real,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _candidate(tried: _Tried, privacy: Measure | None, utility: Measure | None) -> Candidate:
+    entrant, evidence = tried.entrant, tried.evidence
+    plain = Candidate(
+        name=entrant.name,
+        slug=entrant.slug,
+        generator={"name": entrant.generator.name, "config": entrant.generator.config},
+        varied=entrant.varied,
+        verdict=ERROR,
+        problem=tried.problem,
+    )
+    if evidence is None:
+        return plain
+    series = [s for o in evidence.outcomes if o.audit in GAMES for s in o.series]
+    return replace(
+        plain,
+        verdict=str(evidence.verdict),
+        gates=tuple(
+            GateOutcome(g.gate, g.title, str(g.result)) for g in evidence.gates.results if g.blocking
+        ),
+        privacy=_number(evidence, privacy),
+        utility=_number(evidence, utility),
+        boxes=tuple(s for s in series if s.kind == "box"),
+        correlations=tried.correlations,
+        seconds=round(sum(evidence.timings.values()), 3),
+        kept=tried.kept,
+    )
+
+
+def _number(evidence: Evidence, measure: Measure | None) -> Number | None:
+    """A measurement that can be relied on; None where it is missing, short of attacks or not finite."""
+    if measure is None:
+        return None
+    for m in evidence.measurements:
+        if (m.name, m.scope) == (measure.name, measure.scope) and m.finite and not m.short:
+            low, high = (m.interval.low, m.interval.high) if m.interval else (math.nan, math.nan)
+            return Number(m.value, low, high)
+    return None

@@ -1,0 +1,414 @@
+"""The attribute game against a slow twin, honest and leaky generators, and what tables can do to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from threadpoolctl import threadpool_limits
+
+from synth_audit.audits.privacy.attribute_game import AttributeGame
+from synth_audit.core.cache import Cache
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.table import Table
+from synth_audit.generators.independent import Independent
+from synth_audit.generators.resample import Resample
+
+QUICK = AttributeGame(iterations=5, reference=200, sets=10, rows=200)
+SECRET = {"secret": {"role": "sensitive"}}
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Returns one table, whatever it is fitted to."""
+
+    table: Table = field(repr=False)
+    certificate: ClassVar[PrivacyCertificate] = PrivacyCertificate("none", "a table at hand")
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Fixed", summary="One table.")
+
+    def fit(self, train, rng):
+        return self
+
+    def sample(self, n, rng):
+        return self.table.released_only()
+
+
+def numbers(n, seed, noise=1.0):
+    """A secret that hangs on two of four columns, and another that hangs on nothing."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 4))
+    x[:, 3] += x[:, 0]
+    return {
+        "secret": 2 * x[:, 0] - x[:, 1] + noise * rng.normal(size=n),
+        **{f"x{i}": x[:, i] for i in range(4)},
+        "lone": rng.normal(size=n),
+    }
+
+
+@pytest.fixture
+def played(subject_of, measure):
+    """Play a generator on columns; its measurements and its notes."""
+
+    def play(columns, generator, audit=QUICK, seed=0, suppression=10, **specs):
+        subject = subject_of(columns, None, columns, suppression=suppression, **(specs or SECRET))
+        made = Fixed(subject.train) if generator is Fixed else generator
+        found, findings = measure(audit, replace(subject, generator=made), seed)
+        return found, findings
+
+    return play
+
+
+def naive(columns, secret):
+    """Coefficients of standardised columns and the adjusted R², by least squares with an intercept."""
+    z = {name: (x - np.mean(x)) / np.std(x, ddof=1) for name, x in columns.items()}
+    x = np.column_stack([np.ones(len(z[secret])), *(v for name, v in z.items() if name != secret)])
+    beta, *_ = np.linalg.lstsq(x, z[secret], rcond=None)
+    left = np.sum((z[secret] - x @ beta) ** 2) / np.sum(z[secret] ** 2)
+    return beta[1:], 1 - left * (len(x) - 1) / (len(x) - x.shape[1])
+
+
+def test_it_is_the_papers_definition_on_numbers(played):
+    columns = numbers(300, 0)
+    found, _ = played(columns, Fixed)
+    beta, r_squared = naive(columns, "secret")
+    for scope in ("", "secret"):
+        name = ("mab", scope) if scope else "mab"
+        assert found[name].value == pytest.approx(np.abs(beta).mean())
+    assert found["wcab", "secret"].value == pytest.approx(np.abs(beta).max())
+    assert found["mr2"].value == pytest.approx(r_squared)
+    interval = found["mab", "secret"].interval
+    assert interval.high - interval.low == pytest.approx(0, abs=1e-9)
+
+
+def test_guesses_at_targets_are_those_of_the_regression(played):
+    """All of train is the reference: its outlying rows are known, if there are only four."""
+    columns = numbers(100, 0)
+    audit = replace(QUICK, reference=100, tail=0.04)
+    found, findings = played(columns, Fixed, audit, suppression=4)
+    z = {name: (x - np.mean(x)) / np.std(x, ddof=1) for name, x in columns.items()}
+    rows = np.argsort(columns["secret"])[[0, 1, -2, -1]]
+    beta, _ = naive(columns, "secret")
+    guess = np.column_stack([z[name] for name in columns if name != "secret"])[rows] @ beta
+    error = found["mse", "outlying targets of secret"]
+    assert error.value == pytest.approx(np.mean((guess - z["secret"][rows]) ** 2))
+    assert error.reference.value == pytest.approx(np.mean(z["secret"][rows] ** 2))
+    assert (error.n_achieved, error.n_requested) == (20, 20)
+    assert ("mse", "random targets of secret") in found
+    assert not any("reference samples" in note for note in findings.notes)
+
+
+def test_errors_at_few_people_are_withheld(played):
+    """The error of guessing the mean of one outlier would be the outlier."""
+    audit = replace(QUICK, reference=100, tail=0.04)
+    found, findings = played(numbers(100, 0), Resample(), audit)
+    assert ("mse", "outlying targets of secret") not in found
+    assert ("mse", "random targets of secret") in found
+    assert any("outlying targets of secret are withheld" in note for note in findings.notes)
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_a_copy_keeps_all_and_independent_columns_keep_nothing(order, played):
+    columns = {name: x[order] for name, x in numbers(600, 1).items()}
+    copy, _ = played(columns, Resample())
+    assert copy["retained"].interval.low < 1 < copy["retained"].interval.high
+    assert copy["retained"].interval.low > 0.9
+    clean, _ = played(columns, Independent())
+    assert abs(clean["retained"].value) < 0.03
+    assert clean["retained"].interval.high < 0.1
+    assert clean["mab"].interval.low <= clean["mab"].reference.interval.high
+    assert copy["mab"].interval.low > clean["mab"].interval.high
+    assert copy["mab"].value == pytest.approx(copy["real_mab", "secret"].value, rel=0.05)
+
+
+def test_a_shuffled_secret_keeps_nothing_of_itself(played, subject_of):
+    columns = numbers(600, 1)
+    subject = subject_of(columns, None, columns, **SECRET)
+    other = {**columns, "secret": np.random.default_rng(0).permutation(columns["secret"])}
+    shuffled = subject_of(other, None, other, **SECRET).train
+    found, _ = played(columns, Fixed(Table(subject.schema, shuffled.data)))
+    assert abs(found["retained"].value) < 0.05
+
+
+def test_a_secret_that_is_explained_almost_wholly_is_not_taken_for_safe(played):
+    """Its coefficients are smaller than those of a shuffled secret: MAB alone would call it safe."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=600)
+    columns = {f"x{i}": common + 0.05 * rng.normal(size=600) for i in range(12)}
+    columns["secret"] = np.mean(list(columns.values()), axis=0)
+    found, _ = played(columns, Resample())
+    assert found["mab"].value < found["mab"].reference.value
+    assert found["retained"].interval.low > 0.9
+
+
+def test_a_secret_without_associations_is_left_out(played):
+    roles = {**SECRET, "lone": {"role": "sensitive"}}
+    found, findings = played(numbers(600, 0), Resample(), **roles)
+    assert ("retained", "lone") not in found
+    assert found["retained"].value == found["retained", "secret"].value
+    assert ("mab", "lone") in found
+    assert any("lone" in note and "beyond chance" in note for note in findings.notes)
+
+
+def test_where_no_secret_has_associations_those_by_chance_are_judged(played):
+    rng = np.random.default_rng(0)
+    columns = {f"x{i}": rng.normal(size=400) for i in range(8)}
+    roles = {"x0": {"role": "sensitive"}, "x1": {"role": "sensitive"}}
+    audit = replace(QUICK, reference=100)
+    copy, findings = played(columns, Resample(), audit, **roles)
+    clean, _ = played(columns, Independent(), audit, **roles)
+    assert copy["retained"].interval.low > clean["retained"].interval.high
+    assert any("by chance" in note for note in findings.notes)
+
+
+def test_the_worst_secret_is_the_headline_and_allows_for_their_number(played):
+    columns = numbers(600, 0) | {"other": numbers(600, 0)["x2"] + numbers(600, 9)["lone"]}
+    roles = {**SECRET, "other": {"role": "sensitive"}}
+    found, _ = played(columns, Resample(), **roles)
+    for quantity in ("mab", "mr2", "retained"):
+        parts = [found[quantity, name] for name in roles]
+        worst = max(parts, key=lambda m: m.value)
+        assert found[quantity].value == worst.value
+        assert found[quantity].interval.high > max(m.interval.high for m in parts)
+        assert "2 secrets" in found[quantity].interval.method
+
+
+def test_a_label_counts_by_what_it_says_and_not_by_its_place_in_the_alphabet(played):
+    rng = np.random.default_rng(0)
+    region = rng.choice(list("abc"), 600)
+    secret = np.where(region == "b", 2.0, 0.0) + rng.normal(size=600)
+    columns = {"region": region, "x": rng.normal(size=600), "secret": secret}
+    found, _ = played(columns, Fixed)
+    assert found["mr2"].value == pytest.approx(np.corrcoef(region == "b", secret)[0, 1] ** 2, abs=0.02)
+    renamed = {**columns, "region": np.array([{"a": "z", "b": "a", "c": "m"}[x] for x in region])}
+    again, _ = played(renamed, Fixed)
+    for name in ("mab", "mr2", ("wcab", "secret")):
+        assert again[name].value == pytest.approx(found[name].value)
+
+
+def test_a_secret_of_two_labels_is_one_number(played):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    ill = x + rng.normal(size=400) > 0
+    columns = {"secret": np.where(ill, "yes", "no"), "x": x, "y": rng.normal(size=400)}
+    found, _ = played(columns, Fixed)
+    beta, r_squared = naive({"secret": ill.astype(float), "x": columns["x"], "y": columns["y"]}, "secret")
+    assert found["mab"].value == pytest.approx(np.abs(beta).mean())
+    assert found["mr2"].value == pytest.approx(r_squared)
+
+
+def test_a_secret_of_several_labels_is_one_number_each_weighted_by_frequency(played):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=600)
+    labels = np.where(x > 1, "high", np.where(x > -0.5, "middle", "low"))
+    labels[:3] = "seldom"  # gets no number of its own
+    found, _ = played({"secret": labels, "x": x, "y": rng.normal(size=600)}, Fixed)
+    y = rng.normal(size=600)
+    expected = [
+        (np.mean(labels == name), naive({"s": (labels == name) * 1.0, "x": x, "y": y}, "s")[1])
+        for name in ("high", "middle", "low")
+    ]
+    shares, r_squared = np.array(expected).T
+    assert found["mr2"].value == pytest.approx(np.average(r_squared, weights=shares), abs=0.01)
+    copy, _ = played({"secret": labels, "x": x, "y": y}, Resample())
+    assert copy["retained"].interval.low > 0.8
+
+
+def test_where_a_value_is_missing_may_tell_of_the_secret(played):
+    rng = np.random.default_rng(0)
+    gap = rng.random(600) < 0.3
+    secret = gap + 0.3 * rng.normal(size=600)
+    columns = {
+        "tested": pa.array(rng.normal(size=600), mask=gap),
+        "x": rng.normal(size=600),
+        "secret": secret,
+    }
+    found, _ = played(columns, Fixed)
+    assert found["mr2"].value == pytest.approx(np.corrcoef(gap, secret)[0, 1] ** 2, abs=0.03)
+
+
+def test_a_target_that_lacks_its_secret_is_none(played):
+    columns = numbers(400, 0)
+    gaps = np.random.default_rng(1).random(400) < 0.6
+    found, _ = played({**columns, "secret": pa.array(columns["secret"], mask=gaps)}, Resample())
+    for kind in ("outlying", "random"):
+        error = found["mse", f"{kind} targets of secret"]
+        assert error.finite
+        assert error.n_achieved == 20
+    assert found["retained"].interval.low > 0.8
+
+
+def test_a_generator_that_blanks_or_freezes_the_secret_keeps_nothing(played, subject_of):
+    columns = numbers(300, 0)
+    schema = subject_of(columns, None, columns, **SECRET).schema
+    for frozen in (np.full(300, 7.0), pa.nulls(300, pa.float64())):
+        found, _ = played(columns, Fixed(Table(schema, pa.table({**columns, "secret": frozen}))))
+        assert found["mab"].value == 0
+        assert found["retained"].value < 0.01
+
+
+def test_collinear_columns_are_told_of_and_measured(played):
+    columns = numbers(300, 0)
+    found, findings = played({**columns, "twin": columns["x0"], "sum": columns["x0"] + columns["x1"]}, Fixed)
+    assert found["mab"].finite
+    assert found["retained"].finite
+    assert any("collinear" in note and "50 of 50" in note for note in findings.notes)
+
+
+@pytest.mark.parametrize(("width", "enough"), [(60, False), (21, False), (20, True)])
+def test_too_many_columns_for_the_rows_give_no_share(width, enough, played):
+    """A set drawn with replacement holds some 50 of 80 rows: sixty columns explain it wholly, by chance."""
+    rng = np.random.default_rng(0)
+    columns = {f"x{i}": rng.normal(size=200) for i in range(width)} | {"secret": rng.normal(size=200)}
+    found, findings = played(columns, Resample(), replace(QUICK, rows=80, reference=80))
+    assert found["mab"].finite
+    assert ("retained" in found) == ("mr2" in found) == enough
+    assert any("rows are needed" in note for note in findings.notes) != enough
+
+
+def test_a_reference_larger_than_train_is_all_of_it_and_said(played):
+    found, findings = played(numbers(120, 0), Resample(), replace(QUICK, reference=500))
+    assert found["retained"].finite
+    assert any("all 120 training rows" in note for note in findings.notes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "specs", "audit", "words"),
+    [
+        (numbers(49, 0), SECRET, QUICK, "49 rows"),
+        (
+            numbers(60, 0),
+            {"secret": {"role": ("sensitive", "target")}},
+            QUICK,
+            "both a secret and the target",
+        ),
+        (numbers(60, 0), {"secret": {"role": "target"}}, QUICK, "needs a sensitive column"),
+        (numbers(60, 0), {"lone": {"role": "target"}}, replace(QUICK, columns=("lone",)), "both a secret"),
+        (numbers(60, 0), SECRET, replace(QUICK, columns=("absent",)), "which the table does not have"),
+        ({**numbers(60, 0), "secret": np.ones(60)}, SECRET, QUICK, "no value or label of it is frequent"),
+        ({"secret": np.arange(60.0), "x": np.ones(60)}, SECRET, QUICK, "no other column varies"),
+        ({"secret": [f"v{i}" for i in range(60)], "x": np.arange(60.0)}, SECRET, QUICK, "is frequent"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(columns, specs, audit, words, played):
+    with pytest.raises(NotApplicable, match=words):
+        played(columns, Resample(), audit, **specs)
+
+
+def test_a_constant_secret_beside_another_is_noted(played):
+    columns = {**numbers(300, 0), "same": np.ones(300)}
+    found, findings = played(columns, Resample(), **SECRET, same={"role": "sensitive"})
+    assert found["retained"].finite
+    assert any(note.startswith("same is not attacked") for note in findings.notes)
+
+
+def test_few_iterations_are_too_few_to_judge(played):
+    found, _ = played(numbers(300, 0), Resample(), replace(QUICK, iterations=2))
+    assert all(m.short for m in found.values() if m.n_minimum)
+    assert not played(numbers(300, 0), Resample())[0]["mab"].short
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"iterations": 1}, "iterations"),
+        ({"reference": 49}, "reference"),
+        ({"rows": 10}, "rows"),
+        ({"sets": 0}, "sets"),
+        ({"tail": 0.0}, "tail"),
+        ({"tail": 1.0}, "tail"),
+        ({"columns": ("a", "a")}, "repeat"),
+    ],
+)
+def test_settings_out_of_range_are_refused(setting, words):
+    with pytest.raises(ValueError, match=words):
+        AttributeGame(**setting)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layered:
+    """Truncatable, and keeps a list of its fits beside the tests."""
+
+    truncation: int | None = None
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Layered", summary="Counts its fits.")
+    fits: ClassVar[list[tuple[str, int]]] = []
+
+    def untruncated(self):
+        return Layered()
+
+    def fit(self, train, rng):
+        assert self.truncation is None
+        self.fits.append((train.fingerprint, int(rng.integers(2**60))))
+        return LayeredModel(train)
+
+
+@dataclass(frozen=True)
+class LayeredModel:
+    train: Table
+    certificate: ClassVar[PrivacyCertificate] = PrivacyCertificate("none", "a test")
+
+    def truncated(self, level):
+        return self
+
+    def sample(self, n, rng):
+        return self.train.take(rng.integers(0, self.train.n_rows, n))
+
+
+def test_levels_of_truncation_share_their_fits(tmp_path, subject_of):
+    columns = numbers(300, 0)
+    subject = replace(subject_of(columns, None, columns, **SECRET), cache=Cache(tmp_path), seed=3)
+    Layered.fits.clear()
+    for level in (1, 2, None):
+        generator = Layered(truncation=level)
+        QUICK.run(replace(subject, generator=generator), np.random.default_rng(level or 0))
+    assert len(Layered.fits) == QUICK.iterations
+    assert len({rows for rows, _ in Layered.fits}) == QUICK.iterations
+    QUICK.run(replace(subject, generator=Layered(), seed=4), np.random.default_rng(0))
+    assert len(set(Layered.fits)) == 2 * QUICK.iterations
+
+
+def test_the_yardstick_depends_on_the_seed_of_the_plan_alone(played):
+    """Candidates of a sweep are measured by the same real rows, whatever they draw."""
+    one, _ = played(numbers(300, 0), Resample(), seed=1)
+    other, _ = played(numbers(300, 0), Independent(), seed=2)
+    for name in (("real_mab", "secret"), ("real_mr2", "secret")):
+        assert one[name] == other[name]
+
+
+def test_numbers_do_not_depend_on_threads_or_runs(played):
+    results = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            results.append(played(numbers(300, 0), Resample())[1])
+    assert results[0] == results[1]
+    assert played(numbers(300, 0), Resample(), seed=1)[1] != results[0]
+
+
+def test_boxes_show_iterations_beside_chance_and_reality(played):
+    found, findings = played(numbers(300, 0), Resample())
+    [series] = findings.series
+    assert (series.kind, series.scope, len(series.x)) == ("box", "secret", 3)
+    release, chance, real = (
+        dict(zip(series.lines, box, strict=True)) for box in zip(*series.lines.values(), strict=True)
+    )
+    assert release["low"] <= found["mab", "secret"].value <= release["high"]
+    assert chance["high"] < real["low"]
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_mean_of_all_games(subject_of, measure):
+    """The mean over many games on one table, against intervals from ten of them each."""
+    columns = numbers(1000, 0)
+    subject = replace(subject_of(columns, None, columns, **SECRET), generator=Resample(), seed=10_000)
+    audit = replace(QUICK, iterations=10, sets=2)
+    truth, _ = measure(replace(audit, iterations=400), subject)
+    held = {"mab": 0, "mr2": 0, "retained": 0}
+    for seed in range(200):
+        found, _ = measure(audit, replace(subject, seed=seed), seed)
+        for name in held:
+            held[name] += found[name].interval.low <= truth[name].value <= found[name].interval.high
+    print(held)  # noqa: T201
+    assert all(180 <= n <= 199 for n in held.values())

@@ -1,0 +1,553 @@
+"""The membership game on generators whose answer is known, and its intervals on games that are drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.audits.privacy._game_measures import FEWEST_GAMES, Played, area, gain, measured, rate
+from synth_audit.audits.privacy._game_targets import choose, yardsticks
+from synth_audit.audits.privacy._shadow_game import Sizes
+from synth_audit.audits.privacy.membership_game import MembershipGame
+from synth_audit.core.cache import Cache
+from synth_audit.core.errors import DataError, NotApplicable, PluginError
+from synth_audit.core.inference import infer_schema
+from synth_audit.core.outcome import Status
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table, read_table
+from synth_audit.generators.independent import Independent
+from synth_audit.generators.resample import Resample
+from synth_audit.kernels.shadow import FEATURE_SETS
+from synth_audit.workflow.runner import run_audits
+
+SMALL = {
+    "iterations": 3,
+    "attacker_rows": 60,
+    "evaluation_rows": 40,
+    "set_rows": 40,
+    "shadows": 2,
+    "sets": 5,
+    "evaluated": 8,
+    "outlying": 1,
+    "random": 1,
+    "features": ("target_distance",),
+    "classifier": "logistic",
+}
+NONE = PrivacyCertificate("none", "a test")
+INFO = GeneratorInfo(title="Test", summary="Test.")
+
+
+def people(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    return pa.table(
+        {
+            "who": np.arange(n) + 0.5,
+            "size": z,
+            "cost": np.exp(z + rng.normal(size=n)),
+            "kind": rng.choice(list("aabc"), n),
+        }
+    )
+
+
+def subject(generator, data=None, sensitive=("cost",), **more):
+    data = people() if data is None else data
+    schema = infer_schema(data, {name: ColumnSpec(role="sensitive") for name in sensitive})
+    train = read_table(data, schema, where="train")
+    return Subject(train, None, train, generator, **more)
+
+
+def found(generator, data=None, seed=0, more=None, **changed):
+    game = MembershipGame(**{**SMALL, **changed})
+    return game.run(subject(generator, data, **(more or {})), np.random.default_rng(seed))
+
+
+def at(findings, name, scope=""):
+    [m] = [m for m in findings.measurements if (m.name, m.scope) == (name, scope)]
+    return m
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Draws rows with replacement from those it holds."""
+
+    rows: Table = field(repr=False)
+    certificate: PrivacyCertificate = NONE
+
+    def sample(self, n, rng):
+        return self.rows.take(rng.integers(0, self.rows.n_rows, n))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """Copies its rows and notes them."""
+
+    fits: list = field(default_factory=list)
+    truncation: int | None = None
+    info = INFO
+
+    def fit(self, train, rng):
+        self.fits.append((sorted(train.numbers("who").tolist()), int(rng.integers(2**31))))
+        return Fixed(train)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """All dear rows it saw, and strangers."""
+
+    dear: Table = field(repr=False)
+    strangers: Table = field(repr=False)
+    certificate: PrivacyCertificate = NONE
+
+    def sample(self, n, rng):
+        others = self.strangers.take(rng.integers(0, self.strangers.n_rows, n - self.dear.n_rows))
+        return Table(others.schema, pa.concat_tables([self.dear.data, others.data]))
+
+
+@dataclass(frozen=True)
+class KeepsTheDear:
+    """A generator that betrays outliers alone."""
+
+    strangers: Table = field(repr=False)
+    info = INFO
+
+    def fit(self, train, rng):
+        return Shown(train.take(train.numbers("cost") > 1.0), self.strangers)
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """Fits, and then returns what it should not."""
+
+    change: object
+    info = INFO
+
+    def fit(self, train, rng):
+        if self.change is None:
+            raise DataError("cannot learn these rows")
+        return Twisted(train, self.change)
+
+
+@dataclass(frozen=True)
+class Twisted:
+    train: Table
+    change: object
+    certificate: PrivacyCertificate = NONE
+
+    def sample(self, n, rng):
+        return self.change(self.train.take(np.resize(np.arange(self.train.n_rows), n)))
+
+
+def without_a_column(table):
+    return Table(table.schema, table.data.drop_columns(["size"]))
+
+
+def with_a_column(table):
+    return Table(table.schema, table.data.append_column("more", table.data["size"]))
+
+
+def one_row_short(table):
+    return Table(table.schema, table.data.slice(1))
+
+
+@dataclass(frozen=True)
+class Strangers:
+    """Learns nothing: the exact null."""
+
+    info = INFO
+
+    def fit(self, train, rng):
+        return Fixed(subject(None, people(seed=9)).train)
+
+
+@pytest.fixture(scope="module")
+def honest():
+    return found(Strangers(), iterations=5, outlying=2, random=2)
+
+
+@pytest.fixture(scope="module")
+def copying():
+    """A resampled set as large as the sample holds the target with probability 1 − 1/e."""
+    return found(
+        Resample(),
+        iterations=5,
+        shadows=4,
+        evaluated=20,
+        outlying=2,
+        random=2,
+        classifier="random_forest",
+        features=("naive", "target_distance"),
+    )
+
+
+@pytest.mark.parametrize("scope", ["", "outlying", "random"])
+def test_copies_are_found_out(copying, scope):
+    assert at(copying, "privacy_gain", scope).value == pytest.approx(np.exp(-1), abs=0.25)
+    assert at(copying, "privacy_gain", scope).interval.high < 0.9
+    assert at(copying, "auc", scope).interval.low > 0.5
+    assert at(copying, "tpr_at_fpr_1pct", "").value > 0.2
+
+
+@pytest.mark.parametrize("scope", ["", "outlying", "random"])
+def test_independent_columns_are_not(honest, scope):
+    for name, null in (("privacy_gain", 1.0), ("auc", 0.5)):
+        interval = at(honest, name, scope).interval
+        assert interval.low < null < interval.high
+
+
+def test_exposed_are_targets_that_were_found_out(copying, honest):
+    assert [e.scope for e in copying.exposures] == ["outlying", "random"]
+    assert all(len(e.train_tried) == 2 and not len(e.control_tried) for e in copying.exposures)
+    assert sum(len(e.train_hit) for e in copying.exposures) >= 3
+    assert not any(len(e.train_hit) for e in honest.exposures)
+
+
+def test_a_generator_that_betrays_outliers_does_so_for_outliers_only():
+    data = people(300).drop_columns(["who"])
+    costs = data["cost"].to_numpy()
+    dear = costs > np.quantile(costs, 0.98)
+    data = data.set_column(1, "cost", pa.array(np.where(dear, costs, 1.0)))  # without a lower tail
+    strangers = subject(None, data.filter(pa.array(~dear))).train
+    more = {"classifier": "random_forest", "outlying": 2, "random": 2}
+    played = found(KeepsTheDear(strangers), data, **more)
+    assert at(played, "privacy_gain", "outlying").value < 0.2
+    assert at(played, "privacy_gain", "random").value == pytest.approx(1.0, abs=0.3)
+    assert at(played, "privacy_gain").value == at(played, "privacy_gain", "outlying").value
+
+
+def test_reference_samples_hold_no_target_and_the_others_exactly_one():
+    generator = Recording()
+    game = MembershipGame(**SMALL)
+    train = subject(generator).train
+    game.run(subject(generator), np.random.default_rng(0))
+    chosen = targets_of(train, game)
+    assert len(chosen) == 2
+    assert len(generator.fits) == 3 * (2 + 1) * (1 + 2)
+    rows = [set(fitted) for fitted, _ in generator.fits]
+    for without, *held in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
+        assert len(without) == 40
+        assert not without & chosen
+        assert {frozenset(h - without) for h in held} == {frozenset({t}) for t in chosen}
+        assert all(without < h for h in held)
+    assert len({seed for _, seed in generator.fits}) == len(generator.fits)
+
+
+def targets_of(train, game, seed=0):
+    from synth_audit.core.seeds import child_rng
+
+    wanted = {"outlying": game.outlying, "random": game.random, "vulnerable": game.vulnerable}
+    rng = child_rng(seed, "membership_game", "targets")
+    kinds = choose(Subject(train, None, train), (train.schema["cost"],), wanted, game.tail, rng)
+    return {float(x) for rows in kinds.values() for x in train.numbers("who")[rows]}
+
+
+def test_shadow_samples_differ_and_belong_to_the_attacker():
+    generator = Recording()
+    found(generator)
+    rows = [set(fitted) for fitted, _ in generator.fits[::3]]  # of two shadows, then of the challenge
+    for one, other, challenge in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
+        assert one != other
+        assert len(one | other) <= 60
+        assert challenge not in (one, other)
+
+
+def test_fits_do_not_depend_on_the_draws_but_the_sets_do():
+    one, other, again = Recording(), Recording(), Recording()
+    first, second, third = found(one), found(other, seed=1), found(again)
+    assert one.fits == other.fits
+    assert first.measurements == third.measurements
+    assert first.measurements != second.measurements
+    moved = Recording()
+    found(moved, more={"seed": 1})
+    assert moved.fits[0] != one.fits[0]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A model whose truncation is noted; copies above level 1, and strangers at level 1."""
+
+    rows: Table = field(repr=False)
+    level: int | None = None
+    certificate: PrivacyCertificate = NONE
+
+    def sample(self, n, rng):
+        if self.level == 1:
+            return Independent().fit(self.rows, rng).sample(n, rng)
+        return self.rows.take(rng.integers(0, self.rows.n_rows, n))
+
+    def truncated(self, level):
+        return dataclasses.replace(self, level=level)
+
+
+COUNTED: list[int] = []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels:
+    """A generator of which one fit holds all levels."""
+
+    truncation: int | None = None
+    info = INFO
+
+    def untruncated(self):
+        return dataclasses.replace(self, truncation=None)
+
+    def fit(self, train, rng):
+        COUNTED.append(1)
+        return Cut(train)
+
+
+def test_levels_of_one_generator_share_all_fits_and_differ_in_result(tmp_path):
+    COUNTED.clear()
+    gains = {}
+    for level in (1, 2, None):
+        played = found(Levels(truncation=level), more={"cache": Cache(tmp_path)}, iterations=2)
+        gains[level] = at(played, "privacy_gain", "random").value
+    assert len(COUNTED) == 2 * (2 + 1) * (1 + 2)
+    assert gains[2] == gains[None] < gains[1]
+
+
+@pytest.mark.parametrize("change", [without_a_column, with_a_column, one_row_short])
+def test_a_generator_that_returns_another_table_is_an_error(change):
+    with pytest.raises(PluginError, match="another table"):
+        found(Faulty(change))
+
+
+def test_a_generator_that_fails_is_an_error_and_no_pass():
+    [outcome], _ = run_audits({"membership_game": MembershipGame(**SMALL)}, subject(Faulty(None)), 0)
+    assert outcome.status is Status.ERROR
+    assert not outcome.measurements
+
+
+def test_without_a_generator_it_is_not_applicable():
+    [outcome], _ = run_audits({"membership_game": MembershipGame(**SMALL)}, subject(None), 0)
+    assert outcome.status is Status.NOT_APPLICABLE
+    assert "generator" in outcome.reason
+
+
+def test_samples_shrink_with_the_table_and_say_so():
+    played = found(Resample(), attacker_rows=500, evaluation_rows=400)
+    assert played.notes == ("the table has too few rows for samples of 500 and 400: 198 and 158 were drawn",)
+    assert at(played, "privacy_gain").finite
+
+
+def test_sizes_keep_samples_apart_and_shadows_like_the_model_under_attack():
+    more = {"shadows": 1, "sets": 1, "evaluated": 1, "rows": 1}
+    paper = Sizes.within(876, attacker=500, evaluation=400, **more)
+    assert (paper.attacker, paper.evaluation, paper.shadow) == (500, 400, 400)
+    few = Sizes.within(100, attacker=500, evaluation=400, **more)
+    assert (few.attacker, few.evaluation, few.shadow) == (100, 80, 80)
+    with pytest.raises(NotApplicable, match="too few"):
+        Sizes.within(31, attacker=500, evaluation=400, **more)
+
+
+def test_a_table_of_few_rows_is_not_applicable():
+    with pytest.raises(NotApplicable, match="too few"):
+        found(Resample(), people(30))
+
+
+def test_few_games_fall_short_of_the_minimum(honest):
+    assert at(found(Independent(), iterations=2, outlying=0), "privacy_gain").short
+    enough = at(honest, "privacy_gain", "random")
+    assert (enough.n_requested, enough.n_achieved, enough.n_minimum) == (10, 10, FEWEST_GAMES)
+    assert not enough.short
+
+
+def test_constant_tables_have_no_outliers_and_say_so():
+    flat = pa.table({"a": np.ones(100), "b": ["x"] * 100})
+    game = MembershipGame(**{**SMALL, "features": ("all",)})
+    findings = game.run(subject(Resample(), flat, sensitive=()), np.random.default_rng(0))
+    assert findings.notes == ("no row is an outlying target",)
+    assert at(findings, "privacy_gain").value == 1.0
+    assert at(findings, "privacy_gain").interval.low < 1.0
+    with pytest.raises(NotApplicable, match="outlying"):
+        MembershipGame(**{**SMALL, "random": 0}).run(
+            subject(Resample(), flat, sensitive=()), np.random.default_rng(0)
+        )
+
+
+def test_targets_come_from_the_named_else_the_sensitive_else_the_numeric_columns():
+    base = subject(None)
+    assert [c.name for c in yardsticks(base, ("kind",))] == ["kind"]
+    assert [c.name for c in yardsticks(base, ())] == ["cost"]
+    assert [c.name for c in yardsticks(subject(None, sensitive=()), ())] == ["who", "size", "cost"]
+    labels = people().select(["kind"])
+    assert [c.name for c in yardsticks(subject(None, labels, sensitive=()), ())] == ["kind"]
+    with pytest.raises(NotApplicable, match="does not have"):
+        yardsticks(base, ("nothing",))
+
+
+def test_outlying_targets_lie_beyond_the_tails_and_random_ones_are_others():
+    data = people(400)
+    costs = data["cost"].to_pylist()
+    gaps = data.set_column(2, "cost", pa.array([None if i % 3 == 0 else x for i, x in enumerate(costs)]))
+    train = subject(None, gaps).train
+    who = Subject(train, None, train)
+    wanted = {"outlying": 6, "random": 6, "vulnerable": 3}
+    columns = (train.schema["cost"], train.schema["size"])
+    kinds = choose(who, columns, wanted, 0.05, np.random.default_rng(0))
+    assert {kind: len(rows) for kind, rows in kinds.items()} == wanted
+    beyond = [
+        (x < np.nanquantile(x, 0.025)) | (x > np.nanquantile(x, 0.975))
+        for x in (train.numbers("cost"), train.numbers("size"))
+    ]
+    assert all(beyond[0][i] or beyond[1][i] for i in kinds["outlying"])
+    assert min(b[kinds["outlying"]].sum() for b in beyond) >= 3
+    assert not set(kinds["random"]) & (set(kinds["outlying"]) | set(kinds["vulnerable"]))
+
+
+def test_vulnerable_targets_are_the_loneliest_rows():
+    data = people(300).drop_columns(["who"])
+    size = data["size"].to_numpy().copy()
+    size[[17, 230]] = [40.0, -40.0]
+    train = subject(None, data.set_column(0, "size", pa.array(size))).train
+    wanted = {"outlying": 0, "random": 0, "vulnerable": 2}
+    kinds = choose(Subject(train, None, train), (), wanted, 0.05, np.random.default_rng(0))
+    assert kinds["vulnerable"].tolist() == [17, 230]
+
+
+def test_nothing_of_a_target_is_said():
+    data = people(300)
+    played = found(Resample(), data)
+    said = json.dumps([played.measurements, played.series, played.notes], default=repr)
+    chosen = targets_of(subject(None, data).train, MembershipGame(**SMALL))
+    costs = dict(zip(data["who"].to_pylist(), data["cost"].to_pylist(), strict=True))
+    for who in chosen:
+        assert f"{who}" not in said
+        assert f"{costs[who]:.4f}"[:5] not in said
+
+
+def test_boxes_stand_for_enough_games_or_are_left_out(honest):
+    [box] = honest.series
+    assert box.kind == "box"
+    assert box.x == ("outlying, target distance", "random, target distance")
+    assert not found(Resample()).series  # three games of a kind
+
+
+@dataclass(frozen=True)
+class Whole(Fixed):
+    """Each row once."""
+
+    def sample(self, n, rng):
+        return self.rows.take(np.resize(rng.permutation(self.rows.n_rows), n))
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Copies, and claims a formal guarantee."""
+
+    epsilon: float
+    info = INFO
+
+    def fit(self, train, rng):
+        return Whole(train, PrivacyCertificate("differential privacy", "it says so", self.epsilon, 0.0))
+
+
+@pytest.mark.parametrize(("epsilon", "bound"), [(0.5, 0.755), (9.0, 0.000)])
+def test_a_certificate_is_held_against_the_game(epsilon, bound):
+    notes = found(Claims(epsilon), set_rows=41, classifier="random_forest").notes
+    assert f"at least {bound:.3f}" in notes[0]
+    assert (len(notes) == 2) == (epsilon < 1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"iterations": 1},
+        {"shadows": 0},
+        {"set_rows": 1},
+        {"attacker_rows": 3},
+        {"outlying": -1},
+        {"outlying": 0, "random": 0},
+        {"tail": 0.0},
+        {"features": ()},
+        {"features": ("naive", "naive")},
+        {"features": ("everything",)},
+        {"columns": ("a", "a")},
+        {"classifier": "oracle"},
+    ],
+)
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        MembershipGame(**wrong)
+
+
+def scored(inside, outside, kind="random", features="naive"):
+    return Played(kind, features, np.asarray(inside, dtype=float), np.asarray(outside, dtype=float))
+
+
+def test_the_gain_is_one_less_the_advantage():
+    inside = [[[0.9, 0.9, 0.4, 0.6]], [[0.1, 0.9, 0.9, 0.9]]]
+    outside = [[[0.1, 0.6, 0.4, 0.5]], [[0.2, 0.2, 0.2, 0.2]]]
+    estimate = gain(scored(inside, outside), 0.95)
+    assert estimate.value == pytest.approx(1 - ((0.75 - 0.25) + (0.75 - 0.0)) / 2)
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+
+
+def test_iterations_that_agree_are_no_surer_than_counts():
+    game = scored(np.ones((4, 2, 30)), np.zeros((4, 2, 30)))
+    for estimate, end in ((gain(game, 0.95), 0.0), (area(game, 0.95), 1.0), (rate(game, 0.01, 0.95), 1.0)):
+        assert estimate.value == end
+        assert 0.01 < estimate.interval.high - estimate.interval.low < 0.05
+
+
+def test_the_rate_at_few_false_alarms_is_its_own_null():
+    rng = np.random.default_rng(0)
+    values = [rate(scored(*rng.random((2, 10, 4, 50))), 0.01, 0.95).value for _ in range(40)]
+    assert np.mean(values) == pytest.approx(0.01, abs=0.0015)
+
+
+def test_the_worst_has_the_worst_ends_of_intervals_that_hold_for_all():
+    rng = np.random.default_rng(1)
+    noise = [scored(*rng.random((2, 10, 2, 20)), features=f) for f in ("naive", "histogram")]
+    bad = scored(0.4 + 0.6 * rng.random((10, 2, 20)), 0.7 * rng.random((10, 2, 20)), features="all")
+    found_all = measured([*noise, bad], {"random": 20}, 0.95)
+    by = {(m.name, m.scope): m for m in found_all}
+    assert by["privacy_gain", ""].value == by["privacy_gain", "random, all"].value
+    assert by["privacy_gain", ""].interval.high >= by["privacy_gain", "random, all"].interval.high
+    assert by["privacy_gain", ""].interval.low < by["privacy_gain", "random, all"].interval.low
+    assert {m.interval.level for m in found_all} == {0.95}
+    assert ("tpr_at_fpr_01pct", "") not in by
+    assert by["tpr_at_fpr_1pct", "random"].n_achieved == 20
+
+
+def drawn(rng, truth, m=10, t=4, e=50, spread=0.5):
+    """Games in which iterations, and targets within them, shift the attacker's scores together."""
+    shared = spread * (rng.normal(size=(2, m, 1, 1)) + rng.normal(size=(2, m, t, 1)))
+    inside = truth + shared[0] + rng.normal(size=(m, t, e))
+    outside = shared[1] + rng.normal(size=(m, t, e))
+    squashed = [1 / (1 + np.exp(-(x - truth / 2))) for x in (inside, outside)]
+    return scored(*squashed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("truth", [0.0, 1.0])
+@pytest.mark.parametrize("estimator", [gain, area, lambda g, level: rate(g, 0.01, level)])
+def test_intervals_cover_when_sets_share_their_models(truth, estimator):
+    rng = np.random.default_rng(3)
+    level, repeats = 0.9, 300
+    expected = np.mean([estimator(drawn(rng, truth, m=40), level).value for _ in range(60)])
+    hits = [
+        i.low <= expected <= i.high
+        for i in (estimator(drawn(rng, truth), level).interval for _ in range(repeats))
+    ]
+    assert np.mean(hits) >= level - 3 * np.sqrt(level * (1 - level) / repeats)
+
+
+@pytest.mark.slow
+def test_the_worst_of_many_honest_games_still_covers_one():
+    rng = np.random.default_rng(4)
+    hits = []
+    for _ in range(200):
+        games = [drawn(rng, 0.0) for _ in range(5)]
+        games = [dataclasses.replace(g, features=name) for g, name in zip(games, FEATURE_SETS, strict=True)]
+        headline = measured(games, {"random": 40}, 0.95)[0]
+        hits.append(headline.interval.low <= 1 <= headline.interval.high)
+    assert np.mean(hits) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 200)

@@ -1,0 +1,337 @@
+"""The vine with a root per class, other topologies, orders and families; as text; given values."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.fitting import Truncatable, fit_shared
+from synth_audit.core.registry import build, config_of
+from synth_audit.generators import _vine_given
+from synth_audit.generators.vine import Vine, VineModel
+from synth_audit.kernels.ordering import kendall
+
+from .conftest import make_table, mixed_columns
+
+SETTINGS = [
+    {"root": "simplified"},
+    {"root": "per_class"},
+    {"topology": "r_vine"},
+    {"topology": "r_vine_star1"},
+    {"order": "importance"},
+    {"families": "nonparametric"},
+    {"criterion": "aic", "margins": "empirical"},
+]
+
+
+def ident(settings):
+    return "-".join(map(str, settings.values()))
+
+
+def two_faced(n=800, seed=0, **more):
+    """Columns that are tied one way in one class and the other way in the other; ``s`` is the secret."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.4
+    s, noise = rng.normal(size=(2, n))
+    columns = {"s": s, "a": np.where(y, s, -s) + 0.5 * noise, "b": rng.normal(size=n) + y, "y": y}
+    return make_table(columns | more, s={"role": "sensitive"}, y={"role": "target"})
+
+
+def slopes(table):
+    """τ of s and a in each class."""
+    y = table.labels("y") == "true"
+    return [kendall(table.numbers("s")[k], table.numbers("a")[k]) for k in (~y, y)]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=ident)
+def test_every_option_keeps_types_gaps_and_bits(settings, mixed):
+    """All kinds and storages, zero-inflated and constant columns, missing values."""
+    vine = build("generator", "vine", settings)
+    assert build("generator", "vine", config_of(vine)) == vine
+    model = vine.fit(mixed, np.random.default_rng(0))
+    assert model.per_class == (settings.get("topology") is None and settings.get("root") != "simplified")
+    drawn = model.sample(2000, np.random.default_rng(1))
+    assert drawn.data.schema == mixed.data.schema
+    for name in mixed.names:
+        assert drawn.missing(name).mean() == pytest.approx(mixed.missing(name).mean(), abs=0.05), name
+    zeros = (drawn.numbers("f64") == 0).mean()
+    assert zeros == pytest.approx((mixed.numbers("f64") == 0).mean(), abs=0.05)
+    assert kendall(drawn.numbers("i8"), drawn.numbers("day")) > 0.8
+    again = [pickle.loads(pickle.dumps(model)), VineModel.from_json(model.to_json())]  # noqa: S301
+    for copy in again:
+        assert copy.sample(2000, np.random.default_rng(1)).data.equals(drawn.data)
+        assert copy.schema == model.schema
+        cut = [m.truncated(2).sample(30, np.random.default_rng(1)).data for m in (copy, model)]
+        assert cut[0].equals(cut[1])
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=ident)
+def test_one_fit_serves_every_level(settings, rng):
+    vine = build("generator", "vine", settings | {"truncation": 2})
+    train = two_faced(n=300)
+    assert isinstance(vine, Truncatable)
+    whole = vine.untruncated()
+    assert whole.truncation is None
+    assert config_of(whole) | {"truncation": 2} == config_of(vine)
+    fitted = vine.fit(train, np.random.default_rng(3))
+    model = whole.fit(train, np.random.default_rng(3))
+    rows = [m.sample(50, np.random.default_rng(1)).data for m in (fitted, model.truncated(2))]
+    assert rows[0].equals(rows[1])
+    assert fitted.truncated(2) is fitted
+    assert fitted.truncated(5) is fitted
+    assert model.truncated(3) is model
+    shared = fit_shared(vine, train, 3, cache=_no_cache())
+    assert shared.sample(50, np.random.default_rng(1)).data.equals(rows[0])
+    with pytest.raises(ValueError, match="at least one tree"):
+        model.truncated(0)
+
+
+def _no_cache():
+    from synth_audit.core.cache import Cache
+
+    return Cache()
+
+
+def test_a_root_per_class_keeps_what_differs_between_classes_and_the_simplified_vine_cannot(rng):
+    train = two_faced()
+    real = slopes(train)
+    assert real[0] < -0.6
+    assert real[1] > 0.6
+    drawn = {r: Vine(root=r).fit(train, rng).sample(3000, rng) for r in ("per_class", "simplified", "auto")}
+    assert slopes(drawn["per_class"]) == pytest.approx(real, abs=0.06)
+    assert slopes(drawn["auto"]) == pytest.approx(real, abs=0.06)
+    assert abs(np.subtract(*slopes(drawn["simplified"]))) < 0.3
+    for table in drawn.values():
+        assert (table.labels("y") == "true").mean() == pytest.approx(0.4, abs=0.04)
+
+
+def test_one_tree_leaves_columns_independent_within_a_class_and_the_second_does_not(rng):
+    model = Vine(root="per_class").fit(two_faced(), rng)
+    assert model.order == ("s", "a", "b", "y")
+    one, two, three = (model.truncated(t).sample(4000, np.random.default_rng(1)) for t in (1, 2, 3))
+    assert slopes(one) == pytest.approx([0, 0], abs=0.05)
+    assert slopes(two) == pytest.approx([0, 0], abs=0.05)  # b is the first root within a class, a the second
+    assert abs(slopes(three)[0]) > 0.6
+    y = one.labels("y") == "true"
+    assert one.numbers("b")[y].mean() - one.numbers("b")[~y].mean() == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("missing", [0.02, 0.3])
+def test_missing_targets_are_a_class_if_many_and_fall_on_all_if_few(missing, rng):
+    base = two_faced()
+    gaps = np.random.default_rng(5).random(800) < missing
+    y = pa.array(base.labels("y") == "true", mask=gaps)
+    b = np.where(gaps, 9.0, 0.0) + base.numbers("b")
+    train = two_faced(y=y, b=b)
+    model = Vine(root="per_class").fit(train, rng)
+    assert model.order == ("s", "a", "b", "y is missing", "y")
+    drawn = model.sample(4000, rng)
+    assert drawn.missing("y").mean() == pytest.approx(gaps.mean(), abs=0.03)
+    moved = drawn.numbers("b")[drawn.missing("y")].mean() > 5
+    assert moved == (missing > 0.1)
+    assert slopes(drawn) == pytest.approx(slopes(train), abs=0.08)
+
+
+def test_few_rows_in_a_class_mean_the_simplified_vine_or_a_clear_refusal(rng):
+    labels = np.array(["often"] * 380 + ["seldom"] * 20)
+    train = two_faced(n=400, y=np.random.default_rng(0).permutation(labels))
+    assert not Vine().fit(train, rng).per_class
+    with pytest.raises(DataError, match="fewer than 30 rows") as refused:
+        Vine(root="per_class").fit(train, rng)
+    assert "seldom" not in str(refused.value)
+    few = two_faced(n=400).take(np.arange(60))
+    assert not Vine().fit(few, rng).per_class
+
+
+def test_a_root_per_class_needs_a_label_with_several_values(rng):
+    columns = {"a": np.arange(100) / 7, "b": np.sin(np.arange(100.0)), "y": np.arange(100) / 3}
+    for specs in ({}, {"y": {"role": "target"}}):
+        train = make_table(columns, **specs)
+        assert not Vine().fit(train, rng).per_class
+        with pytest.raises(DataError, match="needs a categorical or boolean target"):
+            Vine(root="per_class").fit(train, rng)
+    train = make_table(columns | {"y": ["same"] * 100}, y={"role": "target"})
+    assert not Vine().fit(train, rng).per_class
+    with pytest.raises(ValueError, match="c_vine alone"):
+        Vine(root="per_class", topology="r_vine")
+    assert not Vine(topology="r_vine_star1").fit(two_faced(n=100), rng).per_class
+
+
+def test_a_column_that_is_constant_or_gone_in_one_class(rng):
+    base = two_faced()
+    y = base.labels("y") == "true"
+    train = two_faced(
+        still=np.where(y, 2.5, base.numbers("b")),
+        gone=pa.array(base.numbers("s") ** 2, mask=y),
+        word=np.where(y, "x", np.where(base.numbers("a") > 0, "x", "z")),
+    )
+    drawn = Vine(root="per_class").fit(train, rng).sample(2000, rng)
+    y = drawn.labels("y") == "true"
+    assert set(drawn.numbers("still")[y]) == {2.5}
+    assert len(set(drawn.numbers("still")[~y])) > 100
+    assert np.array_equal(drawn.missing("gone"), y)
+    assert set(drawn.labels("word")[y]) == {"x"}
+    assert set(drawn.labels("word")[~y]) == {"x", "z"}
+
+
+def test_several_classes_and_a_sensitive_target(rng):
+    noise = np.random.default_rng(0)
+    y = noise.choice(["u", "v", "w"], size=600, p=[0.5, 0.3, 0.2])
+    x = noise.normal(size=600) + 3.0 * (y == "w")
+    train = make_table({"x": x, "z": -x, "y": y}, y={"role": ["sensitive", "target"]})
+    model = Vine().fit(train, rng)
+    assert model.order[-1] == "y"
+    assert len(model.joints) == 3
+    drawn = model.sample(3000, rng)
+    for label in "uvw":
+        here = drawn.labels("y") == label
+        assert here.mean() == pytest.approx((y == label).mean(), abs=0.04)
+        assert drawn.numbers("x")[here].mean() == pytest.approx(x[y == label].mean(), abs=0.25)
+
+
+def test_collinear_columns_and_the_smallest_tables(rng):
+    z = np.random.default_rng(0).normal(size=300)
+    y = np.random.default_rng(1).random(300) < 0.5
+    train = make_table({"a": z, "b": 2 * z, "c": -z, "d": z + 1, "y": y}, y={"role": "target"})
+    for root in ("simplified", "per_class"):
+        drawn = Vine(root=root).fit(train, rng).sample(500, rng)
+        assert all(np.isfinite(drawn.numbers(n)).all() for n in "abcd")
+        assert kendall(drawn.numbers("a"), drawn.numbers("b")) > 0.95
+    alone = Vine().fit(make_table({"y": y}, y={"role": "target"}), rng)
+    assert alone.sample(50, rng).names == ("y",)
+    pair = Vine().fit(make_table({"a": z, "y": y}, y={"role": "target"}), rng)
+    assert pair.per_class
+    assert pair.truncated(1) is pair
+    assert pair.sample(0, rng).n_rows == 0
+
+
+def test_an_order_by_name(rng):
+    train = two_faced(n=200)
+    assert Vine(order=("b", "a", "s")).fit(train, rng).order == ("b", "a", "s", "y")
+    assert Vine(order=("b", "a", "s", "y")).fit(train, rng).order == ("b", "a", "s", "y")
+    elsewhere = Vine(order=("y", "b", "a", "s")).fit(train, rng)
+    assert elsewhere.order == ("y", "b", "a", "s")
+    assert not elsewhere.per_class
+    with pytest.raises(DataError, match="last in the order"):
+        Vine(order=("y", "b", "a", "s"), root="per_class").fit(train, rng)
+    for names, problem in {("a", "b"): "lacks 's'", ("a", "b", "s", "q"): "unknown 'q'"}.items():
+        with pytest.raises(DataError, match=problem):
+            Vine(order=names).fit(train, rng)
+    with pytest.raises(ValueError, match="each column once"):
+        Vine(order=("a", "a"))
+
+
+def test_an_order_by_importance(rng):
+    noise = np.random.default_rng(0).normal(size=(3, 400))
+    y = noise[1] + 0.2 * noise[0] > 0
+    columns = {"weak": noise[0], "strong": noise[1], "none": noise[2], "y": y}
+    train = make_table(columns, y={"role": "target"})
+    assert Vine(order="importance").fit(train, rng).order[2:] == ("strong", "y")
+    with pytest.raises(DataError, match="no target that varies"):
+        Vine(order="importance").fit(make_table(columns), rng)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"root": "both"},
+        {"topology": "d_vine"},
+        {"order": "random"},
+        {"order": ["a", "a"]},
+        {"criterion": "x"},
+    ],
+)
+def test_refused_settings(settings):
+    with pytest.raises(PlanError):
+        build("generator", "vine", settings)
+
+
+def test_text_is_plain_json_and_another_version_is_refused(mixed):
+    text = Vine().fit(mixed, np.random.default_rng(0)).to_json()
+    plain = json.loads(text, parse_constant=pytest.fail)
+    with pytest.raises(ValueError, match="not a vine of format"):
+        VineModel.from_json(json.dumps(plain | {"format": 0}))
+    with pytest.raises(ValueError, match="not a vine of format"):
+        VineModel.from_json("[]")
+
+
+@pytest.mark.parametrize("root", ["per_class", "simplified"])
+def test_given_the_class(root, rng):
+    train = two_faced()
+    model = Vine(root=root).fit(train, rng)
+    drawn = model.sample_given({"y": "true"}, 2000, rng)
+    assert drawn.n_rows == 2000
+    assert set(drawn.labels("y")) == {"true"}
+    y = train.labels("y") == "true"
+    assert drawn.numbers("b").mean() == pytest.approx(train.numbers("b")[y].mean(), abs=0.12)
+
+
+def test_given_a_root_and_the_one_after_it(rng):
+    """Gaussian columns: E[c | a, b] is the regression of c on a and b."""
+    z = np.random.default_rng(0).normal(size=(3, 2000))
+    a = z[0]
+    b = 0.6 * a + 0.8 * z[1]
+    c = 0.5 * a - 0.7 * b + 0.4 * z[2]
+    train = make_table({"c": c, "b": b, "a": a})
+    model = Vine(order=("c", "b", "a")).fit(train, rng)
+    drawn = model.sample_given({"a": 0.8, "b": -0.5}, 2000, rng)
+    assert drawn.numbers("a") == pytest.approx(0.8, abs=1e-3)
+    assert drawn.numbers("b") == pytest.approx(-0.5, abs=1e-3)
+    assert drawn.numbers("c").mean() == pytest.approx(0.5 * 0.8 + 0.7 * 0.5, abs=0.06)
+    assert drawn.numbers("c").std() == pytest.approx(0.4, abs=0.06)
+
+
+def test_given_a_label_that_is_no_root_agrees_with_keeping_the_rows_that_have_it(rng):
+    train = make_table(mixed_columns(), y={"role": "target"})
+    for root in ("per_class", "simplified"):
+        model = Vine(root=root).fit(train, rng)
+        free = model.sample(20_000, rng)
+        keep = (free.labels("flag") == "true") & (free.labels("y") == "1") & (free.labels("text") == "blue")
+        drawn = model.sample_given({"flag": True, "y": "1", "text": "blue"}, 1500, rng)
+        assert set(drawn.labels("flag")) == {"true"}
+        assert set(drawn.labels("text")) == {"blue"}
+        for name in ("i8", "money", "u16"):
+            spread = free.numbers(name)[keep].std()
+            gap = drawn.numbers(name).mean() - free.numbers(name)[keep].mean()
+            assert abs(gap) < 0.15 * spread
+
+
+def test_given_nothing_more_than_chance_can_do(rng, monkeypatch):
+    train = two_faced(rare=["often"] * 795 + ["rare"] * 5)
+    model = Vine().fit(train, rng)
+    assert model.sample_given({}, 7, rng).n_rows == 7
+    assert model.sample_given({"rare": "rare"}, 20, rng).labels("rare").tolist() == ["rare"] * 20
+    monkeypatch.setattr(_vine_given, "MIN_DRAWS", 1000)
+    monkeypatch.setattr(_vine_given, "MAX_DRAWS", 2000)
+    monkeypatch.setattr(_vine_given, "BATCH", 1000)
+    with pytest.raises(DataError, match="too few of"):
+        model.sample_given({"rare": "rare"}, 100, rng)
+    for given, problem in {
+        ("s", 0.1): "no probability of its own",
+        ("nobody", 1): "no such column",
+        ("y", "maybe"): "never has the label",
+        ("s", "much"): "needs a finite number",
+        ("s", float("nan")): "needs a finite number",
+    }.items():
+        with pytest.raises(DataError, match=problem) as refused:
+            model.sample_given(dict([given]), 5, rng)
+        assert "maybe" not in str(refused.value)
+
+
+def test_given_values_of_an_r_vine_and_of_a_constant_column(rng):
+    train = two_faced(n=300, one=["same"] * 300)
+    model = Vine(topology="r_vine").fit(train, rng)
+    assert set(model.sample_given({"y": "true", "one": "same"}, 40, rng).labels("y")) == {"true"}
+    with pytest.raises(DataError, match="never has the label"):
+        model.sample_given({"one": "other"}, 5, rng)
+
+
+def test_a_model_shows_no_value_when_it_is_printed(mixed):
+    shown = repr(Vine(root="per_class").fit(mixed, np.random.default_rng(0)))
+    assert "red" not in shown
+    assert len(shown) < 1000

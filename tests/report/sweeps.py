@@ -1,0 +1,57 @@
+"""Invented sweeps for the page of candidates."""
+
+from __future__ import annotations
+
+from synth_audit.core.measurement import BOX_LINES, Series
+from synth_audit.workflow.associations import Correlations
+from synth_audit.workflow.frontier import Candidate, FrontierRecord, GateOutcome, Number, choose, scored
+
+
+def box_series(name: str, x: tuple[str, ...], centre: float, scope: str = "") -> Series:
+    """Boxes one tenth apart, each reaching 0.2 to both sides of its median."""
+    steps = zip(BOX_LINES, (-0.2, -0.1, 0.0, 0.1, 0.2), strict=True)
+    lines = {line: tuple(centre + 0.1 * i + step for i in range(len(x))) for line, step in steps}
+    return Series(name, "Games", "box", "", "size", x, lines, scope)
+
+
+def candidate(level: int | None, verdict: str, privacy: float, utility: float) -> Candidate:
+    name = f"vine truncation={'all' if level is None else level}"
+    games = (
+        box_series("mab", ("synthetic sets", "real rows"), privacy, "income"),
+        box_series("privacy_gain_boxes", ("outlying", "random"), 1 - privacy),
+    )
+    gated = GateOutcome("retained.max", "The secret is not handed on", verdict)
+    return Candidate(
+        name,
+        f"vine-truncation-{level}",
+        {"name": "vine", "config": {"truncation": level}},
+        {"truncation": level},
+        verdict,
+        (gated, GateOutcome("copies.max", "No copies", "pass")),
+        Number(privacy, privacy - 0.05, privacy + 0.05),
+        Number(utility, utility - 0.02, utility + 0.02),
+        boxes=games,
+        correlations=Correlations(("age", "sex"), ((1.0, 0.3), (0.3, 1.0))),
+        seconds=31.0,
+    )
+
+
+def sweep(*candidates: Candidate, **more: object) -> FrontierRecord:
+    """A sweep with its choice; three levels and one without a table when nothing is given."""
+    broken = Candidate("vine truncation=26", "vine-26", {"name": "vine", "config": {}}, {"truncation": 26},
+                       "error", problem="DataError in the fit")  # fmt: skip
+    tried = candidates or (
+        candidate(1, "pass", 0.1, 0.62),
+        candidate(5, "pass", 0.2, 0.70),
+        broken,
+        candidate(None, "fail", 0.6, 0.72),
+    )
+    rated = scored(tried, 0.5, higher_privacy=False, higher_utility=True)
+    best, reason = choose(rated)
+    fields: dict[str, object] = {
+        "table": "adult", "plan_sha256": "cd" * 32, "seed": 7, "level": 1 - 0.05 / len(rated), "alpha": 0.5,
+        "utility": "prediction.auroc_tstr", "privacy": "exact_match.share", "candidates": rated,
+        "chosen": best and best.name, "reason": reason, "created": "2026-11-14T10:32:00+00:00",
+        "real_correlations": Correlations(("age", "sex"), ((1.0, -0.5), (-0.5, 1.0))),
+    }  # fmt: skip
+    return FrontierRecord(**{**fields, **more})  # type: ignore[arg-type]
