@@ -169,10 +169,14 @@ def show_catalogue(*, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
+    usual = registry.default_audits()
     for room, plugins in found.items():
         click.secho(f"{room}s", bold=True)
         for name, title in plugins.items():
-            click.echo(f"  {name:<16} {title}")
+            request = (
+                " (only when a plan or a gate names it)" if room == "audit" and name not in usual else ""
+            )
+            click.echo(f"  {name:<20} {title}{request}")
         click.echo()
     click.echo("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
 

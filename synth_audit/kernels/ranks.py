@@ -14,14 +14,19 @@ from synth_audit.kernels.encode import MISSING, Codes, Coordinates, codes, one_h
 _UNIT = np.sqrt(12.0)
 """Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""
 
+FAMILIAR = 0.5
+"""A column of which more rows than this have labels of train was not recoded."""
+
 
 @dataclass(frozen=True)
 class RankEncoder:
     """Coordinates of each row by where its values stand in a table, not by what they are.
 
     Numbers become mid-ranks over n, in units of their standard deviation, with 0 and an indicator where they
-    are missing; labels become their position when the table's labels are sorted by falling frequency. A copy
-    of train that was multiplied, shifted, put on a logarithm, recoded or respelt lies where train lies.
+    are missing; labels become their position when the table's labels are sorted by falling frequency, unless
+    most rows have labels of the first table: then nothing was recoded, and the order there holds, for rare
+    labels swap places by chance. A copy of train that was multiplied, shifted, put on a logarithm, recoded or
+    respelt lies where train lies.
 
     Columns that are constant in train tell no two of its rows apart and are left out.
     """
@@ -40,7 +45,7 @@ class RankEncoder:
                     [_ranks(scale.numbers(column.name), t.numbers(column.name)) for scale, t in pairs]
                 )
                 continue
-            order = [_frequency_order(*codes([scale, t], column)) for scale, t in pairs]
+            order = [_label_order(*codes([scales[0], scale, t], column)) for scale, t in pairs]
             blocks = one_hot(np.concatenate(order))
             dense.append(np.split(blocks, np.cumsum([len(o) for o in order])[:-1]))
         return [
@@ -60,6 +65,13 @@ def _ranks(scale: Floats, values: Floats) -> Floats:
     at_most = np.searchsorted(known, values, "right") + np.searchsorted(known, values, "left")
     place = at_most / (2 * max(1, len(known))) - 0.5
     return np.column_stack([np.where(missing, 0.0, _UNIT * place), missing]).astype(np.float64)
+
+
+def _label_order(first: Codes, scale: Codes, values: Codes) -> Codes:
+    """Position of each value in the order of ``first`` if it has most of them, else in that of ``scale``."""
+    known = values[values != MISSING]
+    familiar = len(known) == 0 or np.isin(known, first).mean() > FAMILIAR
+    return _frequency_order(first if familiar else scale, values)
 
 
 def _frequency_order(scale: Codes, values: Codes) -> Codes:

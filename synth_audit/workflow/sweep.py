@@ -52,9 +52,6 @@ from synth_audit.workflow.workspace import (
 
 _CACHE = "cache-"
 
-GAMES = ("attribute_game", "membership_game")
-"""The audits whose box plots stand side by side for all candidates."""
-
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
@@ -260,7 +257,6 @@ def _candidate(tried: _Tried, privacy: Measure | None, utility: Measure | None) 
     )
     if evidence is None:
         return plain
-    series = [s for o in evidence.outcomes if o.audit in GAMES for s in o.series]
     return replace(
         plain,
         verdict=str(evidence.verdict),
@@ -269,7 +265,7 @@ def _candidate(tried: _Tried, privacy: Measure | None, utility: Measure | None) 
         ),
         privacy=_number(evidence, privacy),
         utility=_number(evidence, utility),
-        boxes=tuple(s for s in series if s.kind == "box"),
+        boxes=tuple(s for o in evidence.outcomes for s in o.series if s.kind == "box"),
         correlations=tried.correlations,
         seconds=round(sum(evidence.timings.values()), 3),
         kept=tried.kept,

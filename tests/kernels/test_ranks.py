@@ -70,3 +70,10 @@ def test_a_constant_column_has_no_coordinate():
     train, copy = tables(frame(50, 3), frame(50, 4))
     widths = {c.dense.shape[1] for c in encoded([train, copy], [train, copy])}
     assert widths == {1 + 2 + 2 + 3}
+
+
+def test_labels_that_were_not_recoded_keep_their_place_however_frequent_they_are():
+    train, other = tables(pa.table({"c": ["a"] * 6 + ["b"] * 4}), pa.table({"c": ["a"] * 4 + ["b"] * 6}))
+    here, there = encoded([train, other], [train, other])
+    np.testing.assert_array_equal(here.dense[0], there.dense[0])
+    np.testing.assert_array_equal(here.dense[-1], there.dense[-1])
