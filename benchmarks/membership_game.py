@@ -1,7 +1,7 @@
 """The membership game with the paper's parameters, per truncation level of a vine: privacy gain, CPU seconds.
 
 One folder keeps the fits, which all levels share. Run as
-``python benchmarks/membership_game.py shared/data --dataset support2_small --levels 1 5 10 15 20 26``.
+``python benchmarks/membership_game.py FOLDER --dataset support2_small --levels 1 5 10 15 20 26``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ SENSITIVE = {"simulated_d20": ("X1", "X6", "X11"), "support2_small": ("totcst", 
 def main() -> None:
     options = _options()
     train = _table(options.folder, options.dataset)
-    settings = {"iterations": options.iterations, **dict(options.set)}
+    paper = {"iterations": options.iterations, "outlying": 4, "random": 4, "vulnerable": 0}
+    settings = {**paper, **dict(options.set)}
     game = registry.build("audit", "membership_game", settings)
     start = time.process_time()
     with TemporaryDirectory() as folder:

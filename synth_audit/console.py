@@ -122,6 +122,8 @@ def show_frontier(found: FrontierRecord, files: Sequence[Path], command: str, *,
     click.secho(found.reason, fg="green" if found.chosen else "yellow", bold=True)
     for path in files:
         click.echo(f"  {path}")
+    if found.split_kept:
+        click.echo(f"the split of {found.split_kept[:10]} is kept; --fresh pulls the source again")
     click.echo(_next_step(found, command))
 
 

@@ -233,7 +233,15 @@ def test_tables_that_differ_are_named_with_their_columns(name):
     refused(run_audit(**{name: lacking}), f"the columns of {name} differ from train: it lacks income")
     refused(run_audit(**{name: extra}), f"{name} differ from train: it has the unknown shoe")
     other = table.rename_columns(["age", "wages", "city"])
-    refused(run_audit(**{name: other}), "lacks income and has the unknown wages")
+    unknown = "has the unknown wages" if name == "control" else "has 1 unknown ones"
+    refused(run_audit(**{name: other}), f"lacks income and {unknown}")
+
+
+def test_a_synthetic_file_without_a_header_shows_no_record():
+    headless = people().rename_columns(["71", "123456.78", "Ghent"])
+    result = run_audit(synthetic=headless)
+    refused(result, "lacks age, income, city and has 3 unknown ones")
+    assert "123456" not in result.output
 
 
 @pytest.mark.parametrize("name", ["control", "synthetic"])

@@ -82,6 +82,8 @@ def test_a_sweep_says_what_was_chosen_and_the_next_command_releases_it(home):
     assert Path("released.parquet").is_file()
     again = invoke("frontier", "plan.yaml", "--out", "out dir").stdout
     assert again.count("(kept)") == 2
+    assert "is kept; --fresh pulls the source again" in again
+    assert "is kept" not in shown
     assert "(kept)" not in invoke("frontier", "plan.yaml", "--out", "out dir", "--fresh").stdout
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from dagster_project.gates import gate_checks
 from dagster_project.stages import stage_assets
 from synth_audit.api import workspace_of
 from synth_audit.core.plan import Plan, parse_plan, plan_schema
+from synth_audit.workflow.candidates import entrants
 from synth_audit.workflow.suite import load_suite
 
 HOME = "SYNTH_AUDIT_HOME"
@@ -133,6 +135,8 @@ class AuditedTable(dg.Component):
         plan = parse_plan({"name": self.folder} | values, where=self.folder).located(self.home).check()
         plan.build_source()
         plan.build_generator()
+        if plan.frontier is not None:
+            entrants(plan, sys.maxsize)
         chosen = self.settings.workspace
         return TableEntry(
             key=re.sub(r"\W", "_", plan.name),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,6 +40,16 @@ class PluginChoice(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     config: dict[str, Any] = Field(default_factory=dict)
+
+    def with_settings(self, settings: Mapping[str, Any]) -> PluginChoice:
+        """The same plug-in with these settings instead of, or beside, its own."""
+        return PluginChoice(name=self.name, config={**self.config, **settings})
+
+
+def combinations(vary: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Every combination of the values of each setting, the last setting running fastest."""
+    for values in itertools.product(*vary.values()):
+        yield dict(zip(vary, values, strict=True))
 
 
 def _choice(value: object) -> object:
@@ -240,7 +251,19 @@ class Plan(BaseModel):
             if getattr(self, part) is not None:
                 getattr(self, f"build_{part}")()
         self.build_audits()
+        for where, choice in self._candidates():
+            self._build("generator", choice, where)
         return self
+
+    def _candidates(self) -> Iterator[tuple[str, PluginChoice]]:
+        """Every generator that ``frontier`` names, and where; what it tries unasked depends on the table."""
+        if self.frontier is None:
+            return
+        if self.generator is not None and self.frontier.vary:
+            for varied in combinations(self.frontier.vary):
+                yield "frontier.vary", self.generator.with_settings(varied)
+        for choice in self.frontier.generators:
+            yield "frontier.generators", choice
 
     def located(self, base: Path) -> Plan:
         """The same plan with relative paths starting at ``base``."""

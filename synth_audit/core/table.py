@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -102,7 +102,7 @@ def read_table(data: pa.Table, schema: Schema, *, where: str, partial: bool = Fa
     extra = [n for n in data.column_names if n not in schema.names]
     if lacking or extra:
         parts = [f"lacks {', '.join(lacking)}"] * bool(lacking)
-        parts += [f"has the unknown {', '.join(extra)}"] * bool(extra)
+        parts += [_unknown(extra, named=where != "synthetic" or not lacking)] * bool(extra)
         raise DataError(
             f"the columns of {where} differ from train: it {' and '.join(parts)}",
             where=where,
@@ -120,6 +120,12 @@ def read_table(data: pa.Table, schema: Schema, *, where: str, partial: bool = Fa
     present = [c for c in schema if c.name in data.column_names]
     columns = {c.name: _checked(c, data.column(c.name), where) for c in present}
     return Table(schema, pa.table(columns))
+
+
+def _unknown(extra: Sequence[str], *, named: bool) -> str:
+    """Columns that train lacks. A program that forgets the header leaves a record in its place, so they are
+    counted and not named where columns of train are gone."""
+    return f"has the unknown {', '.join(extra)}" if named else f"has {len(extra)} unknown ones"
 
 
 def assemble(schema: Schema, columns: Mapping[str, Floats | Labels]) -> Table:

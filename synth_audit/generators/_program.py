@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -53,6 +54,7 @@ class Program:
         """Write the training rows where the program will find them."""
         (self.folder.path / "model").mkdir()
         self._file("train").write(train, self.base)
+        self._place("train").chmod(0o600)  # a source writes for all to read
 
     def run(self, rows: int, seed: int) -> pa.Table:
         """What the program writes when it is asked for ``rows`` rows.
@@ -96,7 +98,7 @@ class Program:
 
 
 def _run(words: list[str], base: Path, timeout: float) -> int:
-    """The exit status; an interruption or a timeout ends the program and all that it started."""
+    """The exit status; with the program, or at an interruption or a timeout, all that it started ends."""
     quiet = subprocess.DEVNULL
     try:
         # No shell reads the words; the plan that names the program is trusted as the code of a plug-in is.
@@ -120,6 +122,7 @@ def _run(words: list[str], base: Path, timeout: float) -> int:
             fix="raise `timeout`, or let the program do less",
         ) from None
     finally:
-        if process.poll() is None:
+        # Also when it ended well: what it started and left running would still hold its rows.
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        process.wait()

@@ -99,6 +99,8 @@ class External:
     integer that the same plan and data always give, and ``{model}`` a private folder that stays as it is
     while more tables are drawn from one fit, so that only the first run need learn. No shell reads the
     arguments, the program starts in the plan's folder, and what it prints is not shown: it may quote rows.
+    The arguments stand in the evidence, and while the program runs every user of the machine can list them:
+    keys and passwords belong in its environment, which it inherits.
 
     Attributes:
         source: where the finished table is: a path such as ``synthetic.parquet``, or a source with its

@@ -77,7 +77,7 @@ class Vine:
     margins: MarginMethod = "kde"
     threshold: float = 0.6
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
-        title="Truncated C-vine",
+        title="Vine copula, truncated or whole",
         summary="Vine copula rooted at the target; truncation cuts what ties sensitive columns to the rest.",
         cost="seconds",
         source="TVineSynth, Algorithm 1",

@@ -55,6 +55,27 @@ def correlation(standardised: Floats) -> Floats:
     return np.asarray(standardised.T @ standardised / max(len(standardised) - 1, 1))
 
 
+def signed_r_squared(guesses: Floats, truths: Floats, counts: Floats | None = None) -> Floats:
+    """``sign(c) · c²`` of the correlation c of each column of guesses with its truth, shape (c,).
+
+    In [−1, 1]; 0 where guesses or truths are all equal. Free of units, so that a guess that is too bold or in
+    other units counts as much as one that is not.
+
+    Args:
+        guesses, truths: shape (n, c) each.
+        counts: how often each row counts, shape (n,); once if left out.
+    """
+    if not len(guesses):
+        return np.zeros(truths.shape[1])
+    share = np.ones(len(guesses)) if counts is None else counts
+    share = (share / share.sum())[:, None]
+    g, t = guesses - (share * guesses).sum(axis=0), truths - (share * truths).sum(axis=0)
+    both = (share * g * t).sum(axis=0)
+    variances = (share * g * g).sum(axis=0) * (share * t * t).sum(axis=0)
+    flat = (np.ptp(guesses, axis=0) <= SMALLEST**2) | (np.ptp(truths, axis=0) == 0) | (variances <= 0)
+    return np.where(flat, 0.0, both * np.abs(both) / np.where(flat, 1.0, variances))
+
+
 @dataclass(frozen=True)
 class Regression:
     """Ordinary least squares of standardised responses on standardised predictors, no intercept needed.

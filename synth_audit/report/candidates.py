@@ -67,7 +67,7 @@ def short_names(candidates: Sequence[Candidate]) -> tuple[tuple[str, ...], str]:
 
 def axis_of(measurement: str) -> Axis:
     """Title, unit and direction of a measurement, ``name`` or ``name[scope]``, as its audit declares them."""
-    name, _, scope = measurement.rstrip("]").partition("[")
+    name, _, scope = measurement.removesuffix("]").partition("[")
     quantity = _quantity(name)
     if quantity is None:
         return Axis(measurement or "not measured", "", None)

@@ -43,7 +43,8 @@ class FrontierView:
 
     Attributes:
         todo: what to do next, one sentence each. command: what would release the chosen candidate.
-        undrawn: candidates that have no point, in a sentence.
+        undrawn: candidates that have no point, in a sentence. ungated: said where no gate judges privacy.
+        split: said where an earlier split is kept.
         panels, matrices: the first of them; the others are folded away.
     """
 
@@ -57,6 +58,8 @@ class FrontierView:
     facts: tuple[Fact, ...]
     plot: Picture
     undrawn: str
+    ungated: str
+    split: str
     rows: tuple[CandidateRow, ...]
     key: tuple[tuple[Sign, str], ...]
     names: tuple[str, ...]
@@ -97,10 +100,12 @@ def _view(record: FrontierRecord) -> FrontierView:
         headline=_headline(record),
         explanation=words.clean(record.reason),
         todo=_todo(record),
-        command=f"synth-audit release PLAN --candidate {record.best.slug}" if record.best else "",
+        command=_command(record),
         facts=_facts(record),
         plot=_plot(record, names),
         undrawn=_undrawn(record),
+        ungated=_ungated(record),
+        split=_split(record),
         rows=candidate_rows(record),
         key=_KEY,
         names=names,
@@ -137,8 +142,15 @@ def _headline(record: FrontierRecord) -> str:
 def _todo(record: FrontierRecord) -> tuple[str, ...]:
     if record.best is not None:
         folder = f"candidates/{words.clean(record.best.slug)}"
+        read = f"Read its own report, in {folder}/review, before you decide: it shows every gate and attack."
+        if not record.releasable:
+            return (
+                read,
+                "Nothing has left yet, and the plan names no place to release to: name one under release, "
+                "then sweep again.",
+            )
         return (
-            f"Read its own report, in {folder}/review, before you decide: it shows every gate and attack.",
+            read,
             "Nothing has left yet. Releasing it is a step of its own, which checks its evidence once more:",
         )
     if any(c.passed for c in record.candidates):
@@ -157,6 +169,29 @@ def _todo(record: FrontierRecord) -> tuple[str, ...]:
     if any(c.verdict == ERROR for c in record.candidates):
         found.append("Where there is no table: mend the cause named beside the candidate and sweep again.")
     return tuple(found)
+
+
+def _command(record: FrontierRecord) -> str:
+    if record.best is None or not record.releasable:
+        return ""
+    return f"synth-audit release PLAN --candidate {words.clean(record.best.slug)}"
+
+
+def _ungated(record: FrontierRecord) -> str:
+    """What to bear in mind where the measurement of privacy ranks and nothing more."""
+    if record.privacy_gated:
+        return ""
+    return (
+        "No deciding gate of the suite judges this measurement of privacy: it ranks the candidates that pass "
+        "and holds none back, however much it shows."
+    )
+
+
+def _split(record: FrontierRecord) -> str:
+    if not record.split_kept:
+        return ""
+    day = words.moment(record.split_kept, day_only=True)
+    return f"The split of {day} is kept; --fresh pulls the source again."
 
 
 def _facts(record: FrontierRecord) -> tuple[Fact, ...]:

@@ -13,7 +13,7 @@ from synth_audit.kernels.ordering import Codes, kendall, scale_by_frequency, sca
 MOST_COLUMNS = 40
 """More than these make no picture: the target, the sensitive columns and the first of the others stay."""
 
-DIGITS = 3
+DIGITS = 2
 """Decimals that are kept: enough for a picture."""
 
 
@@ -23,7 +23,8 @@ class Correlations:
 
     Attributes:
         names: columns in the table's order.
-        values: Kendall's τ-b in [−1, 1], one row per column; 0 where it is undefined, 1 on the diagonal.
+        values: Kendall's τ-b in [−1, 1], one row per column, 1 on the diagonal; NaN where it would rest on
+            fewer rows than may be told of.
     """
 
     names: tuple[str, ...] = ()
@@ -40,13 +41,15 @@ class Scales:
 
     Attributes:
         labels: for each column of labels, its labels in the order of their codes.
+        fewest: rows that a number must rest on.
     """
 
     columns: tuple[Column, ...]
     labels: dict[str, list[str]]
+    fewest: int
 
     @classmethod
-    def of(cls, train: Table) -> Scales:
+    def of(cls, train: Table, fewest: int) -> Scales:
         """Labels sorted by the mean rank of the target in each; without a target, and for the target's own,
         by falling frequency. Nominal labels have no order of their own: on this one τ shows most of what
         they say about the target.
@@ -62,16 +65,32 @@ class Scales:
         for column in columns:
             if not column.kind.numeric and column.name not in labels:
                 labels[column.name] = _sorted_labels(train, column, response)
-        return cls(columns, labels)
+        return cls(columns, labels, fewest)
 
     def correlations(self, table: Table) -> Correlations:
-        """τ of every pair of columns over the rows where both are present."""
+        """τ of every pair of columns over the rows where both are present.
+
+        It is withheld where a column differs from its most frequent value in fewer than ``fewest`` of them,
+        or its ranks could be worked out: where one person stands apart, τ is that person's rank.
+        """
         values = [_numbers(table, c, self.labels) for c in self.columns]
         found = np.eye(len(values))
         for i, a in enumerate(values):
             for j in range(i):
-                found[i, j] = found[j, i] = round(kendall(a, values[j]), DIGITS)
+                found[i, j] = found[j, i] = self._told(a, values[j])
         return Correlations(tuple(c.name for c in self.columns), tuple(map(tuple, found.tolist())))
+
+    def _told(self, a: Floats, b: Floats) -> float:
+        both = ~(np.isnan(a) | np.isnan(b))
+        if min(_apart(a[both]), _apart(b[both])) < self.fewest:
+            return float("nan")
+        return round(kendall(a, b), DIGITS)
+
+
+def _apart(values: Floats) -> int:
+    """Rows that do not hold the most frequent value."""
+    _, counts = np.unique(values, return_counts=True)
+    return len(values) - int(counts.max(initial=0))
 
 
 def _shown(train: Table) -> tuple[Column, ...]:

@@ -1,39 +1,29 @@
-"""Which generators a sweep tries, each as a plan of its own, and by which measurements it chooses."""
+"""Which generators a sweep tries, each as a plan of its own and under a name of its own."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from synth_audit.core import registry
-from synth_audit.core.errors import PlanError
-from synth_audit.core.measurement import Direction, Quantity
-from synth_audit.core.plan import FrontierSpec, Plan, PluginChoice
-from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.response import DERIVED
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.plan import FrontierSpec, Plan, PluginChoice, combinations
 from synth_audit.core.schema import RELEASED, Role
-from synth_audit.workflow.evidence import Evidence
 from synth_audit.workflow.gate import load_suite
 from synth_audit.workflow.pipeline import audits_of
 from synth_audit.workflow.records import SplitRecord
 from synth_audit.workflow.workspace import Workspace
+from synth_audit.workflow.yardstick import measure_of
 
 LADDER = (1, 2, 5, 10, 15, 20)
 """Truncation levels that are tried without being asked for, as far as the table has columns, and then all."""
 
-PRIVACY = (
-    "attribute_game.retained",
-    "membership_game.privacy_gain",
-    "closest_record.privacy_score",
-    "exact_match.excess",
-)
-UTILITY = ("prediction.auroc_tstr", "prediction.r2_tstr", "marginals.total_variation")
-"""What is taken when the plan names nothing: the first that was measured."""
-
+_VALUE_LENGTH = 20
 _SLUG_LENGTH = 60
 
 
@@ -58,18 +48,6 @@ class Entrant:
         return self.plan.generator
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A measurement that candidates are compared by; ``higher`` is true when more is better."""
-
-    name: str
-    scope: str
-    higher: bool
-
-    def __str__(self) -> str:
-        return f"{self.name}[{self.scope}]" if self.scope else self.name
-
-
 def entrants(plan: Plan, n_columns: int) -> tuple[Entrant, ...]:
     """Every generator that the plan's ``frontier`` asks for, each once, in order.
 
@@ -86,11 +64,12 @@ def entrants(plan: Plan, n_columns: int) -> tuple[Entrant, ...]:
         PlanError: there is nothing to try, or a generator refuses its settings.
     """
     spec = plan.frontier or FrontierSpec.model_validate({})
-    distinct: dict[str, tuple[PluginChoice, Mapping[str, Any]]] = {}
+    distinct: dict[str, _Asked] = {}
     for choice, varied in [*_grid(plan, spec, n_columns), *((c, {}) for c in spec.generators)]:
         candidate = plan.model_copy(update={"generator": choice}).located(plan.base)
         built = registry.config_of(candidate.build_generator())
-        distinct.setdefault(json.dumps([choice.name, built], sort_keys=True), (choice, varied))
+        key = json.dumps([choice.name, built], sort_keys=True)
+        distinct.setdefault(key, _Asked(choice, varied, built))
     common = {
         "level": 1 - (1 - plan.level) / len(distinct),
         "audits": _audits(plan, spec),
@@ -98,9 +77,10 @@ def entrants(plan: Plan, n_columns: int) -> tuple[Entrant, ...]:
         "generator": None,
     }
     shared = plan.model_copy(update=common).located(plan.base).check()
+    asked = tuple(distinct.values())
     return tuple(
-        Entrant(name, slug, shared.model_copy(update={"generator": choice}).located(plan.base), varied)
-        for (choice, varied), (name, slug) in zip(distinct.values(), _names(distinct.values()), strict=True)
+        Entrant(name, slug, shared.model_copy(update={"generator": a.choice}).located(plan.base), a.varied)
+        for a, (name, slug) in zip(asked, _names(asked), strict=True)
     )
 
 
@@ -108,13 +88,19 @@ def entrant_of(plan: Plan, workspace: Workspace, candidate: str) -> tuple[Entran
     """The entrant of that name or folder in a sweep of this plan, and where its files are.
 
     Raises:
-        DataError: the plan was not swept here.
+        DataError: the plan was not swept here, or the candidate has no evidence.
         PlanError: the sweep has no such candidate.
     """
+    # Not `Path.exists`: it raises for whoever may not read the restricted folder.
+    if not os.path.exists(workspace.split_record):
+        raise _not_swept(workspace)
     known = entrants(plan, column_count(SplitRecord.read(workspace.split_record)))
     for entrant in known:
         if candidate in (entrant.name, entrant.slug):
-            return entrant, workspace.candidate(entrant.slug)
+            own = workspace.candidate(entrant.slug)
+            if not os.path.exists(own.evidence):
+                raise _not_swept(own)
+            return entrant, own
     raise PlanError(
         f"the sweep has no candidate {candidate!r}",
         where="--candidate",
@@ -123,57 +109,18 @@ def entrant_of(plan: Plan, workspace: Workspace, candidate: str) -> tuple[Entran
     )
 
 
+def _not_swept(workspace: Workspace) -> DataError:
+    return DataError(
+        "no sweep has audited this candidate",
+        where=str(workspace.root),
+        expected="the workspace of a sweep that finished it",
+        fix="run `synth-audit frontier PLAN` first, with the same --out; its page tells what failed",
+    )
+
+
 def column_count(record: SplitRecord) -> int:
     """Columns of the split's tables that a generator sees."""
     return sum(RELEASED.issuperset(map(Role, column.roles)) for column in record.columns)
-
-
-def measure_of(text: str, key: str) -> Measure:
-    """The measurement that a plan names under ``frontier.<key>``.
-
-    Raises:
-        PlanError: it is not declared by any audit, or says nothing about better and worse.
-    """
-    name, _, rest = text.partition("[")
-    where = f"frontier.{key}"
-    audit, _, quantity = name.partition(".")
-    known = _quantities(audit, where)
-    if quantity not in known or (rest and not rest.endswith("]")):
-        raise PlanError(
-            f"there is no measurement {text!r}",
-            where=where,
-            expected=f"`name` or `name[scope]`, such as {', '.join(f'{audit}.{q}' for q in known)}",
-            fix=f"`synth-audit describe {audit}` shows what it measures",
-        )
-    if known[quantity].direction is Direction.NEUTRAL:
-        raise PlanError(
-            f"{name!r} only describes: neither more nor less of it is better",
-            where=where,
-            expected="a measurement with a direction",
-            fix=f"`synth-audit describe {audit}` shows the direction of each",
-        )
-    return Measure(name, rest.removesuffix("]"), known[quantity].direction is Direction.HIGHER)
-
-
-def settle(named: str | None, usual: Sequence[str], key: str, found: Sequence[Evidence]) -> Measure | None:
-    """The measurement to compare by: the named one, else the first usual one that most can offer.
-
-    Of the usual ones the first that all candidates have, else the first that any has; None when none has any.
-    """
-    if named is not None:
-        return measure_of(named, key)
-    for enough in (all, any):
-        for name in usual:
-            if found and enough(any((m.name, m.scope) == (name, "") for m in e.measurements) for e in found):
-                return measure_of(name, key)
-    return None
-
-
-def _quantities(audit: str, where: str) -> dict[str, Quantity]:
-    ref = registry.find("audit", audit, where=where)
-    info: AuditInfo = vars(ref.load())["info"]
-    derived = DERIVED if ref.family == registry.PRIVACY else ()
-    return {q.name: q for q in (*info.quantities, *derived)}
 
 
 def _grid(plan: Plan, spec: FrontierSpec, n_columns: int) -> Iterator[tuple[PluginChoice, Mapping[str, Any]]]:
@@ -188,9 +135,8 @@ def _grid(plan: Plan, spec: FrontierSpec, n_columns: int) -> Iterator[tuple[Plug
         if "truncation" not in registry.field_names(cls):
             raise _nothing_to_try(f"the generator {plan.generator.name!r} has no truncation levels to climb")
         vary = {"truncation": [*(t for t in LADDER if t < n_columns - 1), None]}
-    for values in itertools.product(*vary.values()):
-        varied = dict(zip(vary, values, strict=True))
-        yield PluginChoice(name=plan.generator.name, config={**plan.generator.config, **varied}), varied
+    for varied in combinations(vary):
+        yield plan.generator.with_settings(varied), varied
 
 
 def _nothing_to_try(what: str) -> PlanError:
@@ -223,15 +169,29 @@ def _named(spec: FrontierSpec) -> list[tuple[str, str]]:
     return [(k, text) for k, text in (("privacy", spec.privacy), ("utility", spec.utility)) if text]
 
 
-def _names(chosen: Iterable[tuple[PluginChoice, Mapping[str, Any]]]) -> Iterator[tuple[str, str]]:
-    """A name for readers and one for a folder, each different from all before it."""
+@dataclass(frozen=True)
+class _Asked:
+    """A generator as the plan writes it, what the sweep varied, and all its settings with defaults."""
+
+    choice: PluginChoice
+    varied: Mapping[str, Any]
+    built: Mapping[str, Any]
+
+
+def _names(asked: Sequence[_Asked]) -> Iterator[tuple[str, str]]:
+    """A name for readers and one for a folder, each different from all before it.
+
+    They hold the settings that tell the candidates of one generator apart, and of long values the beginning.
+    """
     names: set[str] = set()
     slugs: set[str] = set()
-    for choice, varied in chosen:
-        settings = ", ".join(f"{k}={_word(v)}" for k, v in (varied or choice.config).items())
-        name = _new(f"{choice.name} {settings}".strip(), names, " ({})")
-        plain = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:_SLUG_LENGTH]
-        yield name, _new(plain, slugs, "-{}")
+    for a in asked:
+        alike = [o.built for o in asked if o.choice.name == a.choice.name]
+        telling = (k for k in a.choice.config if any(o.get(k) != a.built.get(k) for o in alike))
+        settings = ", ".join(f"{k}={_word(a.choice.config[k])}" for k in telling)
+        name = _new(f"{a.choice.name} {settings}".strip(), names, " ({})")
+        plain = re.sub(r"[^a-z0-9.]+", "-", name.lower())[:_SLUG_LENGTH].strip("-.")
+        yield name, _new(plain or "candidate", slugs, "-{}")
 
 
 def _new(word: str, taken: set[str], suffix: str) -> str:
@@ -244,4 +204,5 @@ def _new(word: str, taken: set[str], suffix: str) -> str:
 def _word(value: object) -> str:
     if value is None:
         return "none"
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _VALUE_LENGTH else text[: _VALUE_LENGTH - 1] + "…"

@@ -117,9 +117,8 @@ def _planted(
     tasks = [
         Task(n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n))
         for share in shares
-        for release in (ground.release(share),)
         for n, a in privacy.items()
-        for leaky in (ground.leaky(release, ground.generator(share, a.info.leak)),)
+        for leaky in (ground.planted(share, a.info.leak),)
     ]
     return tasks, ground.planting(shares)
 

@@ -54,6 +54,7 @@ class Candidate:
         score: PU = α · privacy_score + (1 − α) · utility_score.
         boxes: box plots of the games against this generator.
         correlations: of its table; without names when there is no table.
+        seconds: taken by making and auditing it, without what all candidates share.
         problem: kind and place of what went wrong; empty when nothing did.
         kept: it was taken over from an earlier sweep.
     """
@@ -96,6 +97,9 @@ class FrontierRecord:
         chosen: name of the best candidate that passed; None when none did.
         reason: the choice in one sentence.
         real_correlations: of the training rows.
+        split_kept: when the split was made, if an earlier run made it; else empty.
+        releasable: the plan names a place that a candidate could be released to.
+        privacy_gated: a deciding gate judges the measurement of privacy.
     """
 
     table: str
@@ -110,6 +114,9 @@ class FrontierRecord:
     reason: str
     real_correlations: Correlations
     created: str = ""
+    split_kept: str = ""
+    releasable: bool = False
+    privacy_gated: bool = True
     schema_version: str = SCHEMA_VERSION
 
     @property
@@ -124,7 +131,7 @@ class FrontierRecord:
         candidates = [
             {k: v for k, v in c.items() if k not in ("seconds", "kept")} for c in plain["candidates"]
         ]
-        return sha256_of({**plain, "candidates": candidates, "created": ""})
+        return sha256_of({**plain, "candidates": candidates, "created": "", "split_kept": ""})
 
     def to_json(self) -> str:
         """The record as JSON text; non-finite numbers as the strings NaN, Infinity, -Infinity."""

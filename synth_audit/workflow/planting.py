@@ -64,6 +64,14 @@ class Ground:
         others = self.fresh.take(np.arange(copies.n_rows, len(self.copied))).released_only()
         return Table(copies.schema, pa.concat_tables([copies.data, others.data]).combine_chunks())
 
+    def planted(self, share: float, leak: Leak) -> Subject:
+        """The subject with a release, and a generator, that leak this share and no more."""
+        generator = self.generator(share, leak)
+        if leak is Leak.COPIES:
+            return self.leaky(self.release(share), generator)
+        rng = child_rng(self.subject.seed, "known answer", "release", f"{share:g}")
+        return self.leaky(generator.fit(self.known, rng).sample(len(self.copied), rng), generator)
+
     def leaky(self, release: Table, generator: PlantedGenerator | None = None) -> Subject:
         """The subject in which this release stands for the candidate, and this generator for the plan's."""
         return replace(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import fcntl
-import math
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,30 +14,17 @@ from tempfile import TemporaryDirectory
 
 from synth_audit.core.cache import Cache
 from synth_audit.core.errors import DataError, SynthAuditError
-from synth_audit.core.plan import FrontierSpec, Plan
+from synth_audit.core.plan import Plan
+from synth_audit.core.plugin import PrivacyCertificate
+from synth_audit.core.seeds import child_rng
 from synth_audit.core.table import read_table
 from synth_audit.workflow import pipeline
-from synth_audit.workflow.associations import NO_CORRELATIONS, Correlations, Scales
-from synth_audit.workflow.candidates import (
-    PRIVACY,
-    UTILITY,
-    Entrant,
-    Measure,
-    column_count,
-    entrants,
-    settle,
-)
+from synth_audit.workflow.associations import Correlations, Scales
+from synth_audit.workflow.candidates import Entrant, column_count, entrants
 from synth_audit.workflow.evidence import Evidence, TableRecord, installed_versions, read_evidence
-from synth_audit.workflow.frontier import (
-    ERROR,
-    Candidate,
-    FrontierRecord,
-    GateOutcome,
-    Number,
-    choose,
-    scored,
-)
+from synth_audit.workflow.frontier import FrontierRecord
 from synth_audit.workflow.gate import load_suite
+from synth_audit.workflow.ranking import Tried, ranked
 from synth_audit.workflow.records import SplitRecord
 from synth_audit.workflow.runner import Progress, describe_error, silent
 from synth_audit.workflow.verify import verify
@@ -51,17 +37,6 @@ from synth_audit.workflow.workspace import (
 )
 
 _CACHE = "cache-"
-
-
-@dataclass(frozen=True, eq=False)
-class _Tried:
-    """What became of an entrant; without evidence there is a problem."""
-
-    entrant: Entrant
-    evidence: Evidence | None
-    correlations: Correlations = NO_CORRELATIONS
-    kept: bool = False
-    problem: str = ""
 
 
 def sweep(
@@ -85,17 +60,18 @@ def sweep(
     pipeline.refuse_hopeless(plan)
     entrants(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
     with _alone(workspace.prepare()):
-        splitting = _split(plan, workspace, progress, fresh)
+        splitting, split_kept = _split(plan, workspace, progress, fresh)
         asked = entrants(plan, column_count(splitting))
         for old in (workspace.frontier, workspace.frontier_page):
             old.unlink(missing_ok=True)
         train, _ = pipeline.real_tables(plan, workspace)
-        scales = Scales.of(train)
+        scales = Scales.of(train, plan.suppression)
         with TemporaryDirectory(prefix=_CACHE, dir=workspace.restricted) as folder:  # mode 0700
             course = _Course(workspace, splitting, scales, Cache(Path(folder)), workers, fresh)
             tried = [course.run(e, _within(progress, i, asked)) for i, e in enumerate(asked)]
-        record = _record(plan, tried, scales.correlations(train))
+        record = ranked(plan, tried, scales.correlations(train), split_kept)
         write_text(workspace.frontier, record.to_json())
+        _clear_away(workspace, {e.slug for e in asked})
     return record
 
 
@@ -110,25 +86,29 @@ class _Course:
     workers: int
     fresh: bool
 
-    def run(self, entrant: Entrant, progress: Progress) -> _Tried:
+    def run(self, entrant: Entrant, progress: Progress) -> Tried:
         """Audit an entrant, or take over what an earlier sweep found."""
         own = self.workspace.candidate(entrant.slug)
         if not self.fresh and (kept := self._still_good(entrant, own)) is not None:
             progress("kept", 1, 1)
-            return _Tried(entrant, kept, self._correlations(own, entrant), kept=True)
+            return Tried(entrant, kept, self._correlations(own, entrant), kept=True)
         shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
         try:
             with replacing_folder(own.root) as folder:
                 room = Workspace(folder).prepare()
                 self._carry_over(room, entrant)
-                _make(entrant, room, progress)
-                evidence = pipeline.audit_synthetic(
-                    entrant.plan, room, progress, self.workers, cache=self.cache
-                )
+                evidence = self._made_and_audited(entrant, room, progress)
         except _NoTable as reason:
-            return _Tried(entrant, None, problem=str(reason))
+            return Tried(entrant, None, problem=str(reason))
         problem = "; ".join(f"{o.audit}: {o.reason}" for o in evidence.errored)
-        return _Tried(entrant, evidence, self._correlations(own, entrant), problem=problem)
+        return Tried(entrant, evidence, self._correlations(own, entrant), problem=problem)
+
+    def _made_and_audited(self, entrant: Entrant, room: Workspace, progress: Progress) -> Evidence:
+        _make(entrant, room, progress)
+        try:
+            return pipeline.audit_synthetic(entrant.plan, room, progress, self.workers, cache=self.cache)
+        except DataError as error:
+            raise _NoTable(f"{type(error).__name__}: {error.what}") from None
 
     def _carry_over(self, room: Workspace, entrant: Entrant) -> None:
         """Give a candidate the split of the sweep, as if its own plan had made it."""
@@ -152,7 +132,23 @@ class _Course:
             and evidence.versions == installed_versions()
             and not evidence.errored
         )
-        return evidence if same and all(check.holds for check in verify(evidence, tables)) else None
+        whole = same and all(check.holds for check in verify(evidence, tables))
+        return evidence if whole and self._still_there(entrant, own, evidence) else None
+
+    def _still_there(self, entrant: Entrant, own: Workspace, evidence: Evidence) -> bool:
+        """False when a finished table, for which no setting vouches, has other rows now."""
+        generator = entrant.plan.build_generator()
+        if getattr(generator, "refits", True):
+            return True
+        train = pipeline.real_tables(entrant.plan, own)[0]
+        rng = child_rng(entrant.plan.seed, "generator", entrant.generator.name, "sample")
+        try:
+            drawn = generator.fit(train.released_only(), rng).sample(entrant.plan.rows or train.n_rows, rng)
+            now = read_table(drawn.data, train.schema, where="synthetic", partial=True)
+        # Whatever is wrong with it shows when it is made anew, where it is told of.
+        except (Exception, SystemExit):
+            return False
+        return TableRecord.of(now) == evidence.tables.get("synthetic")
 
     def _correlations(self, own: Workspace, entrant: Entrant) -> Correlations:
         data = read_parquet(own.synthetic, made_by="synthetic")
@@ -166,21 +162,24 @@ class _NoTable(Exception):
 
 def _make(entrant: Entrant, room: Workspace, progress: Progress) -> None:
     try:
-        pipeline.make_synthetic(entrant.plan, room, progress)
+        record = pipeline.make_synthetic(entrant.plan, room, progress)
     except SynthAuditError as error:
         raise _NoTable(f"{type(error).__name__}: {error.what}") from None
     # Whatever a generator does wrong is told of this candidate, and the others still have their turn.
     except (Exception, SystemExit) as error:
         raise _NoTable(describe_error(error)) from None
+    if not isinstance(record.generator.certificate, PrivacyCertificate):
+        raise _NoTable("the certificate of its model is no PrivacyCertificate")
 
 
-def _split(plan: Plan, workspace: Workspace, progress: Progress, fresh: bool) -> SplitRecord:
-    """This plan's split as the workspace holds it, or a new one."""
+def _split(plan: Plan, workspace: Workspace, progress: Progress, fresh: bool) -> tuple[SplitRecord, str]:
+    """This plan's split as the workspace holds it and when it was made, or a new one without a time."""
     kept = None if fresh else _earlier_split(plan, workspace)
     if kept is not None:
-        return kept
+        made = datetime.fromtimestamp(workspace.split_record.stat().st_mtime, UTC)
+        return kept, made.isoformat(timespec="seconds")
     progress("pull and split", 0, 1)
-    return pipeline.split_table(plan, workspace)
+    return pipeline.split_table(plan, workspace), ""
 
 
 def _earlier_split(plan: Plan, workspace: Workspace) -> SplitRecord | None:
@@ -212,72 +211,13 @@ def _alone(workspace: Workspace) -> Iterator[None]:
         yield
 
 
+def _clear_away(workspace: Workspace, slugs: Collection[str]) -> None:
+    """Delete what sweeps of other candidates left: rows that nothing refers to any more."""
+    for folder in workspace.candidates.glob("*/"):
+        if folder.name not in slugs and Workspace(folder).restricted.is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def _within(progress: Progress, position: int, asked: Sequence[Entrant]) -> Progress:
     prefix = f"{position + 1}/{len(asked)} {asked[position].name}: "
     return lambda what, done, total: progress(prefix + what, done, total)
-
-
-def _record(plan: Plan, tried: Sequence[_Tried], real: Correlations) -> FrontierRecord:
-    spec = plan.frontier or FrontierSpec.model_validate({})
-    found = [t.evidence for t in tried if t.evidence is not None]
-    privacy = settle(spec.privacy, PRIVACY, "privacy", found)
-    utility = settle(spec.utility, UTILITY, "utility", found)
-    candidates = scored(
-        tuple(_candidate(t, privacy, utility) for t in tried),
-        spec.alpha,
-        higher_privacy=privacy is not None and privacy.higher,
-        higher_utility=utility is not None and utility.higher,
-    )
-    best, reason = choose(candidates)
-    return FrontierRecord(
-        table=plan.name,
-        plan_sha256=plan.digest,
-        seed=plan.seed,
-        level=tried[0].entrant.plan.level,
-        alpha=spec.alpha,
-        utility=str(utility or ""),
-        privacy=str(privacy or ""),
-        candidates=candidates,
-        chosen=best.name if best else None,
-        reason=reason,
-        real_correlations=real,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-
-
-def _candidate(tried: _Tried, privacy: Measure | None, utility: Measure | None) -> Candidate:
-    entrant, evidence = tried.entrant, tried.evidence
-    plain = Candidate(
-        name=entrant.name,
-        slug=entrant.slug,
-        generator={"name": entrant.generator.name, "config": entrant.generator.config},
-        varied=entrant.varied,
-        verdict=ERROR,
-        problem=tried.problem,
-    )
-    if evidence is None:
-        return plain
-    return replace(
-        plain,
-        verdict=str(evidence.verdict),
-        gates=tuple(
-            GateOutcome(g.gate, g.title, str(g.result)) for g in evidence.gates.results if g.blocking
-        ),
-        privacy=_number(evidence, privacy),
-        utility=_number(evidence, utility),
-        boxes=tuple(s for o in evidence.outcomes for s in o.series if s.kind == "box"),
-        correlations=tried.correlations,
-        seconds=round(sum(evidence.timings.values()), 3),
-        kept=tried.kept,
-    )
-
-
-def _number(evidence: Evidence, measure: Measure | None) -> Number | None:
-    """A measurement that can be relied on; None where it is missing, short of attacks or not finite."""
-    if measure is None:
-        return None
-    for m in evidence.measurements:
-        if (m.name, m.scope) == (measure.name, measure.scope) and m.finite and not m.short:
-            low, high = (m.interval.low, m.interval.high) if m.interval else (math.nan, math.nan)
-            return Number(m.value, low, high)
-    return None

@@ -117,7 +117,7 @@ class Workspace:
             DataError: the folder cannot be made.
         """
         self.prepare_review()
-        with self._making():
+        with _making(self.root):
             self.restricted.mkdir(mode=0o700, exist_ok=True)
             self.restricted.chmod(0o700)
         return self
@@ -128,21 +128,22 @@ class Workspace:
         Raises:
             DataError: the folder cannot be made.
         """
-        with self._making():
+        with _making(self.root):
             self.review.mkdir(parents=True, exist_ok=True)
         return self
 
-    @contextmanager
-    def _making(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise DataError(
-                f"the workspace cannot be made ({type(error).__name__})",
-                where=str(self.root),
-                expected="a folder that can be written",
-                fix="check its permissions, or name another with --out",
-            ) from None
+
+@contextmanager
+def _making(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"the workspace cannot be made ({type(error).__name__})",
+            where=str(folder),
+            expected="a folder that can be written",
+            fix="check its permissions, or name another with --out",
+        ) from None
 
 
 def write_atomically(path: Path, write: Callable[[Path], object], *, private: bool = False) -> Path:
@@ -175,14 +176,19 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
     Otherwise, and after Ctrl-C too, it is gone and ``path`` is as it was. A kill leaves it under a hidden
     name that ends in ``.tmp``.
+
+    Raises:
+        DataError: the folder cannot be made or moved into place.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    temporary.mkdir()
+    with _making(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
     try:
         yield temporary
-        shutil.rmtree(path, ignore_errors=True)
-        temporary.rename(path)
+        with _making(path):
+            shutil.rmtree(path, ignore_errors=True)
+            temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

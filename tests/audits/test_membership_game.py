@@ -37,6 +37,7 @@ SMALL = {
     "evaluated": 8,
     "outlying": 1,
     "random": 1,
+    "vulnerable": 0,
     "features": ("target_distance",),
     "classifier": "logistic",
 }
@@ -116,10 +117,12 @@ class KeepsTheDear:
     """A generator that betrays outliers alone."""
 
     strangers: Table = field(repr=False)
+    column: str = "cost"
+    above: float = 1.0
     info = INFO
 
     def fit(self, train, rng):
-        return Shown(train.take(train.numbers("cost") > 1.0), self.strangers)
+        return Shown(train.take(train.numbers(self.column) > self.above), self.strangers)
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,20 @@ def test_a_generator_that_betrays_outliers_does_so_for_outliers_only():
     assert at(played, "privacy_gain").value == at(played, "privacy_gain", "outlying").value
 
 
+def test_copies_of_outliers_outside_the_sensitive_columns_are_found_by_default():
+    assert MembershipGame().vulnerable
+    data = people(300).drop_columns(["who"])
+    size = data["size"].to_numpy().copy()
+    size[[17, 230]] = [40.0, 45.0]
+    data = data.set_column(0, "size", pa.array(size))
+    keeper = KeepsTheDear(subject(None, data.filter(pa.array(size < 30))).train, "size", 30.0)
+    more = {"classifier": "random_forest", "outlying": 2, "random": 2}
+    assert at(found(keeper, data, **more), "privacy_gain").value > 0.7
+    played = found(keeper, data, **more, vulnerable=2)
+    assert at(played, "privacy_gain").value == at(played, "privacy_gain", "vulnerable").value < 0.2
+    assert at(played, "worst_target_gain").value < 0.2
+
+
 def test_reference_samples_hold_no_target_and_the_others_exactly_one():
     generator = Recording()
     game = MembershipGame(**SMALL)
@@ -314,9 +331,40 @@ def test_levels_of_one_generator_share_all_fits_and_differ_in_result(tmp_path):
     assert gains[2] == gains[None] < gains[1]
 
 
+def endless(table):
+    sizes = np.append(table.numbers("size")[1:], np.inf)
+    return Table(table.schema, table.data.set_column(1, "size", pa.array(sizes)))
+
+
+def test_infinite_numbers_are_an_error():
+    with pytest.raises(PluginError, match="infinite"):
+        found(Faulty(endless))
+
+
+def refusing(table):
+    raise NotApplicable(f"row 17 has cost {SECRET}")
+
+
+def failing(table):
+    raise ValueError(f"row 17 has cost {SECRET}")
+
+
+SECRET = "123456"
+
+
+@pytest.mark.parametrize("change", [refusing, failing])
+def test_a_model_that_fails_is_a_fault_of_the_generator_and_its_words_are_not_repeated(change):
+    with pytest.raises(PluginError) as caught:
+        found(Faulty(change))
+    assert SECRET not in str(caught.value)
+    [outcome], _ = run_audits({"membership_game": MembershipGame(**SMALL)}, subject(Faulty(change)), 0)
+    assert outcome.status is Status.ERROR
+    assert SECRET not in json.dumps([outcome.reason, outcome.notes], default=repr)
+
+
 @pytest.mark.parametrize("change", [without_a_column, with_a_column, one_row_short])
 def test_a_generator_that_returns_another_table_is_an_error(change):
-    with pytest.raises(PluginError, match="another table"):
+    with pytest.raises(PluginError, match="other columns"):
         found(Faulty(change))
 
 
@@ -465,7 +513,7 @@ def test_a_certificate_is_held_against_the_game(epsilon, bound):
         {"set_rows": 1},
         {"attacker_rows": 3},
         {"outlying": -1},
-        {"outlying": 0, "random": 0},
+        {"outlying": 0, "random": 0, "vulnerable": 0},
         {"tail": 0.0},
         {"features": ()},
         {"features": ("naive", "naive")},
@@ -516,6 +564,50 @@ def test_the_worst_has_the_worst_ends_of_intervals_that_hold_for_all():
     assert {m.interval.level for m in found_all} == {0.95}
     assert ("tpr_at_fpr_01pct", "") not in by
     assert by["tpr_at_fpr_1pct", "random"].n_achieved == 20
+
+
+def one_of_four(rng, always):
+    """Ten iterations of four outlying, two random and four lonely targets, one of the first four given away
+    in this share of the sets, and one guessed wrongly every time."""
+    games = []
+    for kind, t in (("outlying", 4), ("random", 2), ("vulnerable", 4)):
+        for name in FEATURE_SETS:
+            inside, outside = rng.random((2, 10, t, 50))
+            if kind == "outlying" and name in ("target_distance", "all"):
+                inside[:, 0] = np.where(rng.random((10, 50)) < always, 1.0, 0.0)
+                outside[:, 0] = 0.0
+                inside[:, 1], outside[:, 1] = 0.0, 1.0
+            games.append(scored(inside, outside, kind, name))
+    return measured(games, {"outlying": 40, "random": 20, "vulnerable": 40}, 0.95)
+
+
+@pytest.mark.parametrize("always", [1.0, 0.97])
+def test_one_target_who_is_always_found_is_not_hidden_by_others(always):
+    by = {(m.name, m.scope): m for m in one_of_four(np.random.default_rng(0), always)}
+    assert by["privacy_gain", ""].value > 0.8
+    worst = by["worst_target_gain", ""]
+    assert worst.value == pytest.approx(1 - always, abs=0.02)
+    assert worst.interval.low < MET_BY_HONEST
+    assert worst.interval.high < 0.3
+    assert (worst.n_requested, worst.n_achieved, worst.short) == (100, 100, False)
+
+
+MET_BY_HONEST = 0.05
+"""A lower limit on the gain of the worst target that tells the two sides apart."""
+
+
+def test_an_honest_generator_meets_a_limit_on_the_worst_target():
+    """A target's gains vary over iterations as those of independent columns do: by 0.13 to 0.25."""
+    lows = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        games = [drawn(rng, 0.0, t=12, spread=0.25) for _ in FEATURE_SETS]
+        games = [dataclasses.replace(g, features=f) for g, f in zip(games, FEATURE_SETS, strict=True)]
+        found_all = measured(games, {"random": 120}, 0.95)
+        [worst] = [m for m in found_all if m.name == "worst_target_gain"]
+        assert worst.interval.low <= 1 <= worst.interval.high
+        lows.append(worst.interval.low)
+    assert min(lows) > MET_BY_HONEST
 
 
 def drawn(rng, truth, m=10, t=4, e=50, spread=0.5):

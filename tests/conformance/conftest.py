@@ -33,7 +33,8 @@ QUICK = {
         "sets": 5,
         "evaluated": 10,
         "outlying": 2,
-        "random": 2,
+        "random": 1,
+        "vulnerable": 2,
         "features": ["target_distance"],
     },
 }

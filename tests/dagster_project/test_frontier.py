@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from dagster_project.components import AuditedTable
+from synth_audit.core.errors import PlanError
 from synth_audit.workflow.frontier import read_frontier
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -63,13 +64,19 @@ def test_it_runs_alone_and_says_what_was_chosen(
     assert not (home / "out").exists(), "nothing is released"
 
 
-def test_a_plan_with_nothing_to_sweep_fails_with_its_sentence(
-    component: Make, instance: dg.DagsterInstance
+@pytest.mark.parametrize(
+    ("frontier", "message"),
+    [
+        ({}, "nothing to sweep"),
+        ({"generators": ["nobody"]}, "unknown generator"),
+        ({"generators": ["shuffled"], "privacy": "exact_match.nonsense"}, "no measurement"),
+    ],
+)
+def test_what_cannot_be_swept_does_not_load(
+    component: Make, frontier: dict[str, object], message: str
 ) -> None:
-    result = swept(component, instance, frontier={})
-    assert not result.success
-    [failed] = result.get_step_failure_events()
-    assert "nothing to sweep" in str(failed.step_failure_data.user_failure_data)
+    with pytest.raises(PlanError, match=message):
+        dg.build_defs_for_component(component("shuffled", frontier=frontier))
 
 
 @pytest.mark.parametrize("frontier", [{"vary": {"strength": []}}, {"alpha": 2}])

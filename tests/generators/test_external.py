@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -99,6 +100,10 @@ if way == "fails":
     sys.exit(7)
 if way == "hangs":
     time.sleep(60)
+if way == "leaves a child":
+    import subprocess
+    child = subprocess.Popen(["sleep", "60"])
+    open("child", "w").write(str(child.pid))
 if way == "kills itself":
     import os, signal
     os.kill(os.getpid(), signal.SIGKILL)
@@ -186,6 +191,7 @@ def test_the_folder_is_private_and_goes_with_the_model(program, tmp_path):
     assert folder.stat().st_mode & 0o777 == 0o700
     model.sample(3, np.random.default_rng(0))
     assert sorted(p.name for p in folder.iterdir()) == ["model", "train.parquet"]
+    assert (folder / "train.parquet").stat().st_mode & 0o777 == 0o600
     del model
     gc.collect()
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -215,6 +221,17 @@ def test_a_program_that_hangs_is_ended(program):
     with pytest.raises(DataError, match="had not ended after 1 s"):
         sample(program("hangs", timeout=1))
     assert time.monotonic() - start < 30
+
+
+def test_what_a_program_leaves_running_ends_with_it(program, tmp_path):
+    sample(program("leaves a child"), 3)
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):
+        state = Path(f"/proc/{child}/stat")
+        if not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    raise AssertionError("the child still runs")
 
 
 def test_a_program_that_does_not_exist(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synth_audit.kernels import linear
 from synth_audit.kernels.linear import Regression, Scaling, correlation
 
 
@@ -122,3 +123,15 @@ def test_scaling_knows_no_unit_and_no_offset(unit):
     assert standardised(x * unit) == pytest.approx(standardised(x), rel=1e-9)
     assert standardised(x * 1e6 + 1.6e15) == pytest.approx(standardised(x), abs=1e-5)
     assert standardised(x).std(ddof=1) == pytest.approx(1)
+
+
+def test_signed_r_squared_is_that_of_the_correlation():
+    rng = np.random.default_rng(0)
+    truths = rng.normal(size=(40, 3))
+    guesses = np.column_stack([truths[:, 0] * 9 + 1, rng.normal(size=40), np.full(40, 0.1)])
+    c = np.corrcoef(guesses[:, 1], truths[:, 1])[0, 1]
+    found = linear.signed_r_squared(guesses, truths)
+    np.testing.assert_allclose(found, [1, np.sign(c) * c**2, 0], atol=1e-12)
+    counts = rng.integers(0, 3, 40)
+    again = linear.signed_r_squared(np.repeat(guesses, counts, axis=0), np.repeat(truths, counts, axis=0))
+    np.testing.assert_allclose(linear.signed_r_squared(guesses, truths, counts * 1.0), again, atol=1e-12)

@@ -52,6 +52,7 @@ def sweep(*candidates: Candidate, **more: object) -> FrontierRecord:
         "table": "adult", "plan_sha256": "cd" * 32, "seed": 7, "level": 1 - 0.05 / len(rated), "alpha": 0.5,
         "utility": "prediction.auroc_tstr", "privacy": "exact_match.share", "candidates": rated,
         "chosen": best and best.name, "reason": reason, "created": "2026-11-14T10:32:00+00:00",
+        "releasable": True,
         "real_correlations": Correlations(("age", "sex"), ((1.0, -0.5), (-0.5, 1.0))),
     }  # fmt: skip
     return FrontierRecord(**{**fields, **more})  # type: ignore[arg-type]

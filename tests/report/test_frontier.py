@@ -53,6 +53,23 @@ def test_it_says_what_was_chosen_and_why() -> None:
     assert "Nothing has left yet." in page
 
 
+def test_the_command_is_shown_only_where_there_is_a_target() -> None:
+    command = "synth-audit release PLAN --candidate vine-truncation-5"
+    assert command in text(render_frontier(sweep()))
+    page = text(render_frontier(sweep(releasable=False)))
+    assert "synth-audit release" not in page
+    assert "names no place to release to" in page
+
+
+def test_it_says_where_privacy_is_gated_by_nothing_and_where_a_split_was_kept() -> None:
+    page = text(render_frontier(sweep()))
+    odd = text(render_frontier(sweep(privacy_gated=False, split_kept="2026-11-02T10:00:00+00:00")))
+    for said in ("No deciding gate of the suite judges this measurement", "--fresh pulls the source again"):
+        assert said in odd
+        assert said not in page
+    assert "2 November 2026" in odd.replace("\u00a0", " ")
+
+
 @pytest.mark.parametrize(("verdicts", "said"), [
     (("fail", "fail"), ("Where gates failed",)),
     (("fail", "insufficient evidence"), ("Where gates failed", "Where evidence is lacking")),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.measurement import Measurement
+from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.plan import parse_plan
-from synth_audit.workflow.candidates import entrants, measure_of, settle
+from synth_audit.workflow import candidates
+from synth_audit.workflow.candidates import entrants
+from synth_audit.workflow.workspace import Workspace
 
 
 def asked(n_columns=8, **values):
@@ -21,7 +22,7 @@ def names(*args, **values):
 def test_a_vine_climbs_its_ladder_as_far_as_the_table_has_columns():
     assert names(8) == [f"vine truncation={t}" for t in ("1", "2", "5", "none")]
     assert names(27)[-3:] == ["vine truncation=15", "vine truncation=20", "vine truncation=none"]
-    assert names(2) == ["vine truncation=none"]
+    assert names(2) == ["vine"]
 
 
 def test_a_grid_runs_its_last_setting_fastest_and_keeps_the_others():
@@ -37,7 +38,7 @@ def test_a_grid_runs_its_last_setting_fastest_and_keeps_the_others():
 
 def test_listed_generators_come_alone_or_after_the_grid():
     listed = ["independent", {"vine": {"truncation": 3}}]
-    assert names(frontier={"generators": listed}) == ["independent", "vine truncation=3"]
+    assert names(frontier={"generators": listed}) == ["independent", "vine"]
     both = {"generators": listed, "vary": {"truncation": [2]}}
     assert names(frontier=both) == ["vine truncation=2", "independent", "vine truncation=3"]
     assert [e.varied for e in asked(frontier=both)] == [{"truncation": 2}, {}, {}]
@@ -48,6 +49,23 @@ def test_the_same_generator_is_tried_once_however_it_is_written():
     assert names(frontier=spec) == ["vine truncation=1", "vine truncation=none"]
 
 
+def test_names_hold_what_tells_candidates_of_one_generator_apart_and_no_more():
+    long = [{"external": {"command": [p, "{train}", "{synthetic}", "{rows}", "key=hunter2"]}} for p in "ab"]
+    got = asked(frontier={"generators": [*long, "independent"]})
+    assert got[0].name == 'external command=["a", "{train}", "{…'
+    assert not any("hunter2" in e.name + e.slug for e in got)
+    assert names(frontier={"generators": [long[0]]}) == ["external"]
+    assert names(frontier={"vary": {"truncation": [1], "threshold": [0.5, 0.7]}}) == [
+        "vine threshold=0.5",
+        "vine threshold=0.7",
+    ]
+
+
+def test_a_folder_does_not_end_in_a_mark(monkeypatch):
+    monkeypatch.setattr(candidates, "_SLUG_LENGTH", len("vine-truncation-"))
+    assert {e.slug for e in asked()} == {"vine-truncation"} | {f"vine-truncation-{i}" for i in (2, 3, 4)}
+
+
 def test_names_and_folders_differ_even_where_the_words_agree():
     listed = [{"external": {"source": f}} for f in ("a/x.csv", "a-x.csv", "A X.csv")]
     got = asked(frontier={"generators": listed})
@@ -55,7 +73,10 @@ def test_names_and_folders_differ_even_where_the_words_agree():
     assert all(e.slug and not e.slug.startswith(".") and "/" not in e.slug for e in got)
     base = {"generator": {"vine": {"margins": "empirical"}}}
     clash = {"vary": {"truncation": [1]}, "generators": [{"vine": {"truncation": 1}}]}
-    assert names(**base, frontier=clash) == ["vine truncation=1", "vine truncation=1 (2)"]
+    assert names(**base, frontier=clash) == ["vine margins=empirical", "vine"]
+    same = [{"external": {"source": f"{'x' * 30}{i}.csv"}} for i in range(2)]
+    cut = f"external source={'x' * 19}…"
+    assert names(frontier={"generators": same}) == [cut, f"{cut} (2)"]
 
 
 def test_long_settings_make_short_folders():
@@ -94,6 +115,10 @@ def test_a_candidate_is_a_plan_of_its_own(tmp_path):
         ({"frontier": {"privacy": "exact_match.nonsense"}}, "no measurement"),
         ({"frontier": {"privacy": "exact_match"}}, "no measurement"),
         ({"frontier": {"privacy": "exact_match.share[x"}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.excess["}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.excess[]"}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.excess]"}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.excess[x]y"}}, "no measurement"),
     ],
 )
 def test_what_cannot_be_swept_is_named(values, message):
@@ -130,37 +155,21 @@ def test_a_sensitive_column_brings_the_attribute_game_unless_the_plan_speaks():
     assert audits(columns={"x": {"role": ["sensitive", "target"]}}) == []
 
 
-def test_directions_come_from_the_audit():
-    assert measure_of("closest_record.privacy_score", "privacy").higher is False
-    assert measure_of("prediction.auroc_tstr[logistic]", "utility").higher is True
-    assert measure_of("prediction.auroc_tstr[logistic]", "utility").scope == "logistic"
-    assert str(measure_of("inference.risk[x]", "privacy")) == "inference.risk[x]"
-    assert measure_of("exact_match.leak_equivalent[excess]", "privacy").higher is False
-
-
-class Found:
-    def __init__(self, *names):
-        self.measurements = [Measurement(n, 0.0) for n in names]
-
-
-USUAL = ("prediction.auroc_tstr", "prediction.r2_tstr", "marginals.total_variation")
-
-
 @pytest.mark.parametrize(
-    ("found", "name"),
+    ("spec", "message"),
     [
-        ([Found(*USUAL)], USUAL[0]),
-        ([Found(*USUAL), Found(*USUAL[1:])], USUAL[1]),
-        ([Found(USUAL[0]), Found(USUAL[2])], USUAL[0]),
-        ([Found(USUAL[2]), Found()], USUAL[2]),
-        ([Found()], None),
-        ([], None),
+        ({"vary": {"trunc": [1]}}, "unknown field 'trunc'"),
+        ({"vary": {"truncation": [2, 0]}}, "at least 1 tree"),
+        ({"generators": ["nonsense"]}, "unknown generator"),
+        ({"generators": [{"external": {}}]}, "either source"),
     ],
 )
-def test_what_is_compared_is_what_all_have_else_what_any_has(found, name):
-    chosen = settle(None, USUAL, "utility", found)
-    assert (chosen and chosen.name) == name
+def test_a_candidate_that_cannot_be_built_is_refused_with_the_plan(spec, message):
+    with pytest.raises(PlanError, match=message):
+        parse_plan({"generator": "vine", "frontier": spec}).check()
 
 
-def test_a_named_measurement_is_taken_even_if_none_has_it():
-    assert settle("prediction.r2_tstr", USUAL, "utility", [Found()]).name == "prediction.r2_tstr"
+def test_a_workspace_that_was_never_swept_says_what_comes_first(tmp_path):
+    with pytest.raises(DataError, match="no sweep has audited") as caught:
+        candidates.entrant_of(parse_plan({"generator": "vine"}), Workspace(tmp_path), "vine")
+    assert "synth-audit frontier" in str(caught.value)

@@ -243,7 +243,7 @@ def shipped(monkeypatch):
         "inference": ("overall_risk",),
         "membership_data_only": ("worst_auc",),
         "attribute_game": ("retained",),
-        "membership_game": ("privacy_gain",),
+        "membership_game": ("privacy_gain", "worst_target_gain"),
         "marginals": ("total_variation",),
         "prediction": ("auroc_loss",),
     }

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,11 +17,14 @@ from synth_audit import api
 from synth_audit.core import registry
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fitting import fit_shared
+from synth_audit.generators.resample import Resample
 from synth_audit.generators.vine import Vine
 from synth_audit.workflow import pipeline
+from synth_audit.workflow.associations import Correlations
 from synth_audit.workflow.candidates import entrants
 from synth_audit.workflow.evidence import read_evidence
 from synth_audit.workflow.frontier import read_frontier
+from synth_audit.workflow.ranking import Tried, ranked
 from synth_audit.workflow.sweep import sweep
 from synth_audit.workflow.verify import verify
 from synth_audit.workflow.workspace import Workspace, hand_over, replacing_folder
@@ -232,6 +238,99 @@ def test_a_generator_that_fails_is_told_of_and_the_others_go_on(swept, monkeypat
     assert canary not in record.to_json()
 
 
+def uncertified(self, train, rng):
+    model = TRUE_FIT(self, train, rng)
+    return SimpleNamespace(sample=model.sample, certificate="none")
+
+
+TRUE_FIT = Resample.fit
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_a_model_without_a_certificate_is_told_of_and_the_others_go_on(swept, monkeypatch):
+    monkeypatch.setattr(Resample, "fit", uncertified)
+    record = sweep(swept.replan(seed=7), swept.workspace)
+    assert record.candidates[1].problem == "the certificate of its model is no PrivacyCertificate"
+    assert record.chosen == "independent"
+
+
+def test_data_that_an_audit_refuses_are_told_of_their_candidate(swept, monkeypatch):
+    true_audit = pipeline.audit_synthetic
+
+    def refusing(plan, *args, **kwargs):
+        if plan.generator.name == "resample":
+            raise DataError("it cannot be audited")
+        return true_audit(plan, *args, **kwargs)
+
+    monkeypatch.setattr(pipeline, "audit_synthetic", refusing)
+    record = sweep(swept.replan(seed=7), swept.workspace)
+    assert record.candidates[1].problem == "DataError: it cannot be audited"
+    assert record.chosen == "independent"
+    assert leftovers(swept) == []
+
+
+def test_a_finished_table_with_other_rows_is_audited_again(swept):
+    table = swept.folder / "made.parquet"
+    made = pq.read_table(own(swept, "independent").synthetic)
+    pq.write_table(made, table)
+    listed = ["independent", {"external": {"source": "made.parquet"}}]
+    plan = swept.replan(frontier={**SPEC, "generators": listed})
+    assert kept(sweep(plan, swept.workspace)) == [True, False]
+    assert kept(sweep(plan, swept.workspace)) == [True, True]
+    pq.write_table(made.slice(3), table)
+    assert kept(sweep(plan, swept.workspace)) == [True, False]
+    table.unlink()
+    assert "does not exist" in sweep(plan, swept.workspace).candidates[1].problem
+
+
+def test_it_is_said_that_a_split_was_kept(swept):
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT.*", sweep(swept.plan, swept.workspace).split_kept)
+    assert sweep(swept.plan, swept.workspace, fresh=True).split_kept == ""
+
+
+def test_candidates_of_another_sweep_do_not_stay(swept):
+    note = swept.workspace.candidates / "notes"
+    note.mkdir()
+    sweep(swept.replan(frontier={**SPEC, "generators": ["independent"]}), swept.workspace)
+    assert {p.name for p in swept.workspace.candidates.iterdir()} == {"independent", "notes"}
+
+
+def test_what_all_candidates_share_costs_none_of_them(swept):
+    evidence = read_evidence(own(swept, "independent").evidence)
+    shared = sum(s for step, s in evidence.timings.items() if step.startswith("known answer"))
+    assert shared > 0
+    [first, _] = read_frontier(swept.workspace.frontier).candidates
+    assert first.seconds == pytest.approx(sum(evidence.timings.values()) - shared, abs=2e-3)
+
+
+def test_a_named_measurement_that_came_short_is_told_of_in_the_reason(swept):
+    def shortened(entrant):
+        evidence = read_evidence(own(swept, entrant.slug).evidence)
+        outcomes = [
+            replace(o, measurements=tuple(replace(m, n_achieved=3, n_minimum=20) for m in o.measurements))
+            for o in evidence.outcomes
+        ]
+        return Tried(entrant, replace(evidence, outcomes=tuple(outcomes)))
+
+    tried = [shortened(e) for e in entrants(swept.plan, 4)]
+    record = ranked(swept.plan, tried, Correlations())
+    assert [c.privacy for c in record.candidates] == [None, None]
+    assert (
+        "exact_match.excess does not count for 2 of 2 audited: it rests on 3 attempts where 20 are needed."
+        in record.reason
+    )
+    unnamed = swept.replan(frontier={"generators": SPEC["generators"]})
+    assert ranked(unnamed, tried, Correlations()).privacy == ""
+
+
+def test_the_record_knows_of_the_target_and_of_the_gates(swept):
+    record = read_frontier(swept.workspace.frontier)
+    assert (record.releasable, record.privacy_gated) == (True, True)
+    plan = swept.replan(release=None, frontier={**SPEC, "privacy": "exact_match.share"})
+    record = sweep(plan, swept.workspace)
+    assert (record.releasable, record.privacy_gated) == (False, False)
+
+
 def test_an_error_of_the_project_keeps_its_sentence(swept):
     listed = ["independent", {"external": {"source": "nowhere.parquet"}}]
     record = sweep(swept.replan(frontier={**SPEC, "generators": listed}), swept.workspace)
@@ -357,3 +456,8 @@ def test_a_folder_is_replaced_wholly_or_not_at_all(tmp_path):
             fill("three", error)
     assert [p.name for p in there.iterdir()] == ["two"]
     assert list(tmp_path.iterdir()) == [there]
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="cannot be made"), replacing_folder(tmp_path / "file/folder"):
+        pass
+    with pytest.raises(OSError, match="of the block"), replacing_folder(there):
+        raise OSError("of the block")

@@ -47,6 +47,8 @@ class _Coding:
         labels: labels that get an indicator, ascending; None for a gap. Empty for a numeric column.
         shares: their frequencies in train.
         gap: a numeric column's second number says where it is missing.
+        span: smallest and largest number in train. known: labels of train, whether frequent or not.
+        pooled: the last number says that the label is one of those that got none of their own.
     """
 
     column: Column
@@ -54,10 +56,13 @@ class _Coding:
     labels: tuple[str | None, ...] = ()
     shares: tuple[float, ...] = ()
     gap: bool = False
+    span: tuple[float, float] = (0.0, 0.0)
+    known: frozenset[str] = frozenset()
+    pooled: bool = False
 
     @property
     def width(self) -> int:
-        return 1 + self.gap if self.column.kind.numeric else len(self.labels)
+        return 1 + self.gap if self.column.kind.numeric else len(self.shares)
 
     @property
     def regressors(self) -> list[int]:
@@ -74,8 +79,8 @@ class _Coding:
             return {self.start: 1.0}
         known = {
             self.start + i: share
-            for i, (label, share) in enumerate(zip(self.labels, self.shares, strict=True))
-            if label is not None
+            for i, share in enumerate(self.shares)
+            if i >= len(self.labels) or self.labels[i] is not None
         }
         if len(known) == 2 and sum(known.values()) > 1 - RARE:
             del known[max(known, key=known.__getitem__)]  # the same number as the other, turned round
@@ -85,10 +90,20 @@ class _Coding:
         """Shape (n, width), NaN where a number is missing."""
         name = self.column.name
         if self.column.kind.numeric:
-            values = table.numbers(name)
+            values = np.clip(table.numbers(name), *self.span)  # a sentinel must not drown a column
             return np.column_stack([values, np.isnan(values)] if self.gap else [values])
         labels = table.labels(name)
-        return np.column_stack([_equal(labels, label) for label in self.labels]).astype(np.float64)
+        parts = [_equal(labels, label) for label in self.labels]
+        if self.pooled:
+            seldom = self.known - set(self.labels)
+            parts.append(np.array([label in seldom for label in labels], dtype=bool))
+        return np.column_stack(parts).astype(np.float64)
+
+    def present(self, table: Table) -> npt.NDArray[np.bool_]:
+        """Rows that hold a value: a number, or a label that train has; shape (n,)."""
+        if self.column.kind.numeric:
+            return np.asarray(~np.isnan(table.numbers(self.column.name)))
+        return np.array([label in self.known for label in table.labels(self.column.name)], dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -96,8 +111,9 @@ class Design:
     """The columns that vary in train as numbers; anchored on train, so that no candidate moves its yardstick.
 
     Numbers and dates stand for themselves, as in the paper's tables. A label becomes indicators, since no
-    order of its codes could carry what it says of a secret; one of two labels is a single 0/1 number. What
-    fewer than :data:`RARE` of the rows hold stays without an indicator. A numeric column with gaps also gets
+    order of its codes could carry what it says of a secret; one of two labels is a single 0/1 number. Labels
+    that fewer than :data:`RARE` of the rows hold share one indicator, if together they are frequent enough.
+    Numbers are read no further than train's own smallest and largest. A numeric column with gaps also gets
     a 0/1 number that says where they are, for being missing can say as much as a value.
     """
 
@@ -117,6 +133,10 @@ class Design:
     def encode(self, table: Table) -> Floats:
         """The numbers of a table, shape (n, p), NaN where missing."""
         return np.hstack([np.empty((table.n_rows, 0)), *(c.numbers(table) for c in self.codings)])
+
+    def present(self, table: Table, name: str) -> npt.NDArray[np.bool_]:
+        """Rows of a table that hold a value of a coded column, shape (n,)."""
+        return next(c for c in self.codings if c.column.name == name).present(table)
 
     def secret(self, name: str) -> Secret | None:
         """The secret in this column, or None when nothing in it varies."""
@@ -140,7 +160,8 @@ def _number(train: Table, column: Column, start: int) -> _Coding | None:
     gap = RARE <= float(missing.mean()) < 1
     if not gap and len(np.unique(values[~missing])) < 2:
         return None
-    return _Coding(column, start, gap=gap)
+    span = (float(values[~missing].min()), float(values[~missing].max()))
+    return _Coding(column, start, gap=gap, span=span)
 
 
 def _label(train: Table, column: Column, start: int) -> _Coding | None:
@@ -152,7 +173,12 @@ def _label(train: Table, column: Column, start: int) -> _Coding | None:
     )
     shares[None] = float(missing.mean())
     frequent = {label: share for label, share in shares.items() if RARE <= share < 1}
-    return _Coding(column, start, tuple(frequent), tuple(frequent.values())) if frequent else None
+    seldom = sum(share for label, share in shares.items() if label is not None and share < RARE)
+    if not frequent:
+        return None
+    pooled = seldom >= RARE and bool(set(frequent) - {None})
+    parts = (*frequent.values(), seldom) if pooled else tuple(frequent.values())
+    return _Coding(column, start, tuple(frequent), parts, known=frozenset(labels.tolist()), pooled=pooled)
 
 
 def _equal(values: Labels, label: str | None) -> npt.NDArray[np.bool_]:

@@ -9,23 +9,27 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.privacy._attribute_design import Design, Secret
-from synth_audit.core.fitting import fit_shared
-from synth_audit.core.seeds import as_int_seed, child_rng
+from synth_audit.core.fitting import draw, fit_shared
+from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.games import iteration_rng, outlying, rarest, reference_rows
-from synth_audit.kernels.linear import Regression, Scaling, correlation
+from synth_audit.kernels.linear import Regression, Scaling, correlation, signed_r_squared
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
 
 NAME = "attribute_game"
 TARGETS = 4
 """Targets of either kind in each iteration, as in the paper."""
 
-_MOST_TESTED = 10_000
-"""Training rows that are looked at to see whether a secret is associated with anything at all."""
+FEWEST_SCORED = 50
+"""Guesses at fewer rows than this say little of an attack."""
+
+_MOST_SCORED = 2_000
+"""Rows that the guesses of one iteration are scored on."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,39 @@ class Learnt:
         with_answers = known.T @ np.hstack(answers) / max(n - 1, 1)
         beta = regression.coefficients(with_answers)
         sizes = regression.effects(beta).reshape(-1, len(answers), c) @ secret.weights
-        explained = regression.adjusted_r_squared(beta, with_answers).reshape(-1, c) @ secret.weights
+        # Fewer rows that hold the secret than predictors explain nothing that could be told from chance.
+        r_squared = np.nan_to_num(regression.adjusted_r_squared(beta, with_answers), nan=0.0)
+        explained = r_squared.reshape(-1, c) @ secret.weights
         return cls(sizes, explained, beta[:, :c], regression.singular)
+
+    @classmethod
+    def of_rows(
+        cls, values: Floats, present: Mask, secret: Secret, rng: np.random.Generator | None = None
+    ) -> Learnt:
+        """Learn from the encoded rows, shape (n, p), that hold the secret; from a copy that ``rng`` shuffled
+        too."""
+        z = Scaling.of(values[present]).apply(values[present])
+        answer = z[:, secret.responses]
+        return cls.of(z, secret, [answer] if rng is None else [answer, rng.permutation(answer)])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Real people whose secret is guessed, standardised by who holds them: shapes (n, q) and (n, c)."""
+
+    known: Floats
+    truth: Floats
+    weights: Floats
+
+    @classmethod
+    def on(cls, values: Floats, present: Mask, secret: Secret) -> Trial:
+        """Those of the encoded rows that hold the secret."""
+        z = Scaling.of(values[present]).apply(values[present])
+        return cls(z[:, secret.predictors], z[:, secret.responses], secret.weights)
+
+    def skill(self, learnt: Learnt, counts: Floats | None = None) -> float:
+        """Signed squared correlation of guesses ``Σ β_k x_k`` with the secret, weighted over its labels."""
+        return float(signed_r_squared(self.known @ learnt.coefficients, self.truth, counts) @ self.weights)
 
 
 @dataclass(frozen=True)
@@ -87,8 +122,7 @@ class Round:
         mab: mean size of effects. chance: the same with the secret shuffled within each set.
         worst: the largest size in any set. r_squared: adjusted.
         real_mab, real_r_squared: in sets drawn from the reference rows with replacement.
-        unrelated: the latter when the secret was shuffled among the reference rows first, so that no more
-            than the chance associations of so few rows are left.
+        skill: of guesses at real rows. real_skill: the same, learnt from the reference rows themselves.
         outlying, usual: guesses at targets; None without one.
         singular: sets in which the other columns were collinear or constant.
     """
@@ -99,7 +133,8 @@ class Round:
     r_squared: float
     real_mab: float
     real_r_squared: float
-    unrelated: float
+    skill: float
+    real_skill: float
     outlying: Guesses | None
     usual: Guesses | None
     singular: int
@@ -124,58 +159,49 @@ def play(
     reference = subject.train.released_only().take(rows)
     model = fit_shared(subject.generator, reference, as_int_seed(shared), subject.cache)
     values = design.encode(reference)
+    present = [design.present(reference, secret.name) for secret in secrets]
     targets = [_targets(reference, secret, sizes.tail, shared) for secret in secrets]
-    yardsticks = _yardsticks(values, secrets, sizes, shared)
+    yardsticks = _yardsticks(values, present, secrets, sizes, shared)
+    trials = _trials(subject.train, design, secrets, rows, shared)
     learnt: list[list[Learnt]] = [[] for _ in secrets]
     for _ in range(sizes.sets):
-        made = design.encode(model.sample(sizes.rows, rng))
-        made = Scaling.of(made).apply(made)
+        drawn = draw(model, sizes.rows, reference.schema, rng)
+        made = design.encode(drawn)
         for found, secret in zip(learnt, secrets, strict=True):
-            answer = made[:, secret.responses]
-            found.append(Learnt.of(made, secret, [answer, rng.permutation(answer)]))
+            found.append(Learnt.of_rows(made, design.present(drawn, secret.name), secret, rng))
     held = Scaling.of(values).apply(values)
     return [
-        _round(found, yardstick, [_guessed(found, secret, held[t], rows[t]) for t in chosen])
-        for found, secret, yardstick, chosen in zip(learnt, secrets, yardsticks, targets, strict=True)
+        _round(
+            learnt[j],
+            (*yardsticks[j], trials[j].skill(Learnt.of_rows(values, present[j], secret))),
+            [_guessed(learnt[j], secret, held[t], rows[t]) for t in targets[j]],
+            trials[j],
+        )
+        for j, secret in enumerate(secrets)
     ]
 
 
-def associated(subject: Subject, design: Design, secret: Secret) -> bool:
-    """True when the other columns tell more of the secret in train than chance would, by a permutation test.
-
-    ``p = (1 + #{R² of the shuffled secret ≥ R²}) / (1 + #shuffles) ≤ 1 − level``.
-    """
-    rng = child_rng(subject.seed, NAME, "association", secret.name)
-    rows = reference_rows(subject.train.n_rows, (), _MOST_TESTED, rng)
-    values = design.encode(subject.train.take(rows))
-    z = Scaling.of(values).apply(values)
-    answer = z[:, secret.responses]
-    shuffles = round(10 / (1 - subject.level)) - 1
-    regression = Regression.on(correlation(z[:, secret.predictors]), secret.groups, len(z))
-    known = z[:, secret.predictors] / max(len(z) - 1, 1)
-    found = [
-        float((regression.coefficients(r) * r).sum(axis=0) @ secret.weights)
-        for y in (answer, *(rng.permutation(answer) for _ in range(shuffles)))
-        for r in (known.T @ y,)
-    ]
-    observed, *others = np.round(found, 12)
-    return bool((1 + np.sum(np.array(others) >= observed)) / (1 + shuffles) <= 1 - subject.level + 1e-12)
+def _trials(
+    train: Table, design: Design, secrets: Sequence[Secret], rows: Positions, rng: np.random.Generator
+) -> list[Trial]:
+    """Real rows outside the reference sample, or that sample itself where train leaves too few."""
+    chosen = reference_rows(train.n_rows, rows, _MOST_SCORED, rng) if len(rows) < train.n_rows else rows
+    table = train.take(chosen if len(chosen) >= FEWEST_SCORED else rows)
+    values = design.encode(table)
+    return [Trial.on(values, design.present(table, s.name), s) for s in secrets]
 
 
 def _yardsticks(
-    values: Floats, secrets: Sequence[Secret], sizes: Sizes, rng: np.random.Generator
-) -> list[tuple[float, float, float]]:
-    """For each secret in real sets: the mean size of effects, R², and R² when it was shuffled before."""
-    found = np.empty((sizes.sets, len(secrets), 3))
+    values: Floats, present: Sequence[Mask], secrets: Sequence[Secret], sizes: Sizes, rng: np.random.Generator
+) -> list[tuple[float, float]]:
+    """For each secret in real sets, drawn with replacement: the mean size of effects and R²."""
+    found = np.empty((sizes.sets, len(secrets), 2))
     for i in range(sizes.sets):
         drawn = rng.integers(len(values), size=sizes.rows)
-        z = Scaling.of(values[drawn]).apply(values[drawn])
         for j, secret in enumerate(secrets):
-            before = values[rng.permutation(len(values))[drawn]][:, secret.responses]
-            answers = [z[:, secret.responses], Scaling.of(before).apply(before)]
-            learnt = Learnt.of(z, secret, answers)
-            found[i, j] = learnt.sizes[:, 0].mean(), *learnt.r_squared
-    return [(float(a), float(b), float(c)) for a, b, c in found.mean(axis=0)]
+            learnt = Learnt.of_rows(values[drawn], present[j][drawn], secret)
+            found[i, j] = learnt.sizes[:, 0].mean(), learnt.r_squared[0]
+    return [(float(a), float(b)) for a, b in found.mean(axis=0)]
 
 
 def _targets(reference: Table, secret: Secret, tail: float, rng: np.random.Generator) -> list[Positions]:
@@ -204,7 +230,10 @@ def _guessed(learnt: Sequence[Learnt], secret: Secret, targets: Floats, rows: Po
 
 
 def _round(
-    learnt: Sequence[Learnt], yardstick: tuple[float, float, float], guesses: Sequence[Guesses | None]
+    learnt: Sequence[Learnt],
+    yardstick: tuple[float, float, float],
+    guesses: Sequence[Guesses | None],
+    trial: Trial,
 ) -> Round:
     mab, chance = np.mean([found.sizes.mean(axis=0) for found in learnt], axis=0)
     return Round(
@@ -214,7 +243,8 @@ def _round(
         r_squared=float(np.mean([found.r_squared[0] for found in learnt])),
         real_mab=yardstick[0],
         real_r_squared=yardstick[1],
-        unrelated=yardstick[2],
+        skill=float(np.mean([trial.skill(found) for found in learnt])),
+        real_skill=yardstick[2],
         outlying=guesses[0],
         usual=guesses[1],
         singular=sum(found.singular for found in learnt),

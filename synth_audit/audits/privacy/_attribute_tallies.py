@@ -8,15 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.audits.privacy._attribute_rounds import TARGETS, Guesses, Round
-from synth_audit.core.measurement import (
-    Direction,
-    Interval,
-    Measurement,
-    Quantity,
-    Reference,
-    Series,
-)
+from synth_audit.audits.privacy._attribute_release import Released
+from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, TARGETS, Guesses, Round
+from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
 from synth_audit.kernels.attacks import corrected_level
 from synth_audit.kernels.games import box_lines, mean_interval, ratio_interval
 
@@ -93,13 +87,17 @@ class Tally:
     """All rounds about one secret.
 
     Attributes:
+        released: what the release itself teaches.
         associated: other columns tell of it in train. explained: there were rows enough for an R².
+        unseen: they tell of it in a way that the attack does not see.
     """
 
     name: str
     rounds: tuple[Round, ...]
+    released: Released
     associated: bool
     explained: bool
+    unseen: bool
     level: float
     suppression: int
 
@@ -107,16 +105,20 @@ class Tally:
         return np.array([pick(r) for r in self.rounds])
 
     @property
-    def measurable(self) -> bool:
-        """Real sets explain anything at all, if by chance: what is retained of nothing has no value."""
-        return mean_interval(self.of(lambda r: r.real_r_squared), self.level).low > 0
+    def played(self) -> bool:
+        """What the reference rows teach helps with other real rows, so that there is something to retain."""
+        return self.associated and mean_interval(self.of(lambda r: r.real_skill), self.level).low > 0
 
     @property
-    def judged(self) -> bool:
-        """The secret is associated with other columns beyond what chance does in so few rows, for all that is
-        known."""
-        beyond = self.of(lambda r: r.real_r_squared - r.unrelated)
-        return self.associated and not mean_interval(beyond, self.level).low <= 0
+    def read(self) -> bool:
+        """What train teaches does so, and the release can be held against it."""
+        return self.associated and self.released.measurable(self.level)
+
+    @property
+    def open(self) -> bool:
+        """The attack cannot say whether the secret is handed on: no gate may pass on the others alone."""
+        judged = self.played and self.read and self.explained
+        return self.unseen or (self.associated and not judged)
 
     def mab(self, level: float) -> Measurement:
         found, chance = self.of(lambda r: r.mab), self.of(lambda r: r.chance)
@@ -130,10 +132,23 @@ class Tally:
     def mr2(self, level: float) -> Measurement:
         return self._mean(MR2, self.of(lambda r: r.r_squared), level, _NONE_EXPLAINED)
 
-    def retained(self, level: float) -> Measurement:
-        found, real = self.of(lambda r: r.r_squared), self.of(lambda r: r.real_r_squared)
-        value = float(found.mean() / real.mean())
-        return self._at(RETAINED, value, ratio_interval(found, real, level), _NONE_RETAINED)
+    def retained(self, level: float) -> Iterator[Measurement]:
+        """Of the game and of the release itself, each where real rows teach anything."""
+        if not self.explained:
+            return
+        if self.played:
+            found, real = self.of(lambda r: r.skill), self.of(lambda r: r.real_skill)
+            value = float(found.mean() / real.mean())
+            yield self._at(RETAINED, value, ratio_interval(found, real, level), _NONE_RETAINED)
+        if self.read:
+            yield RETAINED.at(
+                self.released.retained,
+                scope=f"this release of {self.name}",
+                interval=self.released.interval(level),
+                n_requested=self.released.rows,
+                n_achieved=self.released.rows,
+                n_minimum=FEWEST_SCORED,
+            )
 
     def others(self) -> Iterator[Measurement]:
         """What describes the attack and is not judged."""
@@ -189,39 +204,50 @@ class Tally:
         )
 
 
-def measured(tallies: Sequence[Tally], judged: Sequence[Tally], level: float) -> Iterator[Measurement]:
+def measured(tallies: Sequence[Tally], level: float, *, complete: bool) -> Iterator[Measurement]:
     """Everything that is reported: the worst secret first, then each secret, then what describes the attack.
 
     Args:
-        judged: those for which ``retained`` has a meaning.
+        complete: every secret that the table has was attacked, or never varies.
     """
-    quantities: list[tuple[Sequence[Tally], Callable[[Tally, float], Measurement]]] = [
-        (judged, Tally.retained),
-        (tallies, Tally.mab),
-        (tallies, Tally.mr2),
-    ]
-    for chosen, measure in quantities:
+    yield from _retained(tallies, level, complete=complete)
+    corrected = corrected_level(level, len(tallies))
+    for measure in (Tally.mab, Tally.mr2):
         # One secret that cannot be judged must not leave a headline that looks safe without it.
-        if measure is Tally.mab or all(t.explained for t in chosen):
-            yield _worst([measure(t, corrected_level(level, len(chosen))) for t in chosen], level)
-            yield from (measure(t, level) for t in chosen)
+        if measure is Tally.mab or all(t.explained for t in tallies):
+            yield _worst([measure(t, corrected) for t in tallies], level)
+            yield from (measure(t, level) for t in tallies)
     for tally in tallies:
         yield from tally.others()
 
 
-def remarks(tallies: Sequence[Tally], judged: Sequence[Tally], n_sets: int) -> Iterator[str]:
+def _retained(tallies: Sequence[Tally], level: float, *, complete: bool) -> Iterator[Measurement]:
+    each = [m for t in tallies for m in t.retained(level)]
+    if each and complete and not any(t.open for t in tallies):
+        corrected = corrected_level(level, len(each))
+        worst = _worst([m for t in tallies for m in t.retained(corrected)], level)
+        n = len(tallies[0].rounds)
+        # An honest release may hand on what the population has in common, so that no null is known.
+        yield replace(worst, reference=None, n_requested=n, n_achieved=n, n_minimum=FEWEST_ITERATIONS)
+    yield from each
+
+
+def remarks(tallies: Sequence[Tally], n_sets: int) -> Iterator[str]:
     """What a reader must know of secrets that were not judged, and of sets that gave no unique answer."""
-    aside = [t.name for t in tallies if not t.judged]
-    if aside and not any(t.judged for t in tallies):
-        yield (
-            f"no real association of {', '.join(aside)} is beyond chance, so what is retained are "
-            "associations that these rows have by chance"
-        )
-    elif aside:
-        yield f"no real association of {', '.join(aside)} is beyond chance, so nothing of it can be retained"
     for tally in tallies:
-        if tally not in judged and not any(t.judged for t in tallies):
-            yield f"real rows explain nothing of {tally.name}, so what is retained of it has no value"
+        if tally.unseen:
+            yield (
+                f"{tally.name} hangs on other columns in a way that is not linear, or on labels too many to "
+                "be told apart: the attack does not see it, so the whole is not judged"
+            )
+        elif not tally.associated:
+            yield f"no linear association of {tally.name} is beyond chance, so nothing of it can be retained"
+        elif tally.explained and not (tally.played and tally.read):
+            yield (
+                f"{tally.name}: real rows are too few for the attack to succeed at others, so the whole is "
+                "not judged"
+            )
+    for tally in tallies:
         if not tally.explained:
             yield (
                 f"nothing is said of R² of {tally.name}: {ROWS_EACH} rows are needed for each number that "
@@ -248,7 +274,7 @@ def _worst(found: Sequence[Measurement], level: float) -> Measurement:
         max(i.low for i in intervals),
         max(i.high for i in intervals),
         level,
-        f"{intervals[0].method}, corrected for {len(found)} secrets",
+        f"{intervals[0].method}, corrected for {len(found)} numbers",
     )
     return replace(worst, scope="", interval=interval)
 

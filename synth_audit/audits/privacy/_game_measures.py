@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,15 @@ PRIVACY_GAIN = Quantity(
     range=(0.0, 2.0),
     help="1: the attacker does no better than by guessing; 0: it always knows, as with the real table.",
 )
+WORST_TARGET = Quantity(
+    "worst_target_gain",
+    "Privacy gain of the target that is found most often",
+    unit="score",
+    direction=Direction.HIGHER,
+    range=(0.0, 2.0),
+    proportional=False,  # the least of many noisy numbers
+    help="Least gain over single targets. By chance it is below 1; near 0 one of them is always found.",
+)
 AUC = Quantity(
     "auc",
     "Area under the attacker's curve",
@@ -50,10 +59,12 @@ TPR_01 = Quantity(
     "Targets found at 0.1 % false alarms",
     help="Share of sets with the target that the attacker names while it names 0.1 % of those without.",
 )
-QUANTITIES = (PRIVACY_GAIN, AUC, TPR_1, TPR_01)
+_POOLED = (PRIVACY_GAIN, AUC, TPR_1, TPR_01)
+QUANTITIES = (PRIVACY_GAIN, WORST_TARGET, AUC, TPR_1, TPR_01)
 
 _REFERENCES = {
     PRIVACY_GAIN: Reference(1.0, "a generator that the target leaves no trace in"),
+    WORST_TARGET: Reference(1.0, "a generator that no target leaves a trace in"),
     AUC: Reference(0.5, "guessing"),
     TPR_1: Reference(ONE_PERCENT, "naming sets with the target no more often than others"),
     TPR_01: Reference(ONE_PER_MILLE, "naming sets with the target no more often than others"),
@@ -83,6 +94,14 @@ class Played:
     def gains(self) -> Floats:
         """``PG = 1 − (TPR − FPR)`` of every iteration and target, shape (M, T)."""
         return 1.0 - (self._named(self.inside) - self._named(self.outside))
+
+    def apart(self) -> list[Played]:
+        """The games about each target for itself."""
+        targets = range(self.inside.shape[1])
+        return [
+            replace(self, inside=self.inside[:, i : i + 1], outside=self.outside[:, i : i + 1])
+            for i in targets
+        ]
 
     @property
     def n_sets(self) -> int:
@@ -188,6 +207,7 @@ def _widest(over_iterations: Interval, counted: Interval, level: float) -> Inter
 
 _ESTIMATORS: Mapping[Quantity, Callable[[Played, float], Estimate]] = {
     PRIVACY_GAIN: gain,
+    WORST_TARGET: gain,
     AUC: area,
     TPR_1: lambda game, level: rate(game, ONE_PERCENT, level),
     TPR_01: lambda game, level: rate(game, ONE_PER_MILLE, level),
@@ -198,18 +218,26 @@ _RATES = {TPR_1: ONE_PERCENT, TPR_01: ONE_PER_MILLE}
 def measured(games: Sequence[Played], requested: Mapping[str, int], level: float) -> list[Measurement]:
     """Every quantity for the worst of all, for the worst of each kind, and the gain for each feature set.
 
+    A mean over targets hides one who is always found, or sets off one guessed wrongly against one guessed
+    rightly: the worst single target stands beside it, among as many as were played with all feature sets.
+
     Args:
         requested: games asked for, by kind.
     """
     kinds = list(dict.fromkeys(g.kind for g in games))
     groups = [("", list(games)), *((kind, [g for g in games if g.kind == kind]) for kind in kinds)]
     groups += [(g.scope, [g]) for g in games]
-    return [
+    pooled = [
         _worst(quantity, scope, group, requested, level)
         for scope, group in groups
-        for quantity in (QUANTITIES if scope in ("", *kinds) else (PRIVACY_GAIN,))
+        for quantity in (_POOLED if scope in ("", *kinds) else (PRIVACY_GAIN,))
         if all(_told(quantity, g) for g in group)
     ]
+    single = [alone for game in games for alone in game.apart()]
+    worst = _worst(WORST_TARGET, "", single, requested, level)
+    targets = sum(g.inside.shape[1] for g in {g.kind: g for g in games}.values())
+    counts = {"n_achieved": len(games[0].inside) * targets}
+    return [pooled[0], replace(worst, **counts), *pooled[1:]]
 
 
 def _told(quantity: Quantity, game: Played) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.cache import Cache
-from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.fitting import fit_shared
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.fitting import draw, fit_shared
 from synth_audit.core.plugin import Generator, Model, PrivacyCertificate
 from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.table import Table
@@ -181,16 +181,10 @@ class ShadowGame:
         """One synthetic set, coded, shape (rows, C).
 
         Raises:
-            PluginError: the generator returned other columns or another number of rows.
+            PluginError: the generator failed, or returned other columns, another number of rows, or infinite
+                numbers.
         """
-        drawn = model.sample(self.sizes.rows, rng)
-        if set(drawn.names) != set(self.train.names) or drawn.n_rows != self.sizes.rows:
-            raise PluginError(
-                "the generator returned another table than it was asked for",
-                where="membership_game",
-                expected=f"{self.sizes.rows} rows with the columns of train",
-                fix="correct the generator's `sample`",
-            )
+        drawn = draw(model, self.sizes.rows, self.train.schema, rng)
         return coded(drawn, self.train.schema.columns)
 
     def _scores(self, shadows: Sequence[_Sides], asked: _Sides, place: str) -> Scores:

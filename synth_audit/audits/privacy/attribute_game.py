@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._attribute_design import Design, Secret
-from synth_audit.audits.privacy._attribute_rounds import Sizes, associated, play
+from synth_audit.audits.privacy._attribute_release import Released, associated, unseen
+from synth_audit.audits.privacy._attribute_rounds import Sizes, play
 from synth_audit.audits.privacy._attribute_tallies import (
     MAB,
     MR2,
@@ -45,16 +46,18 @@ class AttributeGame:
     ``mab = mean over k, m, l of |β_kml|``, ``wcab`` their maximum, ``mr2`` the mean adjusted R²; ``mse`` is
     the squared error of the guess ``Σ β_k x_k`` at rows of the reference, standardised by their holder.
 
-    ``retained = MR2 / MR2_real``, the latter from sets drawn from the reference rows with replacement: 0 is a
-    release whose other columns tell nothing of the secret, 1 one where they tell as much as in the real rows,
-    chance associations included. It rests on R² since MAB has no scale: a secret that the real columns
-    explain almost wholly has smaller coefficients there than when it is shuffled, for their noise shrinks
-    with what is left unexplained, and those of half-truncated vines are larger than the real ones. Without a
-    scope each number is that of the worst secret, its interval corrected for their number.
+    ``retained = skill / skill_real``: skill is the signed squared correlation of those guesses with the
+    secrets of real rows outside the reference (of the reference where train leaves fewer than 50), averaged
+    over sets; skill_real that of β learnt from the reference rows themselves. 0 is a release whose other
+    columns tell nothing of the secret, 1 one that teaches the attack as much as real rows do. The same is
+    asked of the release at hand, learnt from all of it against all of train and scored on control. Without a
+    scope it is the worst of both and of all secrets, its interval corrected for their number; and there is
+    none while a secret could not be judged.
 
-    A secret that nothing in the real rows is associated with cannot be given away through associations: it
-    gets no ``retained`` unless that is so of all secrets. It counts as associated when a permutation test on
-    train says so and the real sets tell more of it than sets of rows among which it was shuffled.
+    A secret that nothing in the real rows is associated with, by a permutation test on train, cannot be given
+    away through linear associations and gets no ``retained``. Where another test finds what is not linear,
+    or hangs on labels too many to tell apart, the whole is not judged. Rows that lack the secret teach
+    nothing, and numbers are read no further than train's own smallest and largest.
 
     Labels are indicators; the size of a label's effect is the standard deviation of what all its indicators
     add, which for a number is |β|. A secret of several labels is regressed as one indicator each, weighted
@@ -121,7 +124,10 @@ class AttributeGame:
         if n < FEWEST_ROWS:
             raise NotApplicable(f"train has {n} rows; the game needs reference samples of {FEWEST_ROWS}")
         design = Design.anchored_on(subject.train, subject.features)
-        secrets, notes = _secrets(design, self._columns(subject))
+        columns = self._columns(subject)
+        secrets, notes = _secrets(design, columns)
+        complete, missed = _complete(subject, columns, secrets)
+        notes.extend(missed)
         if n < self.reference:
             notes.append(f"reference samples are all {n} training rows, since there are no {self.reference}")
         sizes = Sizes(self.reference, self.sets, self.rows, self.tail)
@@ -131,22 +137,28 @@ class AttributeGame:
                 for i, own in enumerate(rng.spawn(self.iterations))
             ]
             related = [associated(subject, design, secret) for secret in secrets]
+            released = [Released.of(subject, design, secret) for secret in secrets]
+            hidden = [
+                unseen(subject, design, secret, linear=linear)
+                for secret, linear in zip(secrets, related, strict=True)
+            ]
         tallies = [
             Tally(
                 name=secret.name,
                 rounds=tuple(r[i] for r in rounds),
+                released=released[i],
                 associated=related[i],
+                unseen=hidden[i],
                 explained=ROWS_EACH * len(secret.predictors) <= min(n, self.reference, self.rows),
                 level=subject.level,
                 suppression=subject.suppression,
             )
             for i, secret in enumerate(secrets)
         ]
-        judged = [t for t in tallies if t.judged] or [t for t in tallies if t.measurable]
         return Findings(
-            tuple(measured(tallies, judged, subject.level)),
+            tuple(measured(tallies, subject.level, complete=complete)),
             tuple(t.boxes() for t in tallies),
-            (*notes, *remarks(tallies, judged, self.sets * self.iterations)),
+            (*notes, *remarks(tallies, self.sets * self.iterations)),
         )
 
     def _columns(self, subject: Subject) -> tuple[Column, ...]:
@@ -182,3 +194,19 @@ def _secrets(design: Design, columns: Sequence[Column]) -> tuple[list[Secret], l
     if not found:
         raise NotApplicable("; ".join(notes))
     return found, notes
+
+
+def _complete(
+    subject: Subject, columns: Sequence[Column], secrets: Sequence[Secret]
+) -> tuple[bool, list[str]]:
+    """Whether every secret of the table is attacked or never varies, and which are not."""
+    attacked = {secret.name for secret in secrets}
+    sensitive = [c for c in subject.schema.with_role(Role.SENSITIVE) if c.released]
+    wanted = {c.name: c for c in (*columns, *sensitive)}
+    missed = [name for name in wanted if name not in attacked and _varies(subject, name)]
+    return not missed, [f"{name} varies and is not attacked, so the whole is not judged" for name in missed]
+
+
+def _varies(subject: Subject, name: str) -> bool:
+    labels = subject.train.labels(name)
+    return len(set(labels[~subject.train.missing(name)])) > 1
