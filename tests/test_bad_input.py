@@ -233,14 +233,14 @@ def test_tables_that_differ_are_named_with_their_columns(name):
     refused(run_audit(**{name: lacking}), f"the columns of {name} differ from train: it lacks income")
     refused(run_audit(**{name: extra}), f"{name} differ from train: it has the unknown shoe")
     other = table.rename_columns(["age", "wages", "city"])
-    unknown = "has the unknown wages" if name == "control" else "has 1 unknown ones"
+    unknown = "has the unknown wages" if name == "control" else "has 1 unknown column"
     refused(run_audit(**{name: other}), f"lacks income and {unknown}")
 
 
 def test_a_synthetic_file_without_a_header_shows_no_record():
     headless = people().rename_columns(["71", "123456.78", "Ghent"])
     result = run_audit(synthetic=headless)
-    refused(result, "lacks age, income, city and has 3 unknown ones")
+    refused(result, "lacks age, income, city and has 3 unknown columns")
     assert "123456" not in result.output
 
 

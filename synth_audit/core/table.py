@@ -125,7 +125,9 @@ def read_table(data: pa.Table, schema: Schema, *, where: str, partial: bool = Fa
 def _unknown(extra: Sequence[str], *, named: bool) -> str:
     """Columns that train lacks. A program that forgets the header leaves a record in its place, so they are
     counted and not named where columns of train are gone."""
-    return f"has the unknown {', '.join(extra)}" if named else f"has {len(extra)} unknown ones"
+    if named:
+        return f"has the unknown {', '.join(extra)}"
+    return f"has {len(extra)} unknown column{'s' * (len(extra) > 1)}"
 
 
 def assemble(schema: Schema, columns: Mapping[str, Floats | Labels]) -> Table:
