@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from synth_audit.core.choices import PluginChoice
 from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.plan import Plan, PluginChoice, load_plan, parse_plan
+from synth_audit.core.plan import Plan, load_plan, parse_plan
 from synth_audit.frames import as_arrow
 
 if TYPE_CHECKING:

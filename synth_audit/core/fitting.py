@@ -12,10 +12,10 @@ import numpy as np
 
 from synth_audit.core.cache import Cache
 from synth_audit.core.errors import PluginError
+from synth_audit.core.plugin import Generator, Model
 from synth_audit.core.registry import config_of
 
 if TYPE_CHECKING:
-    from synth_audit.core.plugin import Generator, Model, PrivacyCertificate
     from synth_audit.core.schema import Schema
     from synth_audit.core.table import Table
 
@@ -34,17 +34,8 @@ class Truncatable(Protocol):
         ...
 
 
-class TruncatableModel(Protocol):
+class TruncatableModel(Model, Protocol):
     """A fitted model that can give up its higher levels."""
-
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """The formal claim of everything drawn from this model."""
-        ...
-
-    def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """Draw ``n`` synthetic rows."""
-        ...
 
     def truncated(self, level: int) -> Model:
         """The same model with only its first ``level`` levels; unchanged when it has no more than these."""

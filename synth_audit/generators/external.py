@@ -12,8 +12,8 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core import registry
+from synth_audit.core.choices import Place, PluginChoice
 from synth_audit.core.errors import DataError
-from synth_audit.core.plan import Place, PluginChoice
 from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate, Source
 from synth_audit.core.schema import Schema
 from synth_audit.core.seeds import as_int_seed

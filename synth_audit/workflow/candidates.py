@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from synth_audit.core import registry
+from synth_audit.core.choices import PluginChoice, combinations
 from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.plan import FrontierSpec, Plan, PluginChoice, combinations
+from synth_audit.core.plan import FrontierSpec, Plan
 from synth_audit.core.schema import RELEASED, Role
 from synth_audit.workflow.gate import load_suite
 from synth_audit.workflow.pipeline import audits_of
