@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,6 +130,27 @@ def corrected_level(level: float, n_choices: int) -> float:
     settings needs.
     """
     return 1 - (1 - level) / max(1, n_choices)
+
+
+def worst_interval(
+    intervals: Sequence[Interval], level: float, tried: str, *, higher_is_safer: bool = False
+) -> Interval:
+    """Interval of the worst of several choices, from intervals that hold together at ``level``.
+
+    Both ends are the worst over all choices, since the choice with the worst value need not be the least
+    certain one.
+
+    Args:
+        intervals: each at its :func:`corrected_level`.
+        tried: how many of what there were, for the reader, such as ``"3 settings"``.
+    """
+    worst = min if higher_is_safer else max
+    return Interval(
+        worst(i.low for i in intervals),
+        worst(i.high for i in intervals),
+        level,
+        f"{intervals[0].method}, corrected for {tried}",
+    )
 
 
 _DELTA = "delta method on wilson"

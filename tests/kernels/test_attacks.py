@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk
+from synth_audit.core.measurement import Interval
+from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk, worst_interval
 from synth_audit.kernels.intervals import clopper_pearson, critical_value, wilson
 
 
@@ -138,3 +139,15 @@ def test_coverage_of_clustered_guesses():
         tally = Tally.of_clusters(rng.binomial(8, chance), np.full(300, 8))
         draws.append(tally.interval(0.95))
     assert np.mean([x.low <= truth <= x.high for x in draws]) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize(("safer", "ends"), [(False, (0.2, 0.9)), (True, (0.1, 0.5))])
+def test_the_interval_of_the_worst_choice_has_the_worst_of_both_ends(safer, ends):
+    found = worst_interval(
+        [Interval(0.1, 0.9, 0.99, "wilson"), Interval(0.2, 0.5, 0.99, "wilson")],
+        0.95,
+        "2 settings",
+        higher_is_safer=safer,
+    )
+    assert (found.low, found.high) == ends
+    assert (found.level, found.method) == (0.95, "wilson, corrected for 2 settings")

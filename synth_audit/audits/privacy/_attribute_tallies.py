@@ -11,7 +11,7 @@ import numpy.typing as npt
 from synth_audit.audits.privacy._attribute_release import Released
 from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, TARGETS, Guesses, Round
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
-from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval, ratio_interval
 
 Floats = npt.NDArray[np.float64]
@@ -264,18 +264,12 @@ def remarks(tallies: Sequence[Tally], n_sets: int) -> Iterator[str]:
 
 
 def _worst(found: Sequence[Measurement], level: float) -> Measurement:
-    """The largest value. The interval's ends are the largest of those that hold together, since the secret
-    with the largest value need not be the least certain one."""
+    """The largest value, the measurements being at the level at which they hold together."""
     worst = max(found, key=lambda m: m.value)
     if len(found) == 1:
         return replace(worst, scope="")
     intervals = [m.interval for m in found if m.interval]
-    interval = Interval(
-        max(i.low for i in intervals),
-        max(i.high for i in intervals),
-        level,
-        f"{intervals[0].method}, corrected for {len(found)} numbers",
-    )
+    interval = worst_interval(intervals, level, f"{len(found)} numbers")
     return replace(worst, scope="", interval=interval)
 
 

@@ -13,7 +13,7 @@ from synth_audit.audits.privacy._membership_rates import ONE_PER_MILLE, ONE_PERC
 from synth_audit.audits.privacy._shadow_game import Scores
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
 from synth_audit.kernels import membership
-from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval
 from synth_audit.kernels.intervals import critical_value, newcombe, wilson
 from synth_audit.kernels.shadow import FeatureSet
@@ -251,18 +251,16 @@ def _worst(
     """The worst of several games; both ends of its interval are the worst of intervals that hold for all."""
     each = corrected_level(level, len(games))
     found = [_ESTIMATORS[quantity](game, each) for game in games]
-    worst = min if quantity.direction is Direction.HIGHER else max
-    method = found[0].interval.method
+    safer = quantity.direction is Direction.HIGHER
+    worst = min if safer else max
+    interval = found[0].interval
+    if len(games) > 1:
+        interval = worst_interval([f.interval for f in found], level, str(len(games)), higher_is_safer=safer)
     kinds = {g.kind: g for g in games}
     return quantity.at(
         worst(f.value for f in found),
         scope=scope,
-        interval=Interval(
-            worst(f.interval.low for f in found),
-            worst(f.interval.high for f in found),
-            level,
-            f"{method}, corrected for {len(games)}" if len(games) > 1 else method,
-        ),
+        interval=interval,
         n_requested=sum(requested[kind] for kind in kinds),
         n_achieved=sum(g.gains.size for g in kinds.values()),
         n_minimum=FEWEST_GAMES * len(kinds),

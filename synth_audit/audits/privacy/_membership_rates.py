@@ -9,9 +9,9 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference, Series
+from synth_audit.core.measurement import Measurement, Quantity, Reference, Series
 from synth_audit.kernels import membership
-from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.intervals import newcombe, wilson
 
 Floats = npt.NDArray[np.float64]
@@ -170,12 +170,7 @@ def worst(scored: Sequence[Scored], level: float) -> Measurement:
     intervals = [membership.area_interval(a.members, a.others, each) for a in scored]
     return WORST_AUC.at(
         max(membership.area(a.members, a.others) for a in scored),
-        interval=Interval(
-            max(i.low for i in intervals),
-            max(i.high for i in intervals),
-            level,
-            f"{intervals[0].method}, corrected for {len(scored)} scores",
-        ),
+        interval=worst_interval(intervals, level, f"{len(scored)} scores"),
         reference=_GUESSING,
         **_counted(scored[0]),
     )

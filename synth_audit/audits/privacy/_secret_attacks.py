@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
 from synth_audit.core.measurement import Direction, Exposure, Interval, Measurement, Quantity, Reference
-from synth_audit.kernels.attacks import Risk, Tally, corrected_level, risk
+from synth_audit.kernels.attacks import Risk, Tally, corrected_level, risk, worst_interval
 
 Rows = npt.NDArray[np.intp]
 
@@ -138,14 +138,11 @@ def _together(tried: Sequence[tuple[Rows, Rows]]) -> Tally:
 
 
 def worst(attacks: Sequence[SecretAttack], requested: int, level: float) -> Measurement:
-    """The largest risk. Its interval's ends are the largest of those that hold together, since the secret
-    with the largest risk need not be the least certain one; one that could not be tried leaves it open."""
+    """The largest risk; a secret that could not be tried leaves it open."""
     together = [attack.risk(corrected_level(level, len(attacks))) for attack in attacks]
     tried = [attack.risk(level).value for attack in attacks if attack.guesses]
     value = max(tried, default=math.nan)
-    ends = [(r.interval.low, r.interval.high) for r in together]
-    method = f"{together[0].interval.method}, corrected for {len(attacks)} secrets"
-    interval = Interval(max(low for low, _ in ends), max(high for _, high in ends), level, method)
+    interval = worst_interval([r.interval for r in together], level, f"{len(attacks)} secrets")
     return _risk_as(WORST_RISK, value, interval, "", requested, min(attack.guesses for attack in attacks))
 
 

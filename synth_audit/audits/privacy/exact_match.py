@@ -21,6 +21,7 @@ from synth_audit.core.measurement import (
 from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.encode import Codes, row_groups, row_groups_but_one
 from synth_audit.kernels.intervals import newcombe, wilson
 
@@ -213,23 +214,17 @@ def _record_excess(groups: list[Codes], level: float) -> Measurement:
 
 
 def _worst_but_one(tables: list[Table], subject: Subject) -> Measurement:
-    """The largest excess over the choices of a column to leave out; the interval's upper end is the worst
-    over all choices too, since the choice with the largest excess need not be the least certain one.
-    A table of one column has nothing to leave out and is compared whole."""
+    """The largest excess over the choices of a column to leave out; a table of one column has nothing to
+    leave out and is compared whole."""
     columns = subject.features
     groupings = (
         row_groups_but_one(tables, columns) if len(columns) > 1 else [(None, row_groups(tables, columns))]
     )
     choices = [_Matches.of(groups) for _, groups in groupings]
-    corrected = 1 - (1 - subject.level) / len(choices)
-    intervals = [choice.interval(corrected) for choice in choices]
+    each = corrected_level(subject.level, len(choices))
+    intervals = [choice.interval(each) for choice in choices]
     worst = max(choices, key=lambda choice: choice.excess)
-    interval = Interval(
-        max(i.low for i in intervals),
-        max(i.high for i in intervals),
-        subject.level,
-        f"newcombe, corrected for {len(choices)} choices",
-    )
+    interval = worst_interval(intervals, subject.level, f"{len(choices)} choices")
     return worst.excess_as(ALL_BUT_ONE_EXCESS, interval)
 
 

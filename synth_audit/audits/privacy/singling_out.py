@@ -13,7 +13,6 @@ from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import (
     Direction,
     Findings,
-    Interval,
     Measurement,
     Quantity,
     Reference,
@@ -21,7 +20,7 @@ from synth_audit.core.measurement import (
 from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import guesses
-from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk
+from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk, worst_interval
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
 from synth_audit.kernels.isolation import Trial, published_factor
 from synth_audit.kernels.neighbours import nearest_other
@@ -259,15 +258,9 @@ class SinglingOut:
             or len(trial) >= self.n_minimum
             or most < self.n_minimum
         ]
-        interval = Interval(
-            max(i.low for _, i in judged),
-            max(i.high for _, i in judged),
-            level,
-            f"{judged[0][1].method}, corrected for {len(made)} settings",
-        )
         return WORST.at(
             max(value for value, _ in judged),
-            interval=interval,
+            interval=worst_interval([i for _, i in judged], level, f"{len(made)} settings"),
             n_requested=self.n_attacks,
             n_achieved=most,
             n_minimum=self.n_minimum,
