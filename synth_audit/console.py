@@ -17,7 +17,7 @@ import click
 
 from synth_audit.core import registry
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.response import DERIVED
+from synth_audit.core.response import derived_of
 
 if TYPE_CHECKING:
     from synth_audit.workflow.calibration import Calibration, Curve
@@ -206,7 +206,7 @@ def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
         click.echo(f"  {field.name:<18} {field.type}, {default}")
     if isinstance(info, AuditInfo):
         click.secho("measurements", bold=True)
-        derived = DERIVED if ref.family == registry.PRIVACY else ()
+        derived = derived_of(ref.family)
         for q in (*info.quantities, *derived):
             click.echo(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
 

@@ -38,12 +38,29 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """A value with its interval; None where nothing is known of its precision."""
+
+    value: float
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True)
 class Reference:
-    """What the value would be for a release nobody would object to, with its meaning in words."""
+    """What the value would be for a release nobody would object to.
+
+    Attributes:
+        meaning: what it was measured on, in words.
+        interval: None for a value that is known exactly.
+        candidate: the candidate's own number on as many rows as the reference was measured on; None where
+            the value itself is. Distances between samples grow as samples shrink, so the two may be
+            compared at one size only.
+    """
 
     value: float
     meaning: str
     interval: Interval | None = None
+    candidate: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +155,10 @@ class Series:
     Attributes:
         kind: ``line`` joins the points, ``step`` holds them, ``bar`` stands them on categories, ``box`` draws
             one box for each label of ``x`` from the lines of :data:`BOX_LINES`. Where boxes have a scope, the
-            first is what was measured there and the others are what to compare it with.
+            first is what was measured there and the others are what to compare it with. ``matrix`` shows
+            values in [−1, 1] of pairs of columns, a line for each row; ``density`` shares of rows in the
+            cells of a plane, a line for each y cell from low to high, named by its centre. Matrices or
+            densities of one name belong side by side, on one scale; NaN is a cell that is withheld.
         x: positions, or category names for bars and boxes; shared by all lines.
         lines: label to values, each as long as ``x``.
 
@@ -148,7 +168,7 @@ class Series:
 
     name: str
     title: str
-    kind: Literal["line", "step", "bar", "box"]
+    kind: Literal["line", "step", "bar", "box", "matrix", "density"]
     x_label: str
     y_label: str
     x: tuple[float, ...] | tuple[str, ...]

@@ -23,8 +23,24 @@ WORST_SUBGROUP = Quantity(
 )
 """Added to every privacy audit that says which records it exposed; its scope names attack and column."""
 
-DERIVED = (LEAK_EQUIVALENT, WORST_SUBGROUP)
-"""Quantities that are worked out from what a privacy audit returns, without its doing."""
+REFERENCE_RATIO = Quantity(
+    "reference_ratio",
+    "Times the reference",
+    unit="ratio",
+    range=(float("-inf"), float("inf")),
+    help="The number over its reference, both on as many rows; 1 is as good as real rows of the same people.",
+)
+"""Added to every measurement of fidelity or utility whose reference was measured too."""
+
+_DERIVED = {"privacy": (LEAK_EQUIVALENT, WORST_SUBGROUP)}
+
+DERIVED = (LEAK_EQUIVALENT, WORST_SUBGROUP, REFERENCE_RATIO)
+"""Quantities that are worked out from what an audit returns, without its doing."""
+
+
+def derived_of(family: str) -> tuple[Quantity, ...]:
+    """Those of :data:`DERIVED` that an audit of this family gets."""
+    return _DERIVED.get(family, (REFERENCE_RATIO,))
 
 
 class Sight(StrEnum):

@@ -12,12 +12,14 @@ from markupsafe import Markup
 from synth_audit.core import registry
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.response import REFERENCE_RATIO
 from synth_audit.report import charts, strips, words
 from synth_audit.report.known_answer import sight_sign, sight_text
 from synth_audit.report.leaks import leak_sentence
 from synth_audit.report.pictures import picture_of, references
 from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, ScopeTable
 from synth_audit.report.witnesses import Witness, quantity_texts
+from synth_audit.workflow.reference_ratio import ratio_scope
 
 _OPEN_PICTURES = 4
 _DIRECTIONS = {
@@ -81,9 +83,20 @@ class _Said:
 
     @property
     def own(self) -> list[Measurement]:
-        """All but the leak-equivalents that stand beside the measurements they restate."""
+        """All but the leak-equivalents and ratios that stand beside the measurements they restate."""
         beside = {id(w.restated) for w in self.found if w.measurement is not None}
+        beside |= {id(r) for r in self._ratios.values()}
         return [m for m in self.outcome.measurements if id(m) not in beside]
+
+    @property
+    def _ratios(self) -> dict[str, Measurement]:
+        name = f"{self.outcome.audit}.{REFERENCE_RATIO.name}"
+        return {m.scope: m for m in self.outcome.measurements if m.name == name}
+
+    def ratio(self, m: Measurement) -> str:
+        """How many times the reference it is."""
+        found = self._ratios.get(ratio_scope(m))
+        return "" if found is None else " ".join(filter(None, _texts(found)))
 
     def witness(self, m: Measurement) -> Witness | None:
         """What is known of how it answers leaks."""
@@ -121,6 +134,7 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
         value=value,
         interval=level + interval if interval else "no interval",
         reference=_reference(m),
+        ratio=said.ratio(m),
         meaning=m.reference.meaning if m.reference else "",
         attempts=_attempts(m),
         short=m.short,
@@ -172,6 +186,7 @@ def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
     ordered = worst_first(group)
     columns: dict[str, Callable[[Measurement], str]] = {
         "Reference": _reference,
+        "Times the reference": said.ratio,
         "Based on": _attempts,
         "As copied rows": said.leak,
         "Known-answer check": said.sight,

@@ -98,6 +98,7 @@ class NumberRow:
     interval: str
     reference: str
     meaning: str
+    ratio: str
     attempts: str
     short: bool
     missing: bool

@@ -15,7 +15,7 @@ from typing import Any, cast
 from synth_audit.core import registry
 from synth_audit.core.errors import GateError, PluginError
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.response import DERIVED
+from synth_audit.core.response import derived_of
 from synth_audit.workflow.decision import Limit
 from synth_audit.workflow.evidence import sha256_of
 from synth_audit.workflow.suite_file import locate, read
@@ -236,8 +236,7 @@ def _check_vocabulary(name: str, where: str) -> None:
         raise _bad(
             f"the audit {audit!r} of the measurement {name!r} does not load", where, fix=error.what
         ) from error
-    derived = DERIVED if known[audit].family == registry.PRIVACY else ()
-    declared = [q.name for q in (*info.quantities, *derived)]
+    declared = [q.name for q in (*info.quantities, *derived_of(known[audit].family))]
     if quantity not in declared:
         raise _bad(
             f"the audit {audit!r} reports no quantity {quantity!r}",

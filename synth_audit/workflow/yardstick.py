@@ -10,7 +10,7 @@ from synth_audit.core import registry
 from synth_audit.core.errors import PlanError
 from synth_audit.core.measurement import Direction, Measurement, Quantity
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.response import DERIVED
+from synth_audit.core.response import derived_of
 from synth_audit.workflow.evidence import Evidence
 
 PRIVACY = (
@@ -110,5 +110,5 @@ def _measured(evidence: Evidence, measure: Measure | None) -> Measurement | None
 def _quantities(audit: str, where: str) -> dict[str, Quantity]:
     ref = registry.find("audit", audit, where=where)
     info: AuditInfo = vars(ref.load())["info"]
-    derived = DERIVED if ref.family == registry.PRIVACY else ()
+    derived = derived_of(ref.family)
     return {q.name: q for q in (*info.quantities, *derived)}

@@ -1,0 +1,68 @@
+"""Compares the release, and the control rows as its reference, with train in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from synth_audit.core.measurement import Estimate, Measurement, Quantity, Reference
+from synth_audit.core.seeds import as_int_seed
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+
+Found = Mapping[tuple[str, str], Estimate]
+"""What a comparison found, by quantity and scope."""
+
+Compare = Callable[[Table, np.random.Generator], Found]
+"""Compares a table with train; equal tables and equal generators must give equal numbers."""
+
+MEANING = "control rows against train"
+
+
+def measured(
+    subject: Subject, compare: Compare, quantities: Sequence[Quantity], rng: np.random.Generator
+) -> list[Measurement]:
+    """What ``compare`` finds on the release, each number with its reference.
+
+    The reference is the same comparison of control rows with train, on as many rows as the release has, or
+    all of them. Where the release has more, a part of it as large as control is compared too, so that a
+    ratio to the reference does not compare numbers of samples of different sizes. Every comparison gets a
+    generator in the same state: control rows as the release come out exactly at their reference.
+
+    Returns:
+        The measurements in the order in which ``compare`` reports the release's.
+    """
+    by_name = {q.name: q for q in quantities}
+    seed = as_int_seed(rng)
+    n = subject.synthetic.n_rows
+    own = compare(subject.synthetic, np.random.default_rng(seed))
+    reference: Found = {}
+    alike: Found = {}
+    if subject.control is not None:
+        reference = compare(sample(subject.control, n, rng), np.random.default_rng(seed))
+        if n > subject.control.n_rows:
+            part = sample(subject.synthetic, subject.control.n_rows, rng)
+            alike = compare(part, np.random.default_rng(seed))
+    return [
+        by_name[name].at(
+            found.value,
+            scope=scope,
+            interval=found.interval,
+            n_requested=n,
+            n_achieved=n,
+            reference=_reference(reference.get((name, scope)), alike.get((name, scope))),
+        )
+        for (name, scope), found in own.items()
+    ]
+
+
+def _reference(found: Estimate | None, alike: Estimate | None) -> Reference | None:
+    return None if found is None else Reference(found.value, MEANING, found.interval, alike)
+
+
+def sample(table: Table, most: int, rng: np.random.Generator) -> Table:
+    """A random part of at most ``most`` rows, in their order; the table itself where it has no more."""
+    if table.n_rows <= most:
+        return table
+    return table.take(np.sort(rng.choice(table.n_rows, most, replace=False)))
