@@ -51,6 +51,7 @@ class AuditInfo:
         needs: what it cannot do without.
         leak: what the known-answer check plants for it.
         default: whether a plan that names no audits runs it; a gate brings an audit along in any case.
+        spreads: it gives its work to the subject's ``spread``, so it runs alone instead of beside others.
         cost: rough order of its running time on tens of thousands of rows.
         source: where the definitions come from.
     """
@@ -64,6 +65,7 @@ class AuditInfo:
     needs: tuple[Need, ...] = ()
     leak: Leak = Leak.COPIES
     default: bool = True
+    spreads: bool = False
     cost: Literal["instant", "seconds", "minutes", "hours"] = "seconds"
     source: str = ""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from synth_audit.core.cache import Cache
 from synth_audit.core.schema import Column, Schema
+from synth_audit.core.spreading import Spread
 from synth_audit.core.table import Table
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Subject:
         seed: the plan's seed, for an instrument that several audits share; an audit's own draws come from
             the generator it is handed.
         cache: keeps such an instrument for the length of the run.
+        spread: takes the pieces of an audit that says it spreads them.
     """
 
     train: Table
@@ -37,6 +39,7 @@ class Subject:
     suppression: int = 10
     seed: int = 0
     cache: Cache = field(default_factory=Cache)
+    spread: Spread = field(default_factory=Spread)
 
     @property
     def schema(self) -> Schema:

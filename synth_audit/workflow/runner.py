@@ -6,7 +6,7 @@ import math
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from synth_audit.core.plugin import Audit, AuditInfo, Need
 from synth_audit.core.response import DERIVED
 from synth_audit.core.schema import Role
 from synth_audit.core.seeds import child_rng
+from synth_audit.core.spreading import Spread
 from synth_audit.core.subject import Subject
 
 
@@ -84,23 +85,43 @@ def run_audits(
 def run_tasks(
     tasks: Sequence[Task], seed: int, progress: Progress = silent, workers: int = 1
 ) -> tuple[Ended, ...]:
-    """What became of each task, in order; the numbers do not depend on ``workers``, the processes at work."""
-    ended: list[Ended] = []
+    """What became of each task, in order; the numbers do not depend on ``workers``, the processes at work.
+
+    Audits that spread their own work run one after the other, the others beside one another before them.
+    """
+    order = sorted(range(len(tasks)), key=lambda i: tasks[i].audit.info.spreads)
+    ended: dict[int, Ended] = {}
     total = len(tasks)
-    progress(tasks[0].title if tasks else "audits", 0, total)
-    if workers < 2 or total < 2:
-        work = (_run_one(task, seed) for task in tasks)
+
+    def tell(piece: str = "") -> None:
+        title = tasks[order[len(ended)]].title if len(ended) < total else "audits"
+        progress(f"{title}: {piece}" if piece else title, len(ended), total)
+
+    tell()
+    work = _ending([tasks[i] for i in order], seed, workers, tell)
+    with closing(work):  # an interruption must end the processes before the folder they share is deleted
+        for i, end in zip(order, work, strict=True):
+            ended[i] = end
+            tell()
+    return tuple(ended[i] for i in range(total))
+
+
+def _ending(
+    tasks: Sequence[Task], seed: int, workers: int, tell: Callable[[str], None]
+) -> Generator[Ended, None, None]:
+    """What became of each task, as they end."""
+    several = sum(not task.audit.info.spreads for task in tasks)
+    if workers < 2 or several < 2:
+        several = 0
     else:
         from joblib import Parallel, delayed  # here, since a code location must not load it
 
-        work = Parallel(n_jobs=workers, return_as="generator")(
-            delayed(_run_one)(task, seed) for task in tasks
-        )
-    with closing(work):  # an interruption must end the processes before the folder they share is deleted
-        for end in work:
-            ended.append(end)
-            progress(tasks[len(ended)].title if len(ended) < total else "audits", len(ended), total)
-    return tuple(ended)
+        work = (delayed(_run_one)(task, seed) for task in tasks[:several])
+        with closing(Parallel(n_jobs=workers, return_as="generator")(work)) as ends:
+            yield from ends
+    for task in tasks[several:]:
+        subject = replace(task.subject, spread=Spread(workers, tell))
+        yield _run_one(replace(task, subject=subject), seed)
 
 
 def _run_one(task: Task, seed: int) -> Ended:

@@ -16,6 +16,7 @@ from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.games import iteration_rng, outlying, rarest, reference_rows
 from synth_audit.kernels.linear import Regression, Scaling, correlation, signed_r_squared
+from synth_audit.kernels.parallel import single_threaded_algebra
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
@@ -145,14 +146,25 @@ def play(
     design: Design,
     secrets: Sequence[Secret],
     sizes: Sizes,
+    turn: tuple[int, np.random.Generator],
+) -> list[Round]:
+    """One round for each secret, in the iteration of that number with that generator.
+
+    What the attacker has, fit included, depends on the plan's seed and the iteration alone, so that the
+    candidates of a sweep meet the same reference rows; only the sets are drawn from the generator.
+    """
+    with single_threaded_algebra():  # here, since it holds for one process
+        return _played(subject, design, secrets, sizes, *turn)
+
+
+def _played(
+    subject: Subject,
+    design: Design,
+    secrets: Sequence[Secret],
+    sizes: Sizes,
     iteration: int,
     rng: np.random.Generator,
 ) -> list[Round]:
-    """One round for each secret.
-
-    What the attacker has, fit included, depends on the plan's seed and the iteration alone, so that the
-    candidates of a sweep meet the same reference rows; only the sets are drawn from ``rng``.
-    """
     assert subject.generator is not None
     shared = iteration_rng(subject.seed, NAME, iteration)
     rows = reference_rows(subject.train.n_rows, (), sizes.reference, shared)

@@ -15,6 +15,7 @@ from synth_audit.core.plugin import Generator, Model, PrivacyCertificate
 from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.table import Table
 from synth_audit.kernels.games import iteration_rng, reference_rows
+from synth_audit.kernels.parallel import single_threaded_algebra
 from synth_audit.kernels.shadow import (
     Classifier,
     FeatureSet,
@@ -130,6 +131,10 @@ class ShadowGame:
 
     def play(self, iteration: int) -> Scores:
         """One iteration: the attacker trains on its own reference rows and is then challenged."""
+        with single_threaded_algebra():  # here, since it holds for one process
+            return self._play(iteration)
+
+    def _play(self, iteration: int) -> Scores:
         rng = iteration_rng(self.seed, GAME, iteration)
         own = reference_rows(self.train.n_rows, self.targets, self.sizes.attacker, rng)
         challenge = reference_rows(self.train.n_rows, self.targets, self.sizes.evaluation, rng)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -102,6 +103,7 @@ class AttributeGame:
         needs=(Need.GENERATOR,),  # and a secret: one of role sensitive, or one that `columns` names
         leak=Leak.ASSOCIATIONS,
         default=False,
+        spreads=True,
         cost="minutes",
         source="TVineSynth, Definition 2.2; Stadler et al. 2022",
     )
@@ -131,11 +133,9 @@ class AttributeGame:
         if n < self.reference:
             notes.append(f"reference samples are all {n} training rows, since there are no {self.reference}")
         sizes = Sizes(self.reference, self.sets, self.rows, self.tail)
+        played = partial(play, subject, design, secrets, sizes)
+        rounds = subject.spread.over("iteration", played, list(enumerate(rng.spawn(self.iterations))))
         with single_threaded_algebra():
-            rounds = [
-                play(subject, design, secrets, sizes, i, own)
-                for i, own in enumerate(rng.spawn(self.iterations))
-            ]
             related = [associated(subject, design, secret) for secret in secrets]
             released = [Released.of(subject, design, secret) for secret in secrets]
             hidden = [

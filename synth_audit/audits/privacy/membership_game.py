@@ -97,6 +97,7 @@ class MembershipGame:
         needs=(Need.GENERATOR,),
         leak=Leak.COPIES,
         default=False,
+        spreads=True,
         cost="hours",
         source="Stadler et al. 2022; TVineSynth, section 2.5; Yeom et al. 2018 (bound)",
     )
@@ -139,7 +140,7 @@ class MembershipGame:
             draws=as_int_seed(rng),
             cache=subject.cache,
         )
-        scores = [game.play(m) for m in range(self.iterations)]
+        scores = subject.spread.over("iteration", game.play, range(self.iterations))
         kinds = {kind: np.searchsorted(targets, rows) for kind, rows in chosen.items()}
         games = _game_measures.played(scores, kinds)
         requested = {kind: self.iterations * wanted[kind] for kind in chosen}
