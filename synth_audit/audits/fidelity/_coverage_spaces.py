@@ -1,0 +1,62 @@
+"""Train and another table as points of one space, for the balls of the coverage audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import numpy as np
+
+from synth_audit.audits.fidelity._coverage_pair import Pair
+from synth_audit.core.cache import Cache
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.kernels.embedding import EmbeddingSettings, embed
+from synth_audit.kernels.encode import EuclideanEncoder, row_groups
+from synth_audit.kernels.support import tamed
+
+SpaceName = Literal["features", "embedding"]
+
+SPACES: tuple[SpaceName, ...] = ("features", "embedding")
+
+
+def placed(space: SpaceName, subject: Subject, table: Table, cache: Cache) -> Pair:
+    """Rows of train and of ``table`` in one space that is anchored on train.
+
+    ``features``: numeric columns standardised, beyond ten standard deviations by logarithm; discrete ones
+    one-hot; missing an indicator of its own. ``embedding``: the contrastive embedding.
+
+    Raises:
+        NotApplicable: no column varies in train, or the embedding has too little to learn from.
+        PluginError: the embedding is asked for and torch is not installed.
+    """
+    tables = [subject.train, table]
+    encoder = EuclideanEncoder.anchored_on(subject.train, subject.features)
+    varying = [c for c in subject.features if c.name not in encoder.constant]
+    if not varying:
+        raise NotApplicable("no column varies in train, so that there is no centre to be near to")
+    known, other = row_groups(tables, varying)
+    met = np.isin(known, other), np.isin(other, known)
+    if space == "embedding":
+        settings = EmbeddingSettings()
+        points = embed(
+            subject.train, tables, subject.features, settings=settings, seed=subject.seed, cache=cache
+        )
+        return Pair(*points, *met)
+    with np.errstate(over="ignore"):  # an absurd value may be infinitely many deviations away, and is tamed
+        points = encoder.encode(tables)
+    return Pair(*map(tamed, points), *met)
+
+
+@contextmanager
+def kept(cache: Cache) -> Iterator[Cache]:
+    """A cache that keeps for certain, or the embedding would be learnt anew for every table."""
+    if cache.folder is not None:
+        yield cache
+        return
+    with TemporaryDirectory(prefix="synth-audit-") as folder:  # mode 0700
+        yield Cache(Path(folder))
