@@ -16,12 +16,13 @@ from synth_audit.core.response import REFERENCE_RATIO
 from synth_audit.report import charts, strips, words
 from synth_audit.report.known_answer import sight_sign, sight_text
 from synth_audit.report.leaks import leak_sentence
-from synth_audit.report.pictures import picture_of, references
+from synth_audit.report.pictures import pictures_of
 from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, ScopeTable
 from synth_audit.report.witnesses import Witness, quantity_texts
 from synth_audit.workflow.reference_ratio import ratio_scope
 
 _OPEN_PICTURES = 4
+_FOLDED_PICTURES = 36
 _DIRECTIONS = {
     Direction.LOWER: {True: "lower is safer", False: "lower is better"},
     Direction.HIGHER: {True: "higher is safer", False: "higher is better"},
@@ -40,12 +41,10 @@ def audit_view(
     info, said = outcome.info, _Said(outcome, found, gates)
     privacy = outcome.family == registry.PRIVACY
     headline = [m for m in said.own if not m.scope]
-    pictures = [
-        picture_of(s, f"{anchor}-series-{i}", beside=references(s, outcome.measurements))
-        for i, s in enumerate(outcome.series, 1)
-    ]
-    whole = [p for p, s in zip(pictures, outcome.series, strict=True) if not s.scope]
-    plain = (whole or pictures)[:_OPEN_PICTURES]
+    figures = pictures_of(outcome.series, outcome.measurements, f"{anchor}-series")
+    pictures = [picture for picture, _ in figures]
+    plain = ([picture for picture, whole in figures if whole] or pictures)[:_OPEN_PICTURES]
+    folded = [p for p in pictures if p not in plain]
     return AuditView(
         anchor=anchor,
         name=outcome.audit,
@@ -60,7 +59,8 @@ def audit_view(
         numbers=tuple(_row(m, said, f"{anchor}-number-{i}") for i, m in enumerate(headline, 1)),
         scopes=_scope_tables(said),
         pictures=tuple(plain),
-        more_pictures=tuple(p for p in pictures if p not in plain),
+        more_pictures=tuple(folded[:_FOLDED_PICTURES]),
+        pictures_left=max(0, len(folded) - _FOLDED_PICTURES),
         notes=tuple(words.sentence(n) for n in outcome.notes),
         config=tuple(
             Fact(k, json.dumps(v, ensure_ascii=False, default=str)) for k, v in outcome.config.items()
@@ -94,9 +94,12 @@ class _Said:
         return {m.scope: m for m in self.outcome.measurements if m.name == name}
 
     def ratio(self, m: Measurement) -> str:
-        """How many times the reference it is."""
+        """How many times the reference it is; nothing where both are 0."""
         found = self._ratios.get(ratio_scope(m))
-        return "" if found is None else " ".join(filter(None, _texts(found)))
+        if found is None or math.isnan(found.value):
+            return ""
+        value, interval = _texts(found)
+        return f"{value} ({interval})" if interval else value
 
     def witness(self, m: Measurement) -> Witness | None:
         """What is known of how it answers leaks."""
@@ -159,10 +162,11 @@ def _texts(m: Measurement) -> tuple[str, str]:
 def _reference(m: Measurement) -> str:
     if m.reference is None:
         return ""
-    text = words.number(m.reference.value, m.unit)
-    if m.reference.interval is not None:
-        text += f" ({words.interval(m.reference.interval.low, m.reference.interval.high, m.unit)})"
-    return text
+    if m.reference.interval is None:
+        return words.number(m.reference.value, m.unit)
+    say = words.number if m.unit == "share" else words.bare_number  # a unit in words is said once
+    span = words.interval(m.reference.interval.low, m.reference.interval.high, m.unit)
+    return f"{say(m.reference.value, m.unit)} ({span})"
 
 
 def _attempts(m: Measurement) -> str:
@@ -197,10 +201,12 @@ def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
     rows = tuple(
         tuple(x or "–" for x in (m.scope, *_texts(m), *(say(m) for say in kept.values()))) for m in ordered
     )
-    ranked = group[0].direction is not Direction.NEUTRAL
-    summary = words.counted(len(group), "value") + (", worst first" if ranked else "")
-    if ranked:
-        summary += f"; worst: {words.number(ordered[0].value, ordered[0].unit)} ({ordered[0].scope})"
+    worst = f"{words.number(ordered[0].value, ordered[0].unit)} ({ordered[0].scope})"
+    summary = words.counted(len(group), "value")
+    if len(group) == 1:
+        summary += f": {worst}"
+    elif group[0].direction is not Direction.NEUTRAL:
+        summary += f", worst first; worst: {worst}"
     return ScopeTable(title, summary, Cells(explained or title, header, rows))
 
 

@@ -17,11 +17,12 @@ _AGAINST = "#b45309"
 Matrix = Sequence[Sequence[float]]
 
 
-def matrix_svg(names: Sequence[str], values: Matrix, *, anchor: str, title: str) -> str:
+def matrix_svg(names: Sequence[str], values: Matrix, *, anchor: str, title: str, marked: bool = False) -> str:
     """One matrix; every matrix of the same columns has the same scale and the same places.
 
     Args:
         values: correlations in [-1, 1]; NaN where there is none.
+        marked: cross out what is NaN, for where a scale says what that means.
     """
     if not names:
         body = svg.text(0, 16, "There are no correlations to draw.", muted=True)
@@ -31,6 +32,7 @@ def matrix_svg(names: Sequence[str], values: Matrix, *, anchor: str, title: str)
     cell = min((WIDTH - left - 2) / len(names), _MOST_CELL)
     side = cell * len(names)
     body = _labels(labels, left, cell) + _cells(values, left, cell)
+    body += _absent(values, left, cell) if marked else ""
     body += svg.element(
         "rect", class_="s-rule", x=left, y=_TOP, width=side, height=side, fill="none", stroke=svg.RULE
     )
@@ -39,16 +41,21 @@ def matrix_svg(names: Sequence[str], values: Matrix, *, anchor: str, title: str)
     )
 
 
-def scale_svg(anchor: str) -> str:
-    """What the squares of :func:`matrix_svg` mean."""
+def scale_svg(anchor: str, *, withheld: bool = False) -> str:
+    """What the squares of :func:`matrix_svg` mean, and what is crossed out where something is withheld."""
     body, x, size = "", 2.0, 22.0
     for value in (1.0, 0.5, 0.1, -0.1, -0.5, -1.0):
         name = words.number(value)
         body += _paths([(x, 2.0, value)], size) + svg.text(x + size + 6, 17, name, size=12)
         x += size + 6 + svg.text_width(name, 12) + 18
+    height = size + 4
+    if withheld:
+        body += _stroke(f"M3 {height + size - 3:.1f}l{size - 6:.1f} {6 - size:.1f}")
+        body += svg.text(size + 8, height + 15, "withheld: rests on too few rows to tell", size=12)
+        height += size
     return svg.document(
         WIDTH,
-        size + 4,
+        height,
         body,
         anchor=anchor,
         title="Scale of the correlations",
@@ -98,6 +105,22 @@ def _cells(values: Matrix, left: float, cell: float) -> str:
         if i != j
     ]
     return shade + _paths(places, cell)
+
+
+def _absent(values: Matrix, left: float, cell: float) -> str:
+    """A stroke through every place without a value."""
+    return _stroke(
+        "".join(
+            f"M{left + (j + 0.2) * cell:.1f} {_TOP + (i + 0.8) * cell:.1f}l{0.6 * cell:.1f} {-0.6 * cell:.1f}"
+            for i, row in enumerate(values)
+            for j, value in enumerate(row)
+            if i != j and not math.isfinite(value)
+        )
+    )
+
+
+def _stroke(path: str) -> str:
+    return svg.element("path", d=path, class_="s-rule", fill="none", stroke=svg.RULE) if path else ""
 
 
 def _paths(places: Sequence[tuple[float, float, float]], cell: float) -> str:

@@ -7,10 +7,32 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 
 from synth_audit.core.measurement import Measurement, Series
-from synth_audit.report import boxes, charts, words
+from synth_audit.report import boxes, charts, grids, words
 from synth_audit.report.boxes import Beside, Comparison
 from synth_audit.report.plots import full_title
 from synth_audit.report.view import Cells, Picture
+
+
+def pictures_of(
+    series: Sequence[Series], measurements: Sequence[Measurement], anchor: str
+) -> tuple[tuple[Picture, bool], ...]:
+    """The figures of an audit in order, each with whether it shows the whole table rather than a part.
+
+    Matrices, and densities, of one name become panels of one figure, at the place of the first. Their scopes
+    say which table they show.
+    """
+    together: dict[tuple[str, str, int], list[Series]] = {}
+    for i, s in enumerate(series):
+        together.setdefault((s.kind, s.name, -1 if s.kind in grids.KINDS else i), []).append(s)
+    return tuple(
+        (grids.grids_picture(group, f"{anchor}-{i}"), True)
+        if group[0].kind in grids.KINDS
+        else (
+            picture_of(group[0], f"{anchor}-{i}", beside=references(group[0], measurements)),
+            not group[0].scope,
+        )
+        for i, group in enumerate(together.values(), 1)
+    )
 
 
 def picture_of(series: Series, anchor: str, *, beside: Beside | None = None) -> Picture:

@@ -1,9 +1,9 @@
-"""Pictures of series: lines, steps, bars and boxes that stay readable in print and without colour."""
+"""Pictures of series that stay readable in print and without colour."""
 
 from __future__ import annotations
 
 from synth_audit.core.measurement import Series
-from synth_audit.report import bars, boxes, curves, svg, words
+from synth_audit.report import bars, boxes, curves, grids, svg, words
 from synth_audit.report.axes import WIDTH, Plot
 from synth_audit.report.boxes import Beside
 from synth_audit.report.legends import legend
@@ -17,12 +17,15 @@ def series_svg(
 
     Args:
         anchor: prefix of the ids inside; must be unique on a page.
-        heading: write the title above the picture, for where nothing else does.
+        heading: write the title above the picture, for where nothing else does; matrices and densities
+            have it in their description only.
         beside: what stands beside boxes; other kinds have no place for it.
     """
     beside = beside or Beside()
     top, body = 0.0, ""
     title = full_title(series)
+    if series.kind in grids.KINDS:
+        return grids.grid_svg(series, anchor=anchor, title=title)
     if heading:
         body += svg.text(0, 16, svg.fitted(title, WIDTH, 14), size=14, weight="600")
         top = 30.0
@@ -45,6 +48,8 @@ def full_title(series: Series) -> str:
 
 def describe(series: Series, beside: Beside) -> str:
     """The picture in words: its kind, axes and the range of each line or box."""
+    if series.kind in grids.KINDS:
+        return grids.describe(series)
     if series.kind == "box":
         count = words.counted(len(series.x), "box", "boxes")
         by = f" by {series.x_label}" if series.x_label else ""

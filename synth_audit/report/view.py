@@ -78,13 +78,28 @@ class Cells:
 
 
 @dataclass(frozen=True)
+class Panel:
+    """One of several drawings that are to be compared."""
+
+    title: str
+    drawing: Markup
+
+
+@dataclass(frozen=True)
 class Picture:
-    """A picture with its caption, the numbers behind it and perhaps a remark under the caption."""
+    """A picture with its caption, the numbers behind it and perhaps a remark under the caption.
+
+    Attributes:
+        drawing: the picture, or the scale that its panels share.
+        panels: drawings side by side, of which three fit into a line where they are narrow, else two.
+    """
 
     title: str
     drawing: Markup
     table: Cells
     note: str = ""
+    panels: tuple[Panel, ...] = ()
+    narrow: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,7 +136,11 @@ class ScopeTable:
 
 @dataclass(frozen=True)
 class AuditView:
-    """One audit; ``status`` is ``measured``, ``not applicable`` or ``error``."""
+    """One audit; ``status`` is ``measured``, ``not applicable`` or ``error``.
+
+    Attributes:
+        more_pictures: those that are folded away. pictures_left: how many more are only in the evidence.
+    """
 
     anchor: str
     name: str
@@ -137,6 +156,7 @@ class AuditView:
     scopes: tuple[ScopeTable, ...]
     pictures: tuple[Picture, ...]
     more_pictures: tuple[Picture, ...]
+    pictures_left: int
     notes: tuple[str, ...]
     config: tuple[Fact, ...]
 

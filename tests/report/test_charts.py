@@ -26,7 +26,31 @@ def boxes(*labels: str, low: float = 1.0, high: float = 5.0) -> Series:
     return series("box", labels, **lines)
 
 
+def grid(kind: str, names: tuple[object, ...], *rows: tuple[float, ...]) -> Series:
+    """A row for each of the names, or for 0, 1, … where there are more."""
+    labels = [str(n) for n in names] + [str(i) for i in range(len(rows) - len(names))]
+    return series(kind, names, **dict(zip(labels, rows, strict=False)))
+
+
 ODD = {
+    "no matrix": grid("matrix", ()),
+    "one column": grid("matrix", ("a",), (1.0,)),
+    "withheld matrix": grid("matrix", ("a", "b"), (1.0, NAN), (NAN, 1.0)),
+    "matrix beyond its scale": grid("matrix", ("a", "b"), (1.0, -7.0), (math.inf, 1.0)),
+    "matrix that lacks rows": series("matrix", ("a", "b", "c"), a=(1.0, 0.5, 0.2), z=(0.1, 0.2, 0.3)),
+    "matrix with odd names": grid("matrix", ("<b>", "x" * 500), (1.0, 0.1), (0.1, 1.0)),
+    "100 columns": grid("matrix", tuple(f"c{i}" for i in range(100)), *([(0.1,) * 100] * 100)),
+    "no density": grid("density", ()),
+    "no lines of a density": series("density", (1.0, 2.0)),
+    "one cell": grid("density", (0.5,), (1.0,)),
+    "withheld density": grid("density", (1.0, 2.0), (NAN, NAN), (NAN, NAN)),
+    "empty density": grid("density", (1.0, 2.0), (0.0, 0.0), (0.0, 0.0)),
+    "density with words": grid("density", ("low", "high"), (0.1, NAN), (0.5, math.inf)),
+    "density upside down": grid("density", (2.0, 1.0), (0.1, 0.2), (0.5, 0.2)),
+    "density far away": grid("density", (1e300, 1.7e308), (0.1, 0.2), (0.5, 0.2)),
+    "density with missing places": grid("density", (NAN, 1.0), (0.1, 0.2), (0.5, 0.2)),
+    "density of one value of x": grid("density", (2.0, 2.0), (0.1, 0.2), (0.5, 0.2)),
+    "density of tiny shares": grid("density", (1e-9, 2e-9), (1e-12, 0.0), (1e-9, NAN)),
     "no boxes": boxes(),
     "one box": boxes("only"),
     "flat boxes": boxes("a", "b", low=2.0, high=2.0),

@@ -1,0 +1,215 @@
+"""Principal components of tables: which directions carry the variance, and where rows lie on two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.kernels.frame import Rows
+from synth_audit.kernels.parallel import over_blocks, single_threaded_algebra
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+_FLAT = 1e-12
+"""A coordinate varies when its variance is more than this share of its mean square: less is rounding."""
+
+_TIED = 1e-9
+"""Directions share the first place when their variances differ by less than this share of the largest."""
+
+_BUDGET = 2**22
+"""Numbers that the moments of one table may take: 32 MiB."""
+
+_MOST_GROUPS, _FEWEST_GROUPS = 200, 30
+_ROWS_AT_ONCE = 2**12
+_DRAWS_AT_ONCE = 8
+_DIGITS = 9
+"""Decimals of a position, so that rounding decides no cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums of coordinates and of their products over groups of rows.
+
+    Attributes:
+        rows: shape (G,). first: shape (G, d). second: shape (G, d, d).
+    """
+
+    rows: Floats
+    first: Floats
+    second: Floats
+
+    @classmethod
+    def of(cls, rows: Rows, rng: np.random.Generator) -> Moments:
+        """Of random groups of equal size, of which there are as many as rows or memory allow."""
+        width = len(rows.weights) - 1
+        n_groups = min(len(rows), _MOST_GROUPS, max(_FEWEST_GROUPS, _BUDGET // max(1, width**2)))
+        groups = np.array_split(rng.permutation(len(rows)), n_groups)
+
+        def total(block: slice) -> tuple[Floats, Floats]:
+            first, second = np.zeros(width), np.zeros((width, width))
+            members = groups[block.start]
+            for start in range(0, len(members), _ROWS_AT_ONCE):
+                part = rows.dense(members[start : start + _ROWS_AT_ONCE])
+                first, second = first + part.sum(axis=0), second + part.T @ part
+            return first, second
+
+        found = over_blocks(n_groups, 1, total)
+        sizes = np.array([len(g) for g in groups], dtype=np.float64)
+        return cls(sizes, np.array([f for f, _ in found]), np.array([s for _, s in found]))
+
+    def covariance(self, weights: Floats) -> Floats:
+        """Covariance with each group counted ``weights`` times, shape (d, d); population form."""
+        n = weights @ self.rows
+        mean = weights @ self.first / n
+        found = np.tensordot(weights, self.second, 1) / n - np.outer(mean, mean)
+        square = np.diag(found) + mean**2
+        flat = np.diag(found) <= _FLAT * square
+        found[flat], found[:, flat] = 0.0, 0.0
+        return np.asarray(found)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean of all rows, shape (d,)."""
+        return np.asarray(self.first.sum(axis=0) / self.rows.sum())
+
+    @property
+    def whole(self) -> Floats:
+        """Covariance of all rows, shape (d, d)."""
+        return self.covariance(np.ones(len(self.rows)))
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Principal components of one table.
+
+    Attributes:
+        shares: of the variance along each component, falling, shape (d,); all 0 where nothing varies.
+        first: the first component, unit length, as a column; several where they carry equal variance, none
+            where nothing varies; shape (d, k).
+    """
+
+    shares: Floats
+    first: Floats
+
+    @classmethod
+    def of(cls, covariance: Floats) -> Spectrum:
+        """By eigendecomposition of a covariance or correlation matrix, shape (d, d)."""
+        values, vectors = np.linalg.eigh(covariance)
+        values = np.maximum(values[::-1], 0.0)
+        total = float(values.sum())
+        if total <= 0:
+            return cls(np.zeros(len(values)), np.empty((len(values), 0)))
+        tied = int((values >= values[0] * (1 - _TIED)).sum())
+        return cls(values / total, vectors[:, ::-1][:, :tied].copy())  # a view would keep all vectors
+
+
+def correlation(covariance: Floats) -> Floats:
+    """Correlation matrix; rows and columns of what does not vary are 0."""
+    deviation = np.sqrt(np.diag(covariance))
+    scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    return np.asarray(covariance * np.outer(scale, scale))
+
+
+def eigenvalue_difference(a: Spectrum, b: Spectrum) -> float:
+    """``d / (2 (d − 1)) · Σ |λ_i − λ′_i|`` of the shares of variance of d ≥ 2 components.
+
+    0 for equal spectra; 1 between one direction that carries everything and all carrying the same, and where
+    one table does not vary at all. Source: Rajabinasab, Lautrup & Zimek 2025; Disjoint Generative Models.
+    """
+    if not (a.first.shape[1] and b.first.shape[1]):
+        return 1.0
+    d = len(a.shares)
+    return min(1.0, float(np.abs(a.shares - b.shares).sum()) * d / (2 * (d - 1)))
+
+
+def first_angle(a: Spectrum, b: Spectrum) -> float:
+    """Angle between first components, whatever their sign, as a share of the right angle: in [0, 1].
+
+    ``2/π · arccos |u · v|``, computed as ``4/π · arctan(|u − v| / |u + v|)``, which is exact for small angles
+    too. Where several components tie for the first place, the smallest angle between their spans; 1 where one
+    table does not vary at all. Source: as :func:`eigenvalue_difference`.
+    """
+    if not (a.first.shape[1] and b.first.shape[1]):
+        return 1.0
+    left, _, right = np.linalg.svd(a.first.T @ b.first)
+    u, v = a.first @ left[:, 0], b.first @ right[0]
+    return float(4 / np.pi * np.arctan2(np.linalg.norm(u - v), np.linalg.norm(u + v)))
+
+
+View = Callable[[Floats], Floats]
+"""What to decompose of a covariance matrix."""
+
+
+def components(moments: Moments, views: Sequence[View]) -> tuple[Spectrum, ...]:
+    """Principal components of all rows by each view of their covariance."""
+    with single_threaded_algebra():
+        covariance = moments.whole
+        return tuple(Spectrum.of(view(covariance)) for view in views)
+
+
+def resampled(
+    moments: Moments, views: Sequence[View], n_draws: int, rng: np.random.Generator
+) -> list[tuple[Spectrum, ...]]:
+    """As :func:`components`, of bootstrap samples of the groups of rows."""
+    n_groups = len(moments.rows)
+    weights = rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), size=n_draws).astype(np.float64)
+
+    def of(draws: slice) -> list[tuple[Spectrum, ...]]:
+        drawn = (moments.covariance(w) for w in weights[draws])
+        return [tuple(Spectrum.of(view(c)) for view in views) for c in drawn]
+
+    return [s for block in over_blocks(n_draws, _DRAWS_AT_ONCE, of) for s in block]
+
+
+def plane(moments: Moments) -> tuple[Floats, Floats]:
+    """The first two components of all rows as columns, shape (d, 2), their largest loadings positive, and the
+    shares of the variance along them, shape (2,)."""
+    with single_threaded_algebra():
+        values, vectors = np.linalg.eigh(moments.whole)
+    axes = vectors[:, ::-1][:, :2]
+    largest = np.argmax(
+        np.round(np.abs(axes), 6), axis=0
+    )  # equal loadings must not be told apart by rounding
+    axes = axes * np.where(axes[largest, np.arange(axes.shape[1])] < 0, -1.0, 1.0)
+    return axes, np.maximum(values[::-1][:2], 0.0) / np.maximum(values, 0.0).sum()
+
+
+def positions(rows: Rows, axes: Floats, centre: Floats) -> Floats:
+    """Where rows lie on components, seen from ``centre``, shape (n, 2), rounded."""
+    found = over_blocks(len(rows), _ROWS_AT_ONCE, lambda part: (rows.dense(part) - centre) @ axes)
+    return np.asarray(np.round(np.concatenate(found), _DIGITS), dtype=np.float64)
+
+
+def edges(along: Floats, n_cells: int, beyond: float) -> Floats | None:
+    """Equal cells between the quantiles ``beyond`` and ``1 − beyond`` of positions on one component.
+
+    Returns:
+        shape (n_cells + 1,), ascending; None where the two quantiles agree.
+    """
+    low, high = (float(q) for q in np.quantile(along, [beyond, 1 - beyond]))
+    if high - low <= 10.0**-_DIGITS:
+        return None
+    return np.asarray(np.round(np.linspace(low, high, n_cells + 1), _DIGITS), dtype=np.float64)
+
+
+def cell_counts(where: Floats, across: Floats, up: Floats) -> Counts:
+    """Rows in each cell of a plane, shape (cells up, cells across); rows beyond its edges are left out."""
+    n_across, n_up = len(across) - 1, len(up) - 1
+    x = np.searchsorted(across, where[:, 0], side="right") - 1
+    y = np.searchsorted(up, where[:, 1], side="right") - 1
+    inside = (x >= 0) & (x < n_across) & (y >= 0) & (y < n_up)
+    return np.bincount(y[inside] * n_across + x[inside], minlength=n_up * n_across).reshape(n_up, n_across)
+
+
+def told(counts: Counts, fewest: int) -> npt.NDArray[np.bool_]:
+    """Which cells may be told: those of at least ``fewest`` rows, without as many of the smallest as it takes
+    for the cells that are withheld to hold as many rows together, or none."""
+    shown = counts >= fewest
+    while shown.any() and 0 < counts[~shown].sum() < fewest:
+        smallest = np.argmin(np.where(shown, counts, counts.max() + 1))
+        shown.flat[smallest] = False
+    return np.asarray(shown)

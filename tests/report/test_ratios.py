@@ -1,0 +1,75 @@
+"""References and what stands beside them in a row of numbers."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+
+import pytest
+
+from synth_audit.core.measurement import Interval, Measurement, Reference
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.response import REFERENCE_RATIO
+from synth_audit.report.audits import audit_view
+from synth_audit.report.view import NumberRow
+
+NB = "\u00a0"
+
+
+def row(build: ModuleType, unit: str, *, ratio: float, low: float, high: float) -> NumberRow:
+    reference = Reference(0.04, "control rows", Interval(0.03, 0.05, 0.95, "w"))
+    found = (
+        Measurement(
+            "gaps.gap", 0.1, interval=Interval(0.09, 0.11, 0.95, "w"), unit=unit, reference=reference
+        ),
+        Measurement(
+            f"gaps.{REFERENCE_RATIO.name}",
+            ratio,
+            scope="gap",
+            interval=Interval(low, high, 0.95, "w"),
+            unit="ratio",
+        ),
+    )
+    info = build.info("fidelity", "Gaps", build.quantity("gap", "Gap", unit=unit))
+    outcome = AuditOutcome("gaps", "fidelity", Status.MEASURED, info=info, measurements=found)
+    view = audit_view(outcome, (), (), "a")
+    assert view.scopes == ()
+    return view.numbers[0]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "text"),
+    [
+        (2.5, 1.8, 3.7, "2.5 (1.8 to 3.7)"),
+        (1.3, 0.2, math.inf, "1.30 (0.20 to ∞)"),
+        (math.nan, 0.0, math.inf, ""),
+    ],
+)
+def test_a_ratio_has_its_interval_in_brackets(
+    build: ModuleType, ratio: float, low: float, high: float, text: str
+) -> None:
+    assert row(build, "distance", ratio=ratio, low=low, high=high).ratio == text
+
+
+@pytest.mark.parametrize(
+    ("unit", "text"),
+    [
+        ("standard deviations", f"0.04 (0.030 to 0.050{NB}standard deviations)"),
+        ("share", f"4{NB}% (3.0 to 5.0{NB}%)"),
+        ("distance", "0.04 (0.030 to 0.050)"),
+    ],
+)
+def test_a_unit_in_words_is_said_once(build: ModuleType, unit: str, text: str) -> None:
+    assert row(build, unit, ratio=1.0, low=0.9, high=1.1).reference == text
+
+
+def test_a_lone_setting_is_said_with_its_value(build: ModuleType) -> None:
+    info = build.info("fidelity", "Gaps", build.quantity("gap", "Gap"))
+
+    def summary(*scopes: str) -> str:
+        found = tuple(Measurement("gaps.gap", 0.1 * i, scope=s) for i, s in enumerate(scopes, 1))
+        outcome = AuditOutcome("gaps", "fidelity", Status.MEASURED, info=info, measurements=found)
+        return audit_view(outcome, (), (), "a").scopes[0].summary
+
+    assert summary("numbers") == f"1 value: 10{NB}% (numbers)"
+    assert summary("numbers", "labels") == f"2 values, worst first; worst: 20{NB}% (labels)"
