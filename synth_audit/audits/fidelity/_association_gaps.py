@@ -1,0 +1,189 @@
+"""How far two tables' associations lie apart, and how much of that may be sampling noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.audits.fidelity._association_cells import Scale
+from synth_audit.core.measurement import Estimate, Interval
+from synth_audit.kernels import association as kernel
+from synth_audit.kernels.association import Floats, Rows
+
+Pairs = npt.NDArray[np.bool_]
+
+N_GROUPS = 20
+"""Groups of rows that are left out once each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jackknifed:
+    """A symmetric matrix of associations with what leaving out rows does to it.
+
+    Attributes:
+        values: shape (d, d).
+        deviations: ``sqrt((g − 1)/g) (value without a group − mean of those)``, whose squares sum to the
+            variance; of the measure corrected for chance and of the plain one; shape (variants, g, d, d).
+    """
+
+    values: Floats
+    deviations: Floats
+
+    @classmethod
+    def of(cls, *variants: Floats) -> Jackknifed:
+        """From the replicates of a measure, shape (1 + g, d, d), the first variant being the measure.
+
+        A corrected measure stands still at 0 while noise moves the plain one, so the plain one's noise counts
+        where it is larger.
+        """
+        made = np.stack([v[1:] for v in variants])
+        groups = made.shape[1]
+        if groups:
+            made = (made - made.mean(axis=1, keepdims=True)) * math.sqrt((groups - 1) / groups)
+        return cls(variants[0][0], made)
+
+
+@dataclass(frozen=True, eq=False)
+class AssociationMatrices:
+    """What the columns of one table say about each other.
+
+    Attributes:
+        mixed: Spearman's correlation of two numbers, Cramér's V of two labels, η of a label and a number.
+        pearson: Pearson's correlation of two numbers, 0 for other pairs.
+        information: normalised mutual information of the cells, missing values being a cell.
+    """
+
+    mixed: Jackknifed
+    pearson: Jackknifed
+    information: Jackknifed
+
+    @classmethod
+    def of(cls, rows: Rows, numeric: npt.NDArray[np.bool_]) -> AssociationMatrices:
+        """Measure all pairs of columns."""
+        counts = kernel.contingency(rows)
+        shares = kernel.variance_shares(rows, np.flatnonzero(~numeric))
+        ranked = _between_numbers(kernel.spearman(rows), numeric)
+        mixed, information = [], []
+        for corrected in (True, False):
+            ratios = kernel.correlation_ratio(shares, corrected=corrected)
+            between_labels = kernel.cramers_v(counts, corrected=corrected)
+            mixed.append(_joined(ranked, ratios, between_labels, numeric))
+            information.append(kernel.normalised_information(counts, corrected=corrected))
+        pearson = _between_numbers(kernel.pearson(rows), numeric)
+        return cls(Jackknifed.of(*mixed), Jackknifed.of(pearson), Jackknifed.of(*information))
+
+
+def _between_numbers(values: Floats, numeric: npt.NDArray[np.bool_]) -> Floats:
+    """Correlations of the numbers, shape (t, p, p), among all columns; 0 elsewhere; shape (t, d, d)."""
+    numbers = np.flatnonzero(numeric)
+    found = np.zeros((len(values), len(numeric), len(numeric)))
+    found[:, numbers[:, None], numbers] = values
+    return found
+
+
+def _joined(
+    between_numbers: Floats, ratios: Floats, between_labels: Floats, numeric: npt.NDArray[np.bool_]
+) -> Floats:
+    numbers, labels = np.flatnonzero(numeric), np.flatnonzero(~numeric)
+    found = np.where(np.logical_and.outer(~numeric, ~numeric), between_labels, between_numbers)
+    found[:, labels[:, None], numbers] = ratios
+    found[:, numbers[:, None], labels] = ratios.transpose(0, 2, 1)
+    return found
+
+
+def told_pairs(rows: Rows, scale: Scale, fewest: int, *, missing_counts: bool = False) -> Pairs:
+    """Pairs in each column of which at least so many rows differ from the fullest cell, shape (d, d).
+
+    An association that rests on fewer says nothing of the columns, and much of those few people.
+
+    Args:
+        missing_counts: a missing number is a cell, as mutual information has it; else the rows in which both
+            columns have a value are asked, as correlations do.
+    """
+    present = np.ones(rows.cells.shape, dtype=bool)
+    not_compared = np.full(len(scale.columns), -1)
+    if not missing_counts:
+        present[:, scale.numeric] = ~np.isnan(rows.numbers)
+        not_compared = scale.not_compared
+    apart = kernel.rows_apart(rows, present, not_compared)
+    told = np.minimum(apart, apart.T) >= fewest
+    np.fill_diagonal(told, False)
+    return told
+
+
+def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -> Estimate:
+    """``mean |a − b|`` over the pairs, with its interval ``value ± t · se``, which stops at 0.
+
+    se is the jackknife's standard error of the differences, each with its sign, and t is Student's for the
+    groups. The interval is for the number that two samples of these sizes give on average. Noise makes that
+    larger than the distance of the populations, so the high end holds for that too and the low end does not.
+    """
+    [found] = _Gaps.between(train, other, pairs).means([slice(None)], level)
+    return found
+
+
+def column_gaps(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -> dict[int, Estimate]:
+    """:func:`mean_gap` over the pairs of each column that has any, by its position."""
+    columns = [int(i) for i in np.flatnonzero(pairs.any(axis=1))]
+    at = [slice(i, i + 1) for i in columns]
+    return dict(zip(columns, _Gaps.between(train, other, pairs).means(at, level), strict=True))
+
+
+def norm_gap(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -> Estimate:
+    """``sqrt(Σ (a − b)²)`` over the pairs, each counted both ways round; interval as of :func:`mean_gap`."""
+    gap = np.where(pairs, other.values - train.values, 0.0)
+    value = float(np.linalg.norm(gap))
+    slope = gap / value if value > 0 else pairs / math.sqrt(pairs.sum())
+    moved = [(side.deviations * slope).sum(axis=(-2, -1)) for side in (train, other)]
+    return _estimate(value, moved, level)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """Absolute differences of associations, summed over the pairs of each column.
+
+    Attributes:
+        sums: shape (d,).
+        counts: number of pairs, shape (d,).
+        moved: for either table what leaving out a group adds to ``sums``, shape (variants, g, d).
+    """
+
+    sums: Floats
+    counts: Floats
+    moved: tuple[Floats, Floats]
+
+    @classmethod
+    def between(cls, train: Jackknifed, other: Jackknifed, pairs: Pairs) -> _Gaps:
+        gap = other.values - train.values
+        slope = np.where(pairs, np.where(gap < 0, -1.0, 1.0), 0.0)
+        moved = ((train.deviations * slope).sum(axis=-1), (other.deviations * slope).sum(axis=-1))
+        return cls((slope * gap).sum(axis=1), pairs.sum(axis=1).astype(np.float64), moved)
+
+    def means(self, sets: list[slice], level: float) -> list[Estimate]:
+        """Mean over the pairs of each set of columns."""
+        found = []
+        for at in sets:
+            n = self.counts[at].sum()
+            moved = [m[..., at].sum(axis=-1) / n for m in self.moved]
+            found.append(_estimate(float(self.sums[at].sum() / n), moved, level))
+        return found
+
+
+def _estimate(value: float, moved: list[Floats], level: float) -> Estimate:
+    """The value with the interval that its moves in both tables give, shape (variants, g) each.
+
+    Without two groups in either table nothing is known of the precision.
+    """
+    from scipy.special import stdtrit  # here, since a code location must not load it
+
+    groups = min(m.shape[1] for m in moved)
+    if groups < 2:
+        return Estimate(value, Interval(0.0, math.inf, level, "one row tells no precision"))
+    error = math.sqrt(sum(float((m**2).sum(axis=1).max()) for m in moved))
+    half = float(stdtrit(groups - 1, 0.5 + level / 2)) * error
+    return Estimate(
+        value, Interval(max(0.0, value - half), value + half, level, f"jackknife of {groups} groups")
+    )

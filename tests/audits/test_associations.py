@@ -1,0 +1,349 @@
+"""Associations between columns: closed forms, references, floors, tables hard to read, and privacy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from synth_audit.audits.fidelity import _association_gaps as gaps
+from synth_audit.audits.fidelity._association_cells import Scale
+from synth_audit.audits.fidelity._association_gaps import AssociationMatrices, mean_gap, norm_gap
+from synth_audit.audits.fidelity.associations import Associations
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import Direction
+
+
+def mixed(n, seed, strength=0.8):
+    """Numbers and labels that share one hidden cause, and one column of each that does not."""
+    rng = np.random.default_rng(seed)
+    cause = rng.normal(size=n)
+
+    def driven():
+        return strength * cause + np.sqrt(1 - strength**2) * rng.normal(size=n)
+
+    return {
+        "x": driven(),
+        "y": np.exp(driven()),
+        "alone": rng.normal(size=n),
+        "k": np.array(list("abcd"))[np.digitize(driven(), [-1, 0, 1])].tolist(),
+        "m": np.where(driven() > 0, "yes", "no").tolist(),
+        "any": rng.choice(list("pqr"), n).tolist(),
+    }
+
+
+def shuffled(columns, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        name: np.asarray(values)[rng.permutation(len(values))].tolist() for name, values in columns.items()
+    }
+
+
+def matrices(findings):
+    return {s.scope: np.array([s.lines[name] for name in s.x]) for s in findings.series}
+
+
+def test_two_numbers_by_peers(subject_of, measure):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 80, 2)).round(1)
+    b[:, 1] += b[:, 0] ** 3
+    subject = subject_of(*({"x": t[:, 0], "y": t[:, 1]} for t in (a, a, b)))
+    found, _ = measure(Associations(), subject)
+    rho = [stats.spearmanr(t).statistic for t in (a, b)]
+    r = [np.corrcoef(t.T)[0, 1] for t in (a, b)]
+    for name in ("difference", "spearman_difference"):
+        assert found[name].value == pytest.approx(abs(rho[1] - rho[0]))
+    assert found["pearson_difference"].value == pytest.approx(abs(r[1] - r[0]))
+    assert found["frobenius"].value == pytest.approx(math.sqrt(2) * abs(rho[1] - rho[0]))
+    assert found["no_association"].value == pytest.approx(abs(rho[0]))
+    assert found["difference", "x"].value == found["difference", "y"].value == found["difference"].value
+    assert found["difference"].reference.value == pytest.approx(0, abs=1e-12)
+    assert ("cramers_v_difference", "eta_difference") not in found
+
+
+def test_the_mean_over_pairs_is_made_of_its_parts(subject_of, measure):
+    found, findings = measure(Associations(), subject_of(mixed(500, 1), None, mixed(500, 2, 0.3)))
+    kinds = {"spearman_difference": 3, "cramers_v_difference": 3, "eta_difference": 9}
+    by_kind = sum(found[name].value * n for name, n in kinds.items()) / 15
+    assert found["difference"].value == pytest.approx(by_kind)
+    columns = [found["difference", name].value for name in mixed(1, 0)]
+    assert found["difference"].value == pytest.approx(np.mean(columns))
+    gap = matrices(findings)["difference"]
+    assert found["frobenius"].value == pytest.approx(np.linalg.norm(gap), abs=0.02)
+    assert found["difference"].value == pytest.approx(np.abs(gap).sum() / 30, abs=0.005)
+
+
+def test_control_as_the_release_is_its_own_reference(subject_of, measure):
+    control = mixed(150, 2)
+    found, findings = measure(Associations(), subject_of(mixed(400, 1), control, control))
+    for m in findings.measurements:
+        if m.direction is not Direction.NEUTRAL:
+            assert m.value == m.reference.value
+            assert m.interval == m.reference.interval
+    assert found["difference"].value > 0
+
+
+def test_a_copy_in_any_order_differs_in_nothing(subject_of, measure):
+    train = mixed(300, 1)
+    order = np.random.default_rng(0).permutation(300)
+    copy = {name: np.asarray(values)[order].tolist() for name, values in train.items()}
+    _, findings = measure(Associations(), subject_of(train, None, copy))
+    for m in findings.measurements:
+        if m.direction is not Direction.NEUTRAL:
+            assert m.value == pytest.approx(0, abs=1e-12)
+            assert m.interval.low == 0
+            assert m.interval.high > 0.001
+
+
+def test_independent_columns_score_at_the_floor(subject_of, measure):
+    train = mixed(5000, 1)
+    found, _ = measure(Associations(), subject_of(train, mixed(2000, 2), shuffled(train)))
+    floor = found["no_association"].value
+    assert floor > 0.15
+    assert found["difference"].value == pytest.approx(floor, rel=0.08)
+    assert found["difference"].interval.low > 5 * found["difference"].reference.interval.high
+    assert found["mutual_information_difference"].value > 0.02
+    assert found["difference", "alone"].value < 0.03
+
+
+def test_a_relation_that_no_correlation_sees_is_seen_by_information(subject_of, measure):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    train = {"x": x, "y": x**2 + 0.1 * rng.normal(size=2000)}
+    found, _ = measure(Associations(), subject_of(train, None, shuffled(train)))
+    assert found["difference"].value < 0.1
+    assert found["mutual_information_difference"].value > 0.25
+
+
+def test_missing_numbers_are_a_cell_and_missing_labels_a_label(subject_of, measure):
+    rng = np.random.default_rng(0)
+    ill = rng.random(2000) < 0.5
+    lab = np.where(ill, rng.normal(size=2000), np.nan)
+    train = {"ill": np.where(ill, "yes", "no").tolist(), "lab": lab, "other": rng.normal(size=2000)}
+    found, _ = measure(Associations(), subject_of(train, None, shuffled(train)))
+    assert found["mutual_information_difference"].value > 0.05
+    labels = {**train, "lab": np.where(ill, "seen", None).tolist()}
+    found, _ = measure(Associations(), subject_of(labels, None, shuffled(labels)))
+    assert found["cramers_v_difference"].value > 0.9
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_numbers_far_apart_move_pearson_and_not_spearman(subject_of, measure, scale):
+    train, made = mixed(1000, 1), mixed(1000, 2)
+    made["x"] = made["x"].copy()
+    made["x"][0] = scale
+    found, _ = measure(Associations(), subject_of(train, None, made))
+    assert found["spearman_difference"].value < 0.05
+    assert (found["pearson_difference"].value > 0.1) == (scale > 1)
+
+
+HARD = {
+    "constant in the release": lambda t: {**t, "x": np.full(len(t["x"]), 0.1), "k": ["a"] * len(t["x"])},
+    "missing in the release": lambda t: {**t, "x": np.full(len(t["x"]), np.nan), "k": [None] * len(t["x"])},
+    "labels unseen in train": lambda t: {**t, "k": ["new"] * len(t["x"])},
+    "ten rows": lambda t: {name: values[:10] for name, values in t.items()},
+    "two rows": lambda t: {name: values[:2] for name, values in t.items()},
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+def test_hard_releases_are_measured(case, subject_of, measure):
+    found, findings = measure(
+        Associations(), subject_of(mixed(300, 1), mixed(100, 2), HARD[case](mixed(300, 3)))
+    )
+    for m in findings.measurements:
+        assert math.isfinite(m.value), m
+        if m.interval:
+            assert m.interval.low <= m.value <= m.interval.high
+            assert m.interval.high > m.interval.low
+    if "rows" not in case:
+        assert found["difference", "k"].value > 2 * found["difference", "k"].reference.value
+
+
+def test_one_row_tells_no_precision(subject_of, measure):
+    one = {name: values[:1] for name, values in mixed(1, 3).items()}
+    found, _ = measure(Associations(), subject_of(mixed(300, 1), None, one))
+    assert found["difference"].value == pytest.approx(found["no_association"].value)
+    assert found["difference"].interval.high == math.inf
+
+
+def test_dates_and_booleans(subject_of, measure):
+    days = np.arange(400)
+    table = {"day": np.datetime64("2020-01-01") + days, "late": days > 200}
+    found, findings = measure(Associations(), subject_of(table, None, shuffled_dates(table)))
+    assert matrices(findings)["train"][0, 1] == pytest.approx(0.87, abs=0.01)  # the square root of 3/4
+    assert found["eta_difference"].value > 0.7
+
+
+def shuffled_dates(table):
+    return {**table, "late": np.random.default_rng(0).permutation(table["late"])}
+
+
+def test_unequal_sizes_do_not_bias_measures_that_chance_makes_large(subject_of, measure):
+    """Plain V and η of 40 independent labels are 0.3 in 400 rows and 0.03 in 40,000."""
+    rng = np.random.default_rng(0)
+
+    def noise(n):
+        return {
+            "k": rng.integers(0, 40, n).astype(str),
+            "m": rng.integers(0, 40, n).astype(str),
+            "x": rng.normal(size=n),
+        }
+
+    found, _ = measure(Associations(), subject_of(noise(40_000), None, noise(400)))
+    assert found["difference"].value < 0.1
+    assert found["mutual_information_difference"].value < 0.05
+
+
+def test_columns_that_hardly_vary_are_left_out(subject_of, measure):
+    def table(n_rare, seed):
+        return {
+            **mixed(300, seed),
+            "rare": ["common"] * (300 - n_rare) + ["odd"] * n_rare,
+            "same": ["s"] * 300,
+        }
+
+    found, findings = measure(Associations(), subject_of(table(9, 1), None, table(9, 2)))
+    assert ("difference", "rare") not in found
+    assert findings.notes[0].startswith("2 columns are left out: fewer training rows than may be told of")
+    drawn = matrices(findings)
+    assert all(
+        np.isnan(values[6, :6]).all() and np.isfinite(values[:6, :6]).all() for values in drawn.values()
+    )
+    found, findings = measure(Associations(), subject_of(table(10, 1), None, table(10, 2)))
+    assert ("difference", "rare") in found
+    assert "1 columns" in findings.notes[0]
+
+
+def test_a_pair_that_few_people_have_in_common_is_withheld(subject_of, measure):
+    def table(n_both, seed):
+        gaps = {"x": np.arange(300) < 150 + n_both, "alone": np.arange(300) >= 150}
+        columns = mixed(300, seed)
+        return {**columns, **{name: np.where(here, columns[name], np.nan) for name, here in gaps.items()}}
+
+    for n_both, told in ((9, False), (40, True)):
+        _, findings = measure(Associations(), subject_of(table(n_both, 1), None, table(n_both, 2)))
+        assert np.isfinite(matrices(findings)["train"][0, 2]) == told
+
+
+def test_few_rows_apart_in_the_release_are_withheld_but_a_constant_is_shown(subject_of, measure):
+    train = mixed(300, 1)
+    for n_apart, told in ((0, True), (3, False), (20, True)):
+        made = {**mixed(300, 2), "m": ["no"] * (300 - n_apart) + ["yes"] * n_apart}
+        _, findings = measure(Associations(), subject_of(train, None, made))
+        drawn = matrices(findings)
+        assert np.isfinite(drawn["synthetic"][0, 4]) == told
+        assert np.isfinite(drawn["difference"][0, 4]) == told
+        assert not n_apart or not told or drawn["synthetic"][0, 4] != 0
+
+
+def test_matrices_are_rounded_symmetric_and_named(subject_of, measure):
+    _, findings = measure(Associations(), subject_of(mixed(400, 1), None, mixed(400, 2)))
+    assert [(s.name, s.kind, s.scope) for s in findings.series] == [
+        ("associations", "matrix", scope) for scope in ("train", "synthetic", "difference")
+    ]
+    for scope, values in matrices(findings).items():
+        assert np.array_equal(values, values.T)
+        assert np.array_equal(values, values.round(2))
+        assert (np.diag(values) == (scope != "difference")).all()
+    assert findings.series[0].x == tuple(mixed(1, 0))
+
+
+def test_of_many_columns_the_target_the_sensitive_and_the_first_are_drawn(subject_of, measure):
+    rng = np.random.default_rng(0)
+    table = {f"c{i}": rng.normal(size=50) for i in range(45)}
+    subject = subject_of(table, None, table, c44={"role": "target"}, c42={"role": "sensitive"})
+    _, findings = measure(Associations(), subject)
+    assert findings.series[0].x == (*(f"c{i}" for i in range(38)), "c42", "c44")
+    assert set(findings.series[0].lines) == set(findings.series[0].x)
+
+
+def test_rare_labels_are_one_whatever_they_are_called(subject_of):
+    train = {"k": ["a"] * 50 + ["b"] * 30 + ["c"] * 10 + ["d"] * 10, "x": np.arange(100.0)}
+    made = {"k": ["b", "d", "new", None, "a", "c"], "x": np.arange(6.0)}
+    subject = subject_of(train, None, made)
+    scale = Scale.of(subject.train, subject.features, 4, 3)
+    assert scale.rows(subject.synthetic).cells[:, 0].tolist() == [1, 2, 3, 4, 0, 2]
+    assert scale.sizes.tolist() == [5, 5]
+    assert scale.not_compared.tolist() == [-1, 4]
+
+
+def test_a_large_table_is_read_in_part_and_says_so(subject_of, measure):
+    train, control, made = mixed(900, 1), mixed(300, 2), mixed(900, 3)
+    found, findings = measure(Associations(most_rows=400), subject_of(train, control, made))
+    whole, _ = measure(Associations(), subject_of(train, control, made))
+    assert findings.notes == ("Read from 400 random rows of each larger table.",)
+    assert 0 < abs(found["difference"].value - whole["difference"].value) < 0.05
+    again, _ = measure(Associations(most_rows=400), subject_of(train, control, made))
+    assert again == found
+
+
+def test_the_seed_moves_intervals_and_no_value(subject_of, measure):
+    subject = subject_of(mixed(300, 1), None, mixed(300, 2))
+    one, other = (measure(Associations(), subject, seed=s)[0] for s in (0, 1))
+    assert one["difference"].value == pytest.approx(other["difference"].value, abs=1e-12)
+    assert one["difference"].interval != other["difference"].interval
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"x": np.arange(50.0)},
+        {"x": np.arange(50.0), "k": ["same"] * 50},
+        {"x": np.arange(9.0), "y": np.arange(9.0)},
+    ],
+    ids=["one column", "one that varies", "nine rows"],
+)
+def test_tables_without_a_pair_are_no_case_for_it(table, subject_of, measure):
+    with pytest.raises(NotApplicable, match="column"):
+        measure(Associations(), subject_of(table, table, table))
+
+
+@pytest.mark.parametrize("bad", [{"cells": 1}, {"most_labels": 1}, {"most_rows": 99}])
+def test_bad_settings_are_refused(bad):
+    with pytest.raises(ValueError, match="at least"):
+        Associations(**bad)
+
+
+def sampled_gaps(subject_of, sizes, strengths, n_draws):
+    """Gaps of many samples of two populations, and those of two very large samples."""
+
+    def gap(ns, seeds):
+        tables = [mixed(n, seed, s) for n, seed, s in zip(ns, seeds, strengths, strict=True)]
+        subject = subject_of(tables[0], None, tables[1])
+        scale = Scale.of(subject.train, subject.features, 10, 50)
+        rng = np.random.default_rng(0)
+        sides = [
+            AssociationMatrices.of(scale.rows(t, gaps.N_GROUPS, rng), scale.numeric)
+            for t in (subject.train, subject.synthetic)
+        ]
+        pairs = ~np.eye(6, dtype=bool)
+        mixed_sides, information = [s.mixed for s in sides], [s.information for s in sides]
+        return (
+            mean_gap(*mixed_sides, pairs, 0.95),
+            norm_gap(*mixed_sides, pairs, 0.95),
+            mean_gap(*information, pairs, 0.95),
+        )
+
+    return gap((200_000, 200_000), (1, 2)), [gap(sizes, (2 * i, 2 * i + 1)) for i in range(5, n_draws + 5)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sizes", "strengths"),
+    [
+        ((400, 400), (0.8, 0.8)),
+        ((400, 400), (0.8, 0.0)),
+        ((400, 150), (0.8, 0.5)),
+        ((2000, 2000), (0.8, 0.6)),
+    ],
+)
+def test_intervals_cover_what_samples_give_and_their_high_end_the_populations(sizes, strengths, subject_of):
+    truth, found = sampled_gaps(subject_of, sizes, strengths, 200)
+    for k in range(3):
+        ends = np.array([(d[k].interval.low, d[k].interval.high) for d in found])
+        usual = np.mean([d[k].value for d in found])
+        assert np.mean((ends[:, 0] <= usual) & (usual <= ends[:, 1])) > 0.91
+        assert np.mean(truth[k].value <= ends[:, 1]) > 0.94
