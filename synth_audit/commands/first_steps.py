@@ -42,7 +42,7 @@ def demo(folder: Path) -> Exit:
 def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
     """Write a plan to start from.
 
-    With SOURCE, a file, the plan proposes a kind for each of its columns.
+    With SOURCE, a file, the plan proposes a kind for each of its columns, and rules that all rows obey.
 
     \b
     Examples:

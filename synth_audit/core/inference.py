@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.rules import Rule, check_rules, ordering
 from synth_audit.core.schema import (
     RELEASED,
     Column,
@@ -32,17 +33,21 @@ MAX_CATEGORIES = 10_000
 
 
 def infer_schema(
-    data: pa.Table, specs: Mapping[str, ColumnSpec] | None = None, *, where: str = "train"
+    data: pa.Table,
+    specs: Mapping[str, ColumnSpec] | None = None,
+    *,
+    rules: Sequence[Rule] = (),
+    where: str = "train",
 ) -> Schema:
     """Build the schema of a table from the plan's declarations and, where silent, from its values.
 
     Inference: boolean stays boolean; dates and timestamps are datetime; text is categorical; a number
     with exactly two distinct values is categorical; other integers are integer, other numbers
     continuous (decimals too, so that NUMERIC never becomes a label). Declared categories make a column
-    categorical, declared bounds keep a number a number.
+    categorical; declared bounds, and rules that ask for an order, keep a number a number.
 
     Raises:
-        PlanError: a declaration names no column, or contradicts itself.
+        PlanError: a declaration or rule names no column, or contradicts itself.
         DataError: a column cannot be what the plan says, is of no usable type, or has too many categories.
     """
     specs = specs or {}
@@ -54,18 +59,23 @@ def infer_schema(
             expected=f"one of {', '.join(data.column_names)}",
             fix="correct the name, or drop the entry from `columns`",
         )
+    ranked = ordering(rules)
     columns = tuple(
-        _infer_column(name, data.column(name), specs.get(name), where) for name in data.column_names
+        _infer_column(name, data.column(name), specs.get(name), name in ranked, where)
+        for name in data.column_names
     )
-    schema = Schema(columns)
+    schema = Schema(columns, tuple(rules))
     _check_roles(schema)
+    check_rules(rules, schema)
     return schema
 
 
-def _infer_column(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, where: str) -> Column:
+def _infer_column(
+    name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, ranked: bool, where: str
+) -> Column:
     values = nan_as_missing(values)
     storage = values.type
-    kind = spec.kind if spec and spec.kind else _infer_kind(name, values, spec, where)
+    kind = spec.kind if spec and spec.kind else _infer_kind(name, values, spec, ranked, where)
     if not storage_allows(kind, storage):
         raise DataError(
             f"column {name!r} is declared {kind} but holds {storage}",
@@ -100,7 +110,9 @@ def _declared_labels(spec: ColumnSpec | None, kind: Kind) -> tuple[str, ...] | N
     return tuple({"1": "true", "0": "false"}.get(label, label) for label in spec.categories)
 
 
-def _infer_kind(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, where: str) -> Kind:
+def _infer_kind(
+    name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, ranked: bool, where: str
+) -> Kind:
     storage = values.type
     if pa.types.is_boolean(storage):
         return Kind.BOOLEAN
@@ -111,7 +123,7 @@ def _infer_kind(name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, whe
     if pa.types.is_decimal(storage):
         return Kind.CONTINUOUS
     if pa.types.is_integer(storage) or pa.types.is_floating(storage):
-        if pc.count_distinct(values).as_py() == 2 and not (spec and spec.bounds):
+        if pc.count_distinct(values).as_py() == 2 and not (ranked or (spec and spec.bounds)):
             return Kind.CATEGORICAL
         return Kind.INTEGER if pa.types.is_integer(storage) else Kind.CONTINUOUS
     if is_text(storage) or pa.types.is_dictionary(storage) or pa.types.is_null(storage):

@@ -179,6 +179,9 @@ class Series:
         uneven = [label for label, ys in self.lines.items() if len(ys) != len(self.x)]
         if uneven:
             raise ValueError(f"series {self.name!r}: lines {uneven} differ in length from x")
+        # One NaN for all, since two of them are equal only if they are the same object.
+        lines = {k: tuple(math.nan if y != y else y for y in ys) for k, ys in self.lines.items()}
+        object.__setattr__(self, "lines", lines)
         if self.kind == "box" and set(self.lines) != set(BOX_LINES):
             raise ValueError(f"series {self.name!r}: boxes need the lines {list(BOX_LINES)} and no others")
 

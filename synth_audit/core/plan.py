@@ -6,12 +6,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -24,7 +25,10 @@ from pydantic import (
 from synth_audit.core import registry
 from synth_audit.core.choices import Choice, Place, PluginChoice, combinations
 from synth_audit.core.errors import PlanError, problems_of
-from synth_audit.core.schema import Bounds, Kind, Role
+from synth_audit.core.moments import microseconds
+from synth_audit.core.rule_text import FORMS, parse_rules
+from synth_audit.core.rules import Rule
+from synth_audit.core.schema import RELEASED, Bounds, Kind, Role
 from synth_audit.core.strict_yaml import load_yaml
 
 if TYPE_CHECKING:
@@ -39,6 +43,11 @@ def _roles(value: object) -> object:
 
 def _labels(value: object) -> object:
     return [_label(x) for x in value] if isinstance(value, (list, tuple)) else value
+
+
+def _readable(texts: tuple[str, ...]) -> tuple[str, ...]:
+    parse_rules(texts)
+    return texts
 
 
 _AnyLabels = BeforeValidator(_labels, json_schema_input_type=tuple[str | bool | float, ...])
@@ -132,6 +141,9 @@ class Plan(BaseModel):
     columns: dict[str, ColumnSpec] = Field(
         default_factory=dict, description="declared columns; the others are inferred and reported"
     )
+    rules: Annotated[tuple[str, ...], AfterValidator(_readable)] = Field(
+        (), description=f"what every row obeys, beside bounds and categories: {FORMS}"
+    )
     split: SplitSpec = Field(default_factory=SplitSpec)
     generator: Choice | None = Field(None, description="what makes the synthetic table")
     rows: int | None = Field(None, gt=0, description="synthetic rows; as many as train if left out")
@@ -154,6 +166,19 @@ class Plan(BaseModel):
         if twice := sorted({n for n in names if names.count(n) > 1}):
             raise ValueError(f"audit {twice[0]!r} is listed more than once")
         return self
+
+    @model_validator(mode="after")
+    def _rules_on_released_columns(self) -> Plan:
+        for rule in self.stated_rules:
+            for name in rule.columns:
+                if name in self.columns and not RELEASED.issuperset(self.columns[name].roles):
+                    raise ValueError(f"the rule {rule.text!r} names column {name!r}, which is never released")
+        return self
+
+    @property
+    def stated_rules(self) -> tuple[Rule, ...]:
+        """The rules under ``rules``, read; bounds and categories of columns are rules as well."""
+        return parse_rules(self.rules)
 
     @property
     def base(self) -> Path:
@@ -325,9 +350,4 @@ def _label(value: object) -> object:
 
 
 def _number(value: float | date | datetime) -> float:
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return moment.timestamp() * 1e6
-    if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp() * 1e6
-    return float(value)
+    return microseconds(value) if isinstance(value, date) else float(value)

@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.storage import is_binary
+
+if TYPE_CHECKING:
+    from synth_audit.core.rules import Rule
 
 Bounds = tuple[float, float]
 
@@ -83,12 +87,22 @@ class Column:
         """False for identifiers and split keys, which never reach a generator or a distance."""
         return RELEASED.issuperset(self.roles)
 
+    @property
+    def typeless(self) -> bool:
+        """True where the source gave the column no type, since all of its values are missing."""
+        return bool(pa.types.is_null(self.storage))
+
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in the table's order; inferred from train only, so that no candidate moves it."""
+    """Columns in the table's order; inferred from train only, so that no candidate moves it.
+
+    Attributes:
+        rules: what every row obeys, as the plan states it; see :mod:`synth_audit.core.rules`.
+    """
 
     columns: tuple[Column, ...]
+    rules: tuple[Rule, ...] = ()
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -120,7 +134,7 @@ class Schema:
 
     def released_only(self) -> Schema:
         """The schema of the synthetic table."""
-        return Schema(self.features)
+        return Schema(self.features, self.rules)
 
 
 def check_names(names: Sequence[str], *, where: str) -> None:

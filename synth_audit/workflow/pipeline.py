@@ -56,7 +56,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     """
     refuse_hopeless(plan)
     data = plan.build_source().read(plan.base)
-    schema = infer_schema(data, plan.columns, where="source")
+    schema = infer_schema(data, plan.columns, rules=plan.stated_rules, where="source")
     source = read_table(data, schema, where="source")
     if source.n_rows < 2:
         raise DataError(
@@ -85,7 +85,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate."""
     data = read_parquet(workspace.train, made_by="split")
-    train = read_table(data, infer_schema(data, plan.columns), where="train")
+    train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     generator = plan.build_generator()
     assert plan.generator is not None
     name = plan.generator.name
@@ -257,7 +257,7 @@ def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Ta
 
 
 def _anchor(train: pa.Table, control: pa.Table | None, plan: Plan) -> tuple[Table, Any]:
-    schema = infer_schema(train, plan.columns)
+    schema = infer_schema(train, plan.columns, rules=plan.stated_rules)
     known = read_table(train, schema, where="train")
     if known.n_rows < 2:
         raise DataError(

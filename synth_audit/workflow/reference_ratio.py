@@ -24,23 +24,23 @@ def with_ratios(outcome: AuditOutcome) -> AuditOutcome:
 
 
 def ratio(m: Measurement) -> Measurement | None:
-    """``value / reference`` at one number of rows; None where the reference was not measured.
+    """``value / reference`` at one number of rows; None where the reference was not measured, or is 0.
 
     The interval reaches from ``low / high of the reference`` to ``high / low of the reference``, which
     covers at least as often as the two intervals, and has no upper end where the reference may be 0.
     """
-    if m.reference is None or m.reference.interval is None:
+    if m.reference is None or m.reference.interval is None or not m.reference.value > 0:
         return None
     reference, beside = m.reference.value, m.reference.interval
     own = m.reference.candidate or Estimate(m.value, m.interval)
     interval = None
     if own.interval is not None:
-        low = _over(max(own.interval.low, 0.0), beside.high)
-        high = _over(max(own.interval.high, 0.0), max(beside.low, 0.0))
+        low = max(own.interval.low, 0.0) / max(beside.high, reference)
+        high = max(own.interval.high, 0.0) / beside.low if beside.low > 0 else math.inf
         method = f"{own.interval.method}, over that of the reference"
         interval = Interval(low, high, own.interval.level, method)
     made = REFERENCE_RATIO.at(
-        _over(own.value, reference),
+        own.value / reference,
         scope=ratio_scope(m),
         interval=interval,
         n_requested=m.n_requested,
@@ -54,10 +54,3 @@ def ratio_scope(m: Measurement) -> str:
     """Scope of the ratio of a measurement: ``quantity`` or ``quantity[scope]``."""
     quantity = m.name.rpartition(".")[2]
     return f"{quantity}[{m.scope}]" if m.scope else quantity
-
-
-def _over(value: float, reference: float) -> float:
-    """NaN for 0 / 0: nothing can be told from a reference that has no room."""
-    if reference > 0:
-        return value / reference
-    return math.inf if value > 0 else math.nan

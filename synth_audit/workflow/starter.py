@@ -11,6 +11,7 @@ import yaml
 
 from synth_audit.core.inference import MAX_CATEGORIES, infer_schema
 from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.rules import nameable
 from synth_audit.core.schema import Column, Kind, Role
 from synth_audit.core.storage import is_text
 from synth_audit.core.table import Table, read_table
@@ -25,6 +26,23 @@ _COLUMNS = """
 # Kinds: continuous, integer, categorical, boolean, datetime.
 # Roles: feature, target, sensitive, identifier, split_key; a list gives a column several.
 # What you declare (bounds, categories) is taken to be public knowledge. Columns left out are inferred.
+"""
+
+_RULES = """
+# Rules that every row obeys, such as `age >= 18`, `admitted <= discharged` or `zip, street -> city`; audit
+# `constraints` counts what breaks them, and bounds and categories above. Limits and categories are never
+# proposed here: the ends of a range are somebody's values. Declare what everybody may know.
+"""
+
+_NO_RULES = """\
+# rules:
+# - admitted <= discharged
+"""
+
+_FOUND = """\
+# These held on all rows of the source: look them over, and keep what must hold. Behind each stands how many
+# rows would break it if its columns had nothing to do with each other.
+rules:
 """
 
 _REST = """
@@ -51,9 +69,11 @@ def starter_plan(source: Mapping[str, Any], data: pa.Table | None, file: str) ->
     Raises:
         DataError: no column of the table, or none of its rows, can be audited.
     """
+    table = None if data is None else _read(data)
     parts = [_HEAD.format(file=file), "\n", _yaml({"source": dict(source)}), _COLUMNS]
-    parts.append(_yaml({"columns": _EXAMPLE if data is None else _proposed(_read(data))}))
-    return "".join([*parts, _REST])
+    parts.append(_yaml({"columns": _EXAMPLE if table is None else _proposed(table)}))
+    parts += [_RULES, _NO_RULES if table is None else _rules(table), _REST]
+    return "".join(parts)
 
 
 _EXAMPLE = {
@@ -86,5 +106,19 @@ def _column(table: Table, column: Column) -> dict[str, str]:
     return said
 
 
-def _yaml(value: object) -> str:
-    return yaml.safe_dump(value, sort_keys=False, default_flow_style=None, allow_unicode=True, width=100)
+def _rules(table: Table) -> str:
+    """The rules found on the columns that are not proposed as identifiers, a comment where there are none."""
+    from synth_audit.kernels.rule_discovery import discover
+
+    named = _proposed(table)
+    found = discover(table, [c for c in table.schema if "role" not in named[c.name] and nameable(c.name)])
+    if not found:
+        return _NO_RULES
+    lines = [(_yaml([p.rule.text], flow=False).rstrip("\n"), f"{p.chance:.0%}") for p in found]
+    width = max(len(text) for text, _ in lines)
+    return _FOUND + "".join(f"{text:<{width}}  # {share}\n" for text, share in lines)
+
+
+def _yaml(value: object, *, flow: bool | None = None) -> str:
+    width = 100 if flow is None else float("inf")
+    return yaml.safe_dump(value, sort_keys=False, default_flow_style=flow, allow_unicode=True, width=width)

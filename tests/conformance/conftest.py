@@ -13,6 +13,7 @@ from synth_audit.core import registry
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.plugin import Leak
+from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 from synth_audit.kernels.encode import row_groups
@@ -22,6 +23,7 @@ QUICK = {
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
     "closest_record": {"n_bootstrap": 200},
     "membership_data_only": {"n_trees": 30},
+    "propensity": {"trees": 20, "folds": 3},
     "singling_out": {"n_attacks": 500},
     "attribute_game": {"columns": ["income"], "iterations": 5, "reference": 200, "sets": 10, "rows": 200},
     "membership_game": {
@@ -39,6 +41,9 @@ QUICK = {
     },
 }
 """Settings that only save time; an audit that is not named here runs as it comes."""
+
+RULES = ("age >= 18", "smoker in [true, false]")
+"""What holds of everybody below."""
 
 START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 
@@ -65,7 +70,8 @@ def people(n, seed):
 
 def subject_from(train, control, synthetic, **more):
     specs = {"ill": ColumnSpec(role="target")} if "ill" in train.column_names else {}
-    schema = infer_schema(train, specs)
+    rules = [r for r in parse_rules(RULES) if set(r.columns) <= set(train.column_names)]
+    schema = infer_schema(train, specs, rules=rules)
     other = None if control is None else read_table(control, schema, where="control")
     candidate = read_table(synthetic, schema, where="synthetic", partial=True)
     known = read_table(train, schema, where="train")

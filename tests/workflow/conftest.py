@@ -109,6 +109,7 @@ def make_case() -> Callable[..., Case]:
         plan = {
             "source": {"parquet": {"path": "people.parquet"}},
             "columns": {"person": {"role": "identifier"}, "ill": {"role": "target"}},
+            "rules": ["age >= 18"],
             "generator": "independent",
             "gates": "gates.json",
             "release": {"parquet": {"path": "out-of-the-house/released.parquet"}},

@@ -242,7 +242,7 @@ def test_results_are_matched_to_their_gates_in_any_order():
 
 @pytest.mark.parametrize("tamper", ["drop", "twice", "unknown", "flip", "empty", "raise"])
 def test_what_great_expectations_mixes_up_is_an_error(monkeypatch, tamper):
-    from synth_audit.workflow import expectations
+    from synth_audit.kernels import expectations
 
     suite = suite_of(
         gate("copies", name="copies.excess", maximum=0.02), gate("again", name="copies.excess", maximum=0.03)

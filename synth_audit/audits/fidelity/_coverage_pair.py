@@ -111,7 +111,8 @@ def resampled(pair: Pair, most: int, n_draws: int, rng: np.random.Generator) -> 
 def _without_own(rows: Coordinates, weights: Floats) -> Floats:
     """Squared distance of each row from the weighted mean of the others, shape (sets, n)."""
     others = np.where(weights < 1, 1 - weights, 1.0)
-    return squared_radii(rows, rows, weights) / others**2
+    distances: Floats = squared_radii(rows, rows, weights) / others**2
+    return distances
 
 
 def _weighted(

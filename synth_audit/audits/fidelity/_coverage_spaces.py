@@ -39,17 +39,18 @@ def placed(space: SpaceName, subject: Subject, table: Table, cache: Cache) -> Pa
     varying = [c for c in subject.features if c.name not in encoder.constant]
     if not varying:
         raise NotApplicable("no column varies in train, so that there is no centre to be near to")
-    known, other = row_groups(tables, varying)
-    met = np.isin(known, other), np.isin(other, known)
+    groups = row_groups(tables, varying)
+    met = np.isin(groups[0], groups[1]), np.isin(groups[1], groups[0])
     if space == "embedding":
         settings = EmbeddingSettings()
-        points = embed(
+        known, other = embed(
             subject.train, tables, subject.features, settings=settings, seed=subject.seed, cache=cache
         )
-        return Pair(*points, *met)
+        return Pair(known, other, *met)
     with np.errstate(over="ignore"):  # an absurd value may be infinitely many deviations away, and is tamed
         points = encoder.encode(tables)
-    return Pair(*map(tamed, points), *met)
+    known, other = map(tamed, points)
+    return Pair(known, other, *met)
 
 
 @contextmanager

@@ -1,0 +1,241 @@
+"""Rules that the plan declares: how often does the release break what real rows obey?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.audits.fidelity._reference import measured
+from synth_audit.core.errors import GateError, NotApplicable
+from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Measurement, Quantity
+from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.rules import Rule, declared_rules
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.kernels.attacks import corrected_level, worst_interval
+from synth_audit.kernels.intervals import wilson
+from synth_audit.kernels.rules import Question, put
+
+VIOLATIONS = Quantity(
+    "violations",
+    "Rows that break a rule",
+    help="Share of the rows with all values that the rule needs; where no rule is named, share of rows that "
+    "break any. 0 is best.",
+)
+WORST = Quantity(
+    "worst_violations",
+    "Rows that break the worst rule",
+    help="The largest share over the rules, its interval corrected for their number.",
+)
+UNSEEN = Quantity(
+    "unseen",
+    "Rows whose determining values no training row holds together",
+    direction=Direction.NEUTRAL,
+    help="What such rows determine cannot be compared, so they count neither as kept nor as broken.",
+)
+TRAIN_VIOLATIONS = Quantity(
+    "train_violations",
+    "Training rows that break a rule",
+    direction=Direction.NEUTRAL,
+    help="Told where training rows break a rule themselves: then it is a habit and not a law.",
+)
+
+_FRAME_BYTES = 64 * 2**20
+"""Most memory of the frame on which rules are counted at one time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """Share of synthetic rows that break the rules declared in the plan, counted by Great Expectations.
+
+    Rules are those under ``rules`` and the bounds and categories under ``columns``. For each,
+    ``violations = broken / asked`` over the rows that hold all values it needs; an empty scope is the share
+    of rows that break any among those that can be asked for at least one. A row breaks ``a -> b`` when its b
+    is not one that train holds most often beside its a. Wilson's intervals; that of the worst rule is
+    corrected for their number (Bonferroni).
+
+    Source: of a dependency in train itself the share is g3 of Kivinen & Mannila 1995; the rest is ours.
+    """
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Rules",
+        question="Does the release break rules that real rows obey?",
+        threat_model="Someone who works with the release meets rows that cannot be, such as a discharge "
+        "before an admission.",
+        not_covered="Rules that nobody declared. A rule on values that are missing is not asked.",
+        quantities=(VIOLATIONS, WORST, UNSEEN, TRAIN_VIOLATIONS),
+        risk="fidelity",
+        cost="seconds",
+        source="Kivinen & Mannila 1995 (broken dependencies); Wilson 1927 (intervals)",
+    )
+
+    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+        """Ask every declared rule of the release, with control rows as reference.
+
+        Raises:
+            NotApplicable: the plan declares no rule.
+            GateError: Great Expectations cannot evaluate a rule, or counts otherwise than we do.
+        """
+        rules = declared_rules(subject.schema)
+        if not rules:
+            raise NotApplicable(
+                "the plan declares no rules, bounds or categories: `synth-audit init` proposes some rules"
+            )
+        tallied: list[_Tallies] = []
+
+        def compare(table: Table, rng: np.random.Generator) -> Mapping[tuple[str, str], Estimate]:
+            tallied.append(_Tallies.of(rules, table, subject.train))
+            return tallied[-1].estimates(subject.level)
+
+        found = measured(subject, compare, self.info.quantities, rng)
+        release, control = tallied[0], tallied[1] if len(tallied) > 1 else None
+        _check_counts(rules, subject, release)
+        train = _Tallies.of(rules, subject.train, subject.train)
+        hidden = control.small(subject.suppression) if control else frozenset()
+        habits, notes = _habits(train, subject.suppression)
+        notes += _unasked(release)
+        notes += _withheld(hidden, subject.suppression)
+        return Findings((*(_told(m, release, hidden) for m in found), *habits), notes=tuple(notes))
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """How many rows could be asked, and how many of them were counted."""
+
+    counted: int
+    asked: int
+
+    @property
+    def share(self) -> float:
+        return self.counted / self.asked if self.asked else math.nan
+
+    def estimate(self, level: float) -> Estimate:
+        return Estimate(self.share, wilson(self.counted, self.asked, level) if self.asked else None)
+
+    def small(self, suppression: int) -> bool:
+        """True where it sets apart fewer rows than may be told; none and all set nobody apart."""
+        others = self.asked - self.counted
+        return self.counted > 0 and (self.counted < suppression or 0 < others < suppression)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tallies:
+    """What became of every rule in one table, by the rule's text; ``any`` of rows that break any."""
+
+    broken: Mapping[str, _Tally]
+    unseen: Mapping[str, _Tally]
+    any: _Tally
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], table: Table, train: Table) -> _Tallies:
+        broken, unseen = {}, {}
+        asked_any, broken_any = np.zeros((2, table.n_rows), dtype=bool)
+        for rule in rules:
+            question = put(rule, table, train)
+            fails = question.broken
+            broken[rule.text] = _Tally(int(fails.sum()), int(question.asked.sum()))
+            if question.whole is not None and question.unseen is not None:
+                unseen[rule.text] = _Tally(int(question.unseen.sum()), int(question.whole.sum()))
+            asked_any |= question.asked
+            broken_any |= fails
+        return cls(broken, unseen, _Tally(int(broken_any.sum()), int(asked_any.sum())))
+
+    @property
+    def worst(self) -> _Tally:
+        return max(self.broken.values(), key=lambda t: (t.share if t.asked else -1.0, t.asked))
+
+    def by_key(self) -> Iterator[tuple[tuple[str, str], _Tally]]:
+        yield (VIOLATIONS.name, ""), self.any
+        yield (WORST.name, ""), self.worst
+        for text, tally in self.broken.items():
+            yield (VIOLATIONS.name, text), tally
+        for text, tally in self.unseen.items():
+            yield (UNSEEN.name, text), tally
+
+    def estimates(self, level: float) -> dict[tuple[str, str], Estimate]:
+        found = {key: tally.estimate(level) for key, tally in self.by_key()}
+        found[WORST.name, ""] = Estimate(self.worst.share, self._worst_interval(level))
+        return found
+
+    def _worst_interval(self, level: float) -> Interval | None:
+        asked = [t for t in self.broken.values() if t.asked]
+        corrected = corrected_level(level, len(asked))
+        intervals = [wilson(t.counted, t.asked, corrected) for t in asked]
+        tried = f"{len(asked)} rule{'s' * (len(asked) > 1)}"
+        return worst_interval(intervals, level, tried) if intervals else None
+
+    def small(self, suppression: int) -> frozenset[tuple[str, str]]:
+        """Keys whose number would tell of few rows; where a rule's would, so would those of all together."""
+        found = {key for key, tally in self.by_key() if tally.small(suppression)}
+        if any(name == VIOLATIONS.name for name, _ in found):
+            found |= {(VIOLATIONS.name, ""), (WORST.name, "")}
+        return frozenset(found)
+
+
+def _told(m: Measurement, release: _Tallies, hidden: frozenset[tuple[str, str]]) -> Measurement:
+    """A measurement with the rows it rests on, and without a reference that would tell of a few people."""
+    asked = dict(release.by_key())[m.name, m.scope].asked
+    reference = None if (m.name, m.scope) in hidden else m.reference
+    if reference is not None and math.isnan(reference.value):
+        reference = None
+    return replace(m, n_achieved=asked, n_minimum=1, reference=reference)
+
+
+def _withheld(hidden: frozenset[tuple[str, str]], suppression: int) -> list[str]:
+    texts = sorted(scope for name, scope in hidden if scope and name == VIOLATIONS.name)
+    if not texts:
+        return []
+    return [
+        f"some control rows, but fewer than {suppression}, break or keep {'; '.join(texts)}: the shares in "
+        f"control of these rules, of the worst and of all together are withheld"
+    ]
+
+
+def _habits(train: _Tallies, suppression: int) -> tuple[list[Measurement], list[str]]:
+    """Rules that training rows break: their share where enough do, and a note in any case."""
+    habits, notes = [], []
+    for text, tally in train.broken.items():
+        if not tally.counted:
+            continue
+        told = f"{tally.share:.2%}"
+        if tally.small(suppression):
+            told = f"fewer than {suppression}" if tally.counted < suppression else "nearly all"
+        else:
+            habits.append(
+                TRAIN_VIOLATIONS.at(tally.share, scope=text, n_requested=tally.asked, n_achieved=tally.asked)
+            )
+        notes.append(f"training rows break {text!r} themselves ({told})")
+    return habits, notes
+
+
+def _unasked(release: _Tallies) -> list[str]:
+    lacking = [text for text, tally in release.broken.items() if not tally.asked]
+    if not lacking:
+        return []
+    return [f"no synthetic row holds all values that could be asked for: {'; '.join(lacking)}"]
+
+
+def _check_counts(rules: Sequence[Rule], subject: Subject, release: _Tallies) -> None:
+    """Let Great Expectations count on the release; raise ``GateError`` where it counts otherwise."""
+    import pandas as pd
+
+    from synth_audit.kernels.expectations import count
+
+    at_once = max(1, _FRAME_BYTES // (2 * 8 * subject.synthetic.n_rows))
+    for first in range(0, len(rules), at_once):
+        asked = [put(r, subject.synthetic, subject.train) for r in rules[first : first + at_once]]
+        frame = pd.DataFrame({name: x for i, q in enumerate(asked) for name, x in _named(i, q).items()})
+        expectations = {q.rule.text: q.expectation(list(_named(i, q))) for i, q in enumerate(asked)}
+        for text, counted in count(frame, expectations).items():
+            ours = release.broken[text]
+            if (counted.broken, counted.asked) != (ours.counted, ours.asked):
+                raise GateError(f"Great Expectations counts {text!r} otherwise than its definition does")
+
+
+def _named(number: int, question: Question) -> dict[str, object]:
+    """The operands under names of their own, whatever the columns are called."""
+    return {f"{number}.{i}": x for i, x in enumerate(question.operands)}

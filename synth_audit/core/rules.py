@@ -1,0 +1,233 @@
+"""Rules that the rows of a table obey, beside what single columns hold: what a plan states in short texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from synth_audit.core.errors import PlanError
+from synth_audit.core.moments import microseconds
+
+if TYPE_CHECKING:
+    from synth_audit.core.schema import Column, Schema
+
+Value: TypeAlias = float | datetime
+Operator: TypeAlias = Literal["<", "<=", ">", ">=", "=="]
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
+_PLAIN = re.compile(r"[^\W\d]\w*")
+_MOST_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Within:
+    """A column's values lie between two ends, which may be left open or excluded."""
+
+    text: str = field(compare=False)
+    column: str
+    low: float | None = None
+    high: float | None = None
+    strict_low: bool = False
+    strict_high: bool = False
+    dates: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it speaks of."""
+        return (self.column,)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A column holds one of some values only; written as text, in the plan's spelling, sorted."""
+
+    text: str = field(compare=False)
+    column: str
+    allowed: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it speaks of."""
+        return (self.column,)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Two columns of one row stand in an order, or are equal."""
+
+    text: str = field(compare=False)
+    left: str
+    operator: Operator
+    right: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it speaks of."""
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Determines:
+    """Rows that agree in the determinants, sorted, agree in the dependent column: a functional dependency."""
+
+    text: str = field(compare=False)
+    determinants: tuple[str, ...]
+    dependent: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it speaks of."""
+        return (*self.determinants, self.dependent)
+
+
+Rule: TypeAlias = Within | OneOf | Ordered | Determines
+
+
+def read_value(text: str) -> Value | None:
+    """A number or an ISO date; None for any other text."""
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    if not _DATE.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def as_number(value: Value) -> float:
+    """The value as columns hold it: dates in microseconds since 1970, UTC unless they say otherwise."""
+    return microseconds(value) if isinstance(value, datetime) else value
+
+
+def quoted(name: str) -> str:
+    """A column's name as a rule must write it."""
+    if _PLAIN.fullmatch(name):
+        return name
+    return f"`{name}`" if "`" not in name else f'"{name}"'
+
+
+def nameable(name: str) -> bool:
+    """False for a name that holds both backticks and double quotes, which no rule can write."""
+    return "`" not in name or '"' not in name
+
+
+def determines(determinants: Sequence[str], dependent: str) -> Determines:
+    """The rule that some columns determine another."""
+    text = f"{', '.join(map(quoted, determinants))} -> {quoted(dependent)}"
+    return Determines(text, tuple(sorted(determinants)), dependent)
+
+
+def ordered(left: str, operator: Operator, right: str) -> Ordered:
+    """The rule that two columns stand in an order."""
+    return make_ordered(f"{quoted(left)} {operator} {quoted(right)}", left, operator, right)
+
+
+def make_ordered(text: str, left: str, operator: Operator, right: str) -> Ordered:
+    """``a > b`` as ``b < a``, and equality in one order, so that equal meanings are equal."""
+    if operator in (">", ">="):
+        return Ordered(text, right, "<" if operator == ">" else "<=", left)
+    if operator == "==":
+        left, right = sorted((left, right))
+    return Ordered(text, left, operator, right)
+
+
+def ordering(rules: Iterable[Rule]) -> frozenset[str]:
+    """Columns that must be numbers for the rules to mean anything."""
+    asked = [r for r in rules if isinstance(r, Within) or (isinstance(r, Ordered) and r.operator != "==")]
+    return frozenset(name for rule in asked for name in rule.columns)
+
+
+def declared_rules(schema: Schema) -> tuple[Rule, ...]:
+    """The plan's rules, then its bounds and categories as rules, each meaning once."""
+    of_columns = [rule for column in schema.features for rule in _of_column(column)]
+    return tuple(dict.fromkeys([*schema.rules, *of_columns]))
+
+
+def _of_column(column: Column) -> list[Rule]:
+    found: list[Rule] = []
+    name, dates = column.name, column.kind == "datetime"
+    if column.declared_bounds is not None:
+        low, high = column.declared_bounds
+        ends = " and ".join(_shown(x, dates) for x in (low, high))
+        found.append(Within(f"{quoted(name)} between {ends}", name, low, high, dates=dates))
+    if column.declared_categories is not None:
+        values = tuple(sorted(column.declared_categories))
+        listed = [_quoted_value(v) for v in values]
+        if len(listed) > _MOST_SHOWN:
+            listed = [*listed[: _MOST_SHOWN - 1], f"… {len(listed)} in all"]
+        found.append(OneOf(f"{quoted(name)} in [{', '.join(listed)}]", name, values))
+    return found
+
+
+def _quoted_value(value: str) -> str:
+    if _PLAIN.fullmatch(value) or _NUMBER.fullmatch(value):
+        return value
+    return f'"{value}"' if "'" in value else f"'{value}'"
+
+
+def _shown(x: float, dates: bool) -> str:
+    if not dates:
+        return str(int(x)) if x == int(x) and abs(x) < 1e15 else repr(x)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=x)
+    return moment.replace(tzinfo=None).isoformat().removesuffix("T00:00:00")
+
+
+def check_rules(rules: Sequence[Rule], schema: Schema) -> None:
+    """Raise ``PlanError`` for a rule on a column that is unknown, never leaves, or holds other values."""
+    for rule in rules:
+        for name in rule.columns:
+            if name not in schema.names:
+                raise _misplaced(
+                    rule,
+                    f"names column {name!r}, which the table does not have",
+                    f"one of {', '.join(schema.names)}",
+                    "correct the name; for a label write `column in [label]`",
+                )
+            if not schema[name].released:
+                raise _misplaced(
+                    rule,
+                    f"names column {name!r}, which is never released",
+                    "columns that are neither identifier nor split key",
+                    "drop the rule",
+                )
+        if why := _unfit(rule, [schema[name] for name in rule.columns]):
+            raise _misplaced(rule, *why)
+
+
+def _misplaced(rule: Rule, what: str, expected: str, fix: str) -> PlanError:
+    return PlanError(f"the rule {rule.text!r} {what}", where="rules", expected=expected, fix=fix)
+
+
+def _unfit(rule: Rule, columns: Sequence[Column]) -> tuple[str, str, str] | None:
+    """What is wrong, expected and to be done where the columns' kinds do not go with a rule."""
+    known = [c for c in columns if not c.typeless]
+    ranked = ordering([rule])
+    for column in known:
+        if column.name in ranked and not column.kind.numeric:
+            return (
+                f"asks for an order in column {column.name!r}, which is {column.kind}",
+                "numbers or dates",
+                "declare its kind under `columns`, or convert it at its source; for labels write "
+                "`column in [label, …]`",
+            )
+    dates = {c.kind == "datetime" for c in known}
+    match rule:
+        case Within() if dates == {not rule.dates}:
+            mixed = "numbers with a date" if rule.dates else "dates with a number"
+            return f"compares {mixed}", "values of one kind", "write dates as 2024-12-31"
+        case Ordered() if len(dates) > 1:
+            return "compares a date with something else", "two columns of one kind", "drop the rule"
+        case OneOf() if known and known[0].kind.numeric:
+            read = [read_value(v) for v in rule.allowed]
+            if any(x is None or isinstance(x, datetime) not in dates for x in read):
+                return (
+                    "lists values that its column cannot hold",
+                    f"values that are {known[0].kind}",
+                    "correct the values, or declare `kind: categorical` under `columns`",
+                )
+    return None

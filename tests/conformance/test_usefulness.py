@@ -1,0 +1,164 @@
+"""What every audit of usefulness must keep: references, floors, and tables that are hard to read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.measurement import Direction
+from synth_audit.core.outcome import Status
+from synth_audit.workflow.reference_ratio import ratio_scope, with_ratios
+from synth_audit.workflow.runner import run_audits
+
+FAMILIES = {name: ref.family for name, ref in registry.catalogue("audit").items()}
+FIDELITY = tuple(name for name, family in FAMILIES.items() if family == "fidelity")
+USEFULNESS = tuple(name for name, family in FAMILIES.items() if family in ("fidelity", "utility"))
+STRUCTURE = ("associations", "propensity", "prediction")
+"""Audits of how columns hang together, which columns shuffled one by one no longer do."""
+
+every_audit = pytest.mark.parametrize("name", USEFULNESS)
+every_comparison = pytest.mark.parametrize("name", FIDELITY)
+
+
+@pytest.fixture(scope="module")
+def outcome_of(built):
+    def run(name, subject, seed=0):
+        [outcome], _ = run_audits({name: built(name)}, subject, seed)
+        return outcome
+
+    return run
+
+
+def shuffled(table, seed=0):
+    rng = np.random.default_rng(seed)
+    columns = {n: table.column(n).take(pa.array(rng.permutation(len(table)))) for n in table.column_names}
+    return pa.table(columns)
+
+
+@pytest.fixture(scope="module")
+def three(population):
+    return population(600, 1), population(300, 2), population(600, 3)
+
+
+@pytest.fixture(scope="module")
+def found(outcome_of, as_subject, three):
+    """Each audit on new people, on columns shuffled one by one, and on constant ones."""
+    train, control, fresh = three
+    cases = {"fresh": fresh, "independent": shuffled(train)}
+    return {
+        (name, case): outcome_of(name, as_subject(train, control, table))
+        for name in USEFULNESS
+        for case, table in cases.items()
+    }
+
+
+@every_comparison
+def test_control_as_the_release_scores_at_its_reference(name, outcome_of, as_subject, three):
+    train, control, _ = three
+    outcome = outcome_of(name, as_subject(train, control, control))
+    measured = [m for m in outcome.measurements if m.reference is not None and math.isfinite(m.value)]
+    assert measured or outcome.status is Status.NOT_APPLICABLE
+    for m in measured:
+        assert m.value == m.reference.value
+        assert m.reference.candidate is None
+        assert m.interval == m.reference.interval
+
+
+@every_comparison
+def test_every_judged_number_has_an_interval_and_a_reference_with_one(name, found):
+    for m in found[name, "fresh"].measurements:
+        if m.direction is Direction.NEUTRAL:
+            continue
+        assert m.interval is not None, (m.name, m.scope)
+        assert m.interval.low <= m.value <= m.interval.high, (m.name, m.scope)
+        assert m.reference is not None, (m.name, m.scope)
+        assert m.reference.interval is not None, (m.name, m.scope)
+
+
+@every_comparison
+def test_a_larger_release_is_set_against_the_reference_at_its_size(name, found):
+    outcome = with_ratios(found[name, "fresh"])
+    scopes = {m.scope for m in outcome.measurements if m.name.endswith(".reference_ratio")}
+    for m in found[name, "fresh"].measurements:
+        if m.reference is not None and m.reference.interval is not None:
+            assert m.reference.candidate is not None, (m.name, m.scope)
+            quantity = outcome.info.quantity(m.name.partition(".")[2])
+            assert (ratio_scope(m) in scopes) == (quantity.range[0] >= 0 and m.reference.value > 0)
+
+
+@pytest.mark.parametrize("name", STRUCTURE)
+def test_shuffled_columns_are_told_from_new_people(name, found):
+    fresh, independent = (
+        {(m.name, m.scope): m for m in found[name, case].measurements} for case in ("fresh", "independent")
+    )
+    worse = [
+        key
+        for key, m in fresh.items()
+        if not m.scope
+        and m.interval
+        and (n := independent[key]).interval
+        and (
+            n.interval.low > m.interval.high
+            if m.direction is Direction.LOWER
+            else m.direction is Direction.HIGHER and n.interval.high < m.interval.low
+        )
+    ]
+    assert worse
+
+
+def test_shuffled_columns_have_the_right_marginals(found):
+    for m in found["marginals", "independent"].measurements:
+        if m.name == "marginals.total_variation" and not m.scope:
+            assert m.value < 0.01
+
+
+def constant(table):
+    same = {n: table.column(n).take(pa.array([0] * len(table))) for n in ("age", "region", "smoker")}
+    for n, column in same.items():
+        table = table.set_column(table.column_names.index(n), n, column)
+    return table
+
+
+def emptied(table):
+    at = table.column_names.index("income")
+    return table.set_column(at, "income", pa.nulls(len(table), table.schema.field("income").type))
+
+
+def unseen(table):
+    at = table.column_names.index("region")
+    return table.set_column(at, "region", pa.array(["elsewhere"] * len(table)))
+
+
+def wide(table):
+    rng = np.random.default_rng(len(table))
+    more = {f"x{i}": pa.array(rng.normal(size=len(table))) for i in range(100)}
+    more |= {f"c{i}": pa.array(rng.choice(list("abcd"), len(table))) for i in range(93)}
+    return pa.table({n: table.column(n) for n in table.column_names} | more)
+
+
+HARD = {
+    "constant in the release only": lambda a, b, c: (a, b, constant(c)),
+    "constant everywhere": lambda a, b, c: (constant(a), constant(b), constant(c)),
+    "missing in the release only": lambda a, b, c: (a, b, emptied(c)),
+    "a category unseen in train": lambda a, b, c: (a, b, unseen(c)),
+    "one class in control": lambda a, b, c: (a, b.filter(pc.equal(b["ill"], "yes")), c),
+    "ten rows": lambda a, b, c: (a.slice(0, 10), b.slice(0, 10), c.slice(0, 10)),
+    "ten rows in the release": lambda a, b, c: (a, b, c.slice(0, 10)),
+    "a release of twice the size": lambda a, b, c: (a.slice(0, 300), b, c),
+    "no control": lambda a, b, c: (a, None, c),
+    "200 columns": lambda a, b, c: (wide(a.slice(0, 300)), wide(b.slice(0, 150)), wide(c.slice(0, 300))),
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+@every_audit
+def test_hard_tables_end_in_a_number_or_a_reason(name, case, outcome_of, as_subject, three):
+    outcome = outcome_of(name, as_subject(*HARD[case](*three)))
+    assert outcome.status in (Status.MEASURED, Status.NOT_APPLICABLE), outcome.reason
+    if outcome.status is Status.NOT_APPLICABLE:
+        assert outcome.reason
