@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.measurement import Interval
+from synth_audit.kernels.intervals import normal_interval
+
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
+
+GROUPS = 1000
+"""Rows are resampled in at most so many groups, so that a resample costs no more for a larger table."""
+
+FARTHEST = 1e9
+"""Standard deviations beyond which a value is no farther away, so that sums stay finite."""
+
+_QUANTILES, _EXTREMES = 128, 16
+"""Fine cells of about equal mass, and values at either end with a cell of their own: tails weigh most."""
 
 
 def kolmogorov_smirnov(a: Floats, b: Floats) -> float:
@@ -15,11 +29,49 @@ def kolmogorov_smirnov(a: Floats, b: Floats) -> float:
     Args:
         a, b: samples without missing values, shapes (n,) and (m,), not empty.
     """
+    return float(np.abs(_gaps(a, b)[1]).max())
+
+
+def wasserstein(a: Floats, b: Floats) -> float:
+    """``W₁ = ∫ |F_a(x) − F_b(x)| dx``, in the unit of the values: how far a value must move on average.
+
+    Args:
+        a, b: samples without missing values, shapes (n,) and (m,), not empty.
+    """
+    points, gaps = _gaps(a, b)
+    return float(np.abs(gaps[:-1]) @ np.diff(points))
+
+
+def _gaps(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """All values in order, and ``F_a − F_b`` from each of them on, shape (n + m,) each."""
     a, b = np.sort(a), np.sort(b)
-    points = np.concatenate([a, b])
+    points = np.sort(np.concatenate([a, b]))
     of_a = np.searchsorted(a, points, side="right") / len(a)
     of_b = np.searchsorted(b, points, side="right") / len(b)
-    return float(np.abs(of_a - of_b).max())
+    return points, of_a - of_b
+
+
+def in_deviations(values: Floats, anchor: Floats) -> Floats | None:
+    """Values from the smallest of ``anchor`` on, in standard deviations of it; missing stays missing.
+
+    At most :data:`FARTHEST` to either side. Halves, or the range of huge values would overflow.
+
+    Args:
+        anchor: may hold missing values.
+
+    Returns:
+        Shape of ``values``; None where the anchor's values are all equal, since no unit follows from them.
+    """
+    known = anchor[~np.isnan(anchor)]
+    if not len(known) or known.min() == known.max():
+        return None
+    low = known.min() / 2
+    unit = known.max() / 2 - low
+    deviation = float(np.std((known / 2 - low) / unit))
+    with np.errstate(over="ignore"):
+        scaled = (values / 2 - low) / unit / deviation
+    standardised: Floats = np.clip(scaled, -FARTHEST, FARTHEST)
+    return standardised
 
 
 def total_variation(p: Floats, q: Floats) -> Floats:
@@ -28,9 +80,28 @@ def total_variation(p: Floats, q: Floats) -> Floats:
     return distance
 
 
-def hellinger(p: Floats, q: Floats) -> float:
-    """``sqrt(½ Σ (√p − √q)²)``, in [0, 1]; p and q are shares of the same cells, shape (k,)."""
-    return float(np.sqrt(0.5 * np.sum((np.sqrt(p) - np.sqrt(q)) ** 2)))
+def hellinger(p: Floats, q: Floats) -> Floats:
+    """``sqrt(½ Σ (√p − √q)²)`` over the last axis, in [0, 1]; p and q are shares of the same cells."""
+    distance: Floats = np.sqrt(0.5 * np.sum((np.sqrt(p) - np.sqrt(q)) ** 2, axis=-1))
+    return distance
+
+
+def inverted_chi_square(observed: Floats, expected: Floats, n: int) -> Floats:
+    """``1 − p`` of the χ² test that n rows have the expected shares, over the last axis, in [0, 1].
+
+    ``χ² = n Σ (o − e)² / e`` with as many degrees of freedom as there are expected cells, less one. The
+    expected shares are taken as exact. A row in a cell that is not expected at all gives 1.
+
+    Args:
+        observed, expected: shares of the same cells, shape (…, k).
+    """
+    from scipy.special import chdtr  # here, since a code location must not load it
+
+    seen = expected > 0
+    parts = np.divide((observed - expected) ** 2, expected, out=np.zeros_like(observed), where=seen)
+    freedom = seen.sum(axis=-1) - 1.0
+    one_less_p = np.where(freedom > 0, chdtr(np.maximum(freedom, 1.0), n * parts.sum(axis=-1)), 0.0)
+    return np.where(((observed > 0) & ~seen).any(axis=-1), 1.0, one_less_p)
 
 
 def quantile_cells(anchor: Floats, most: int) -> Floats:
@@ -46,10 +117,33 @@ def quantile_cells(anchor: Floats, most: int) -> Floats:
     return np.unique(np.concatenate([edges, np.nextafter(heavy, -np.inf)]))
 
 
+def fine_cells(values: Floats, coarse: Floats) -> Floats:
+    """Inner edges of cells so fine that a distance between them stands for that between values.
+
+    Each value has a cell of its own where they are few; else about 128 cells of equal mass, and the 16
+    values at either end on their own. The coarse edges are among them.
+    """
+    known = np.unique(values[~np.isnan(values)])
+    if len(known) > _QUANTILES + 2 * _EXTREMES:
+        middle = np.quantile(values[~np.isnan(values)], np.linspace(0, 1, _QUANTILES + 1)[1:-1])
+        known = np.concatenate([known[:_EXTREMES], middle, known[-_EXTREMES - 1 :]])
+    return np.unique(np.concatenate([known[:-1], coarse]))
+
+
 def cell_codes(values: Floats, edges: Floats) -> Codes:
     """Cell of each value: 0 … len(edges) from low to high, and len(edges) + 1 for missing, shape (n,)."""
     cells = np.searchsorted(edges, values, side="left")
     return np.where(np.isnan(values), len(edges) + 1, cells).astype(np.int64)
+
+
+def cell_places(values: Floats, codes: Codes, edges: Floats) -> Floats:
+    """Where each cell but the missing one lies: the mean of its values, or its edge where it has none."""
+    n_cells = len(edges) + 1
+    present = codes < n_cells
+    counts = np.bincount(codes[present], minlength=n_cells)
+    sums = np.bincount(codes[present], values[present], minlength=n_cells)
+    beside = np.append(edges, edges[-1:]) if len(edges) else np.zeros(1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), beside)
 
 
 def shares(codes: Codes, n_cells: int) -> Floats:
@@ -57,6 +151,62 @@ def shares(codes: Codes, n_cells: int) -> Floats:
     return np.bincount(codes, minlength=n_cells) / len(codes)
 
 
-def resampled_shares(p: Floats, n: int, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Cell shares of bootstrap resamples of n rows, shape (n_draws, k): multinomial in the shares."""
-    return rng.multinomial(n, p / p.sum(), size=n_draws) / n
+@dataclass(frozen=True, eq=False)
+class Resamples:
+    """Bootstrap resamples of the rows of a table, the same for all of its columns.
+
+    Rows are drawn in random groups of equal size, at most :data:`GROUPS` of them: the variance of a share is
+    the same as that of drawing single rows, and what columns have in common stays together.
+
+    Attributes:
+        group: of each row, shape (n,). times: how often each group is drawn, shape (n_draws, n_groups).
+    """
+
+    group: Codes
+    times: Floats
+
+    @classmethod
+    def of(cls, n: int, n_draws: int, rng: np.random.Generator) -> Resamples:
+        """Draw ``n_draws`` resamples of n rows."""
+        groups = min(n, GROUPS)
+        times = rng.multinomial(groups, np.full(groups, 1 / groups), size=n_draws)
+        return cls(rng.permutation(n) % groups, times.astype(np.float64))
+
+    def shares(self, codes: Codes, n_cells: int) -> Floats:
+        """Cell shares of every resample, shape (n_draws, n_cells); sums of counts, so exact in any order."""
+        groups = self.times.shape[1]
+        counts = np.bincount(self.group * n_cells + codes, minlength=groups * n_cells)
+        drawn = self.times @ counts.reshape(groups, n_cells).astype(np.float64)
+        return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+
+
+def spread(drawn: Floats, places: Floats) -> Floats:
+    """Standard deviation of present values from cell shares of which the last is missing, shape (…).
+
+    Args:
+        drawn: shape (…, k). places: where each cell but the last lies, shape (k − 1,).
+    """
+    present = drawn[..., :-1]
+    present = present / np.maximum(present.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+    around = places - (present @ places)[..., None]
+    deviations: Floats = np.sqrt((present * around**2).sum(axis=-1))
+    return deviations
+
+
+def distribution_functions(drawn: Floats) -> Floats:
+    """Cumulative shares of the present values from cell shares of which the last is missing, (…, k − 1)."""
+    steps = np.cumsum(drawn[..., :-1], axis=-1)
+    return np.asarray(steps / np.maximum(steps[..., -1:], np.finfo(float).tiny))
+
+
+def distance_interval(value: float, draws: Floats, level: float, room: float) -> Interval:
+    """``value ± z · standard deviation of the draws``, and never no width at all.
+
+    Args:
+        room: half-width where every resample gives the same value, such as between two constant columns:
+            what could be there and was not drawn.
+    """
+    interval = normal_interval(value, draws, level)
+    if interval.high > interval.low:
+        return interval
+    return Interval(value - room, value + room, level, "wilson, for nothing seen")

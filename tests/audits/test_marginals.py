@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn.datasets import load_wine
 
 from synth_audit.audits.fidelity.marginals import Marginals
 
@@ -113,6 +115,178 @@ def test_numeric_pictures_hold_no_value(subject_of, measure):
     )
     [series] = findings.series
     assert all(label.startswith("cell ") for label in series.x[:-1])
+
+
+def test_control_is_drawn_beside_them_unless_too_few_rows_stand_behind_a_bar(subject_of, measure):
+    def lines(control):
+        real = of_labels({"a": 60, "b": 40})
+        _, findings = measure(Marginals(), subject_of(real, of_labels(control), real))
+        return next(s.lines for s in findings.series if s.scope == "k")
+
+    shown = lines({"a": 30, "b": 10})
+    assert shown["control rows"] == (0.75, 0.25)
+    assert set(lines({"a": 30, "b": 9})) == {"real", "synthetic"}
+    assert set(lines({"a": 30, "b": 10, "c": 1})) == {"real", "synthetic"}
+
+
+def test_the_worst_column_is_drawn_first(subject_of, measure):
+    x = np.arange(200.0)
+    made = {"near": np.r_[x[:-1], 0], "far": x + 500, "some": x + 20}
+    _, findings = measure(Marginals(), subject_of(dict.fromkeys(made, x), None, made))
+    assert [s.scope for s in findings.series] == ["far", "some", "near"]
+
+
+def test_wasserstein_counts_in_deviations_of_train(subject_of, measure):
+    x = np.random.default_rng(0).normal(50, 7, 300)
+    found, _ = measure(Marginals(), subject_of({"x": x}, {"x": x}, {"x": x + 3}))
+    w = found["wasserstein", "x"]
+    assert w.value == found["wasserstein"].value == pytest.approx(3 / x.std())
+    assert w.reference.value == 0
+    assert w.interval.low < w.value < w.interval.high
+
+
+def test_a_column_without_spread_in_train_has_no_unit(subject_of, measure):
+    moved = {"c": np.arange(100.0), "x": np.arange(100.0)}
+    found, _ = measure(Marginals(), subject_of(moved | {"c": np.ones(100)}, None, moved))
+    assert found["total_variation", "c"].value == pytest.approx(0.99)
+    assert ("wasserstein", "c") not in found
+    assert found["wasserstein"].value == 0
+
+
+def test_dates_are_numbers(subject_of, measure):
+    days = np.datetime64("2020-01-01T00:00:00", "us") + np.arange(200) * np.timedelta64(1, "D")
+    found, _ = measure(Marginals(), subject_of({"d": days}, None, {"d": days + np.timedelta64(30, "D")}))
+    assert found["ks", "d"].value == pytest.approx(0.15)
+    assert found["wasserstein", "d"].value == pytest.approx(30 / np.arange(200).std())
+
+
+def test_missing_values_have_a_number_of_their_own(subject_of, measure):
+    x, k = np.arange(100.0), np.array(["a", "b"] * 50, dtype=object)
+    gaps = {"x": np.where(x < 30, np.nan, x), "k": np.where(x < 10, None, k), "z": x}
+    found, _ = measure(Marginals(), subject_of({"x": x, "k": k, "z": x}, None, gaps))
+    assert found["missingness", "x"].value == pytest.approx(0.3)
+    assert found["missingness", "k"].value == pytest.approx(0.1)
+    assert ("missingness", "z") not in found
+    assert found["missingness"].value == pytest.approx(0.2)
+    for m in (found["missingness"], found["missingness", "k"]):
+        assert 0 <= m.interval.low < m.value < m.interval.high
+    full, _ = measure(Marginals(), subject_of({"x": x}, None, {"x": x}))
+    assert (
+        full["missingness"].value == full["missingness"].interval.low == 0 < full["missingness"].interval.high
+    )
+
+
+def test_how_few_people_lack_a_value_is_not_told(subject_of, measure):
+    x = np.arange(100.0)
+
+    def lacking(n):
+        return {"x": np.where(x < n, np.nan, x), "y": x}
+
+    for few, release in ((1, 0), (9, 0), (9, 5)):
+        found, _ = measure(Marginals(), subject_of(lacking(few), lacking(few), lacking(release)))
+        assert found["missingness"].value == found["missingness"].reference.value == 0
+        assert ("missingness", "x") not in found
+    told = [
+        measure(Marginals(), subject_of(lacking(few), None, lacking(50)))[0]["missingness", "x"].value
+        for few in (0, 1, 9)
+    ]
+    assert told == [0.5] * 3
+    full, _ = measure(Marginals(), subject_of(lacking(95), None, lacking(50)))
+    assert full["missingness", "x"].value == 0.5
+
+
+def test_the_marginal_distance_is_ks_for_numbers_and_chi_square_for_labels(subject_of, measure):
+    real, made = of_labels({"a": 60, "b": 40}), of_labels({"a": 50, "b": 50})
+    made["x"] = made["x"] + 25
+    found, _ = measure(Marginals(), subject_of(real, real, made))
+    chi = stats.chisquare([50, 50], [60, 40])
+    assert found["chi_square", "k"].value == pytest.approx(1 - chi.pvalue)
+    assert ("chi_square", "x") not in found
+    assert found["marginal_distance"].value == pytest.approx((0.25 + 1 - chi.pvalue) / 2)
+    assert found["marginal_distance"].reference.value == 0
+    gone, _ = measure(Marginals(), subject_of({"x": np.arange(50.0)}, None, {"x": np.full(50, np.nan)}))
+    assert gone["marginal_distance"].value == 1
+
+
+@pytest.fixture(scope="module")
+def wine():
+    frame = load_wine(as_frame=True).frame
+    frame = frame.assign(target=frame["target"].map(str), gap=frame["ash"].where(frame["ash"] > 2.2))
+    return frame.sample(frac=1, random_state=0)
+
+
+def part(frame, rows):
+    return {name: frame[name].iloc[rows].tolist() for name in frame.columns}
+
+
+def test_control_as_the_candidate_comes_out_at_its_reference(wine, subject_of, measure):
+    train, control = part(wine, slice(0, 100)), part(wine, slice(100, None))
+    found, _ = measure(Marginals(), subject_of(train, control, control))
+    assert {name for name in found if isinstance(name, str)} == {q.name for q in Marginals.info.quantities}
+    for m in found.values():
+        assert m.reference.value == m.value
+        assert (m.reference.interval.low, m.reference.interval.high) == (m.interval.low, m.interval.high)
+        assert m.reference.candidate is None
+        assert m.interval.low <= m.value <= m.interval.high
+        assert m.interval.low < m.interval.high
+
+
+def test_a_release_larger_than_control_is_compared_at_its_size_too(wine, subject_of, measure):
+    train, control = part(wine, slice(0, 100)), part(wine, slice(100, 140))
+    found, _ = measure(Marginals(), subject_of(train, control, train))
+    assert found["total_variation"].value == 0
+    assert found["total_variation"].reference.candidate.value > 0
+
+
+def test_shuffled_columns_are_as_good_as_real_ones(wine, subject_of, measure):
+    rng = np.random.default_rng(0)
+    train = part(wine, slice(None))
+    shuffled = {name: rng.permutation(np.array(v, dtype=object)).tolist() for name, v in train.items()}
+    found, _ = measure(Marginals(), subject_of(train, None, shuffled))
+    assert all(m.value == 0 for m in found.values())
+
+
+def test_more_labels_than_cells_for_resamples(subject_of, measure):
+    names = np.array([f"n{i}" for i in range(3000)])
+    found, _ = measure(Marginals(), subject_of({"k": names[:2000]}, None, {"k": names[1000:]}))
+    tv = found["total_variation", "k"]
+    assert tv.value == pytest.approx(0.5)
+    assert tv.interval.low < 0.5 < tv.interval.high
+
+
+def test_few_rows_of_other_size_and_a_column_that_is_missing_throughout(subject_of, measure):
+    ten = {"x": np.arange(10.0), "k": ["a", "b"] * 5, "no": [None] * 10}
+    specs = {"no": {"kind": "continuous"}}
+    three = {name: v[:3] for name, v in ten.items()}
+    found, _ = measure(Marginals(), subject_of(ten, three, {n: list(v) * 2 for n, v in ten.items()}, **specs))
+    assert found["total_variation"].value == 0
+    assert found["total_variation", "no"].value == 0
+    assert found["total_variation"].interval.high > 0
+    assert all(np.isfinite([m.value, m.interval.low, m.interval.high]).all() for m in found.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "m", "shift"), [(400, 400, 0.0), (400, 400, 0.3), (1000, 200, 0.3)])
+def test_intervals_cover_what_such_samples_give_on_average(n, m, shift, subject_of, measure):
+    rng = np.random.default_rng(0)
+
+    def people(rows, moved):
+        z = rng.normal(size=rows)
+        return {
+            "x": z + 0.5 * rng.normal(size=rows) + moved,
+            "y": np.exp(z + moved),
+            "k": rng.choice(list("abcd"), rows, p=[0.4 + moved / 4, 0.3 - moved / 4, 0.2, 0.1]),
+            "b": np.where(z + rng.normal(size=rows) + moved > 0, "u", "v"),
+            "m": [x if rng.random() > 0.1 + moved / 4 else None for x in rng.poisson(2, rows).tolist()],
+        }
+
+    runs = [
+        measure(Marginals(), subject_of(people(n, 0.0), None, people(m, shift)), seed)[0]
+        for seed in range(300)
+    ]
+    for name in ("total_variation", "hellinger", "ks", "wasserstein", "missingness"):
+        mean = np.mean([r[name].value for r in runs])
+        assert np.mean([r[name].interval.low <= mean <= r[name].interval.high for r in runs]) >= 0.9, name
 
 
 @pytest.mark.parametrize("bad", [{"cells": 1}, {"n_bootstrap": 10}])

@@ -9,13 +9,23 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from synth_audit.kernels.distributions import (
+    FARTHEST,
+    GROUPS,
+    Resamples,
     cell_codes,
+    cell_places,
+    distance_interval,
+    distribution_functions,
+    fine_cells,
     hellinger,
+    in_deviations,
+    inverted_chi_square,
     kolmogorov_smirnov,
     quantile_cells,
-    resampled_shares,
     shares,
+    spread,
     total_variation,
+    wasserstein,
 )
 
 SAMPLE = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=40).map(np.array)
@@ -31,7 +41,7 @@ def test_ks_agrees_with_scipy(a, b):
 
 @given(p=WEIGHTS, q=WEIGHTS)
 def test_total_variation_and_hellinger_are_distances(p, q):
-    tv, h = float(total_variation(p, q)), hellinger(p, q)
+    tv, h = float(total_variation(p, q)), float(hellinger(p, q))
     assert tv == pytest.approx(sum(max(a - b, 0) for a, b in zip(p, q, strict=True)))
     assert h == pytest.approx(np.sqrt(max(0.0, 1 - np.sqrt(p * q).sum())), abs=1e-7)
     assert h**2 - 1e-9 <= tv <= h * np.sqrt(2) + 1e-9
@@ -75,9 +85,109 @@ def test_missing_is_the_last_cell_and_leaves_the_others_alone():
     assert len(quantile_cells(np.array([np.nan]), 4)) == 0
 
 
-def test_resampled_shares_have_the_right_mean_and_spread():
+@settings(deadline=None)
+@given(a=SAMPLE, b=SAMPLE)
+def test_wasserstein_agrees_with_scipy(a, b):
+    assert wasserstein(a, b) == pytest.approx(stats.wasserstein_distance(a, b), abs=1e-12)
+    assert wasserstein(a, np.sort(a)[::-1]) == 0
+
+
+@given(values=SAMPLE, anchor=SAMPLE)
+def test_deviations_are_those_of_the_anchor(values, anchor):
+    scaled = in_deviations(values, anchor)
+    if len(np.unique(anchor)) == 1:
+        assert scaled is None
+    else:
+        assert scaled == pytest.approx((values - anchor.min()) / anchor.std())
+
+
+def test_deviations_of_huge_and_of_missing_values_are_finite():
+    huge = np.array([-1.7e308, 1.7e308, 0.0, np.nan])
+    assert in_deviations(huge, huge)[:3] == pytest.approx(np.array([0, 2, 1]) * np.sqrt(1.5))
+    assert np.isnan(in_deviations(huge, huge)[3])
+    assert in_deviations(np.array([1.7e308]), np.array([0.0, 1e-300])) == FARTHEST
+    assert in_deviations(huge, np.array([np.nan])) is None
+    assert in_deviations(huge, np.array([0.1, 0.1, 0.1, np.nan])) is None
+    dates = 1.6e15 + np.array([0.0, 1.0, 2.0])  # microseconds apart
+    assert in_deviations(dates, dates) == pytest.approx(np.array([0, 1, 2]) * np.sqrt(1.5))
+
+
+@settings(deadline=None)
+@given(p=WEIGHTS, q=WEIGHTS, n=st.integers(1, 500))
+def test_inverted_chi_square_agrees_with_scipy(p, q, n):
+    seen = p > 0
+    found = float(inverted_chi_square(q, p, n))
+    if q[~seen].any():
+        assert found == 1
+    elif seen.sum() == 1:
+        assert found == 0
+    else:
+        expected = stats.chisquare(n * q[seen], n * p[seen] * q[seen].sum() / p[seen].sum())
+        assert found == pytest.approx(1 - expected.pvalue, abs=1e-9)
+
+
+def test_inverted_chi_square_grows_with_the_rows_while_the_distance_stands_still():
+    p, q = np.array([0.5, 0.5]), np.array([0.55, 0.45])
+    assert [round(float(inverted_chi_square(q, p, n)), 3) for n in (10, 100, 1000)] == [0.248, 0.683, 0.998]
+    both = inverted_chi_square(np.array([q, p]), np.array([p, p]), 100)
+    assert both.tolist() == [float(inverted_chi_square(q, p, 100)), 0.0]
+
+
+@settings(deadline=None)
+@given(values=SAMPLE, most=st.integers(2, 12))
+def test_few_values_have_fine_cells_of_their_own(values, most):
+    coarse = quantile_cells(values, most)
+    edges = fine_cells(values, coarse)
+    assert set(coarse) <= set(edges)
+    cells = cell_codes(values, edges)
+    assert len(np.unique(cells)) == len(np.unique(values))
+    places = cell_places(values, cells, edges)
+    assert places[cells] == pytest.approx(values)
+    assert (np.diff(places) >= 0).all()
+
+
+def test_distances_of_fine_cells_stand_for_those_of_values():
+    rng = np.random.default_rng(0)
+    a, b = np.exp(rng.normal(size=3000)), np.exp(rng.normal(0.2, 1.1, 2000))
+    both = np.concatenate([a, b])
+    edges = fine_cells(both, quantile_cells(a, 10))
+    assert len(edges) < 200
+    cells = [cell_codes(x, edges) for x in (a, b)]
+    p, q = (shares(c, len(edges) + 2) for c in cells)
+    gaps = np.abs(distribution_functions(p) - distribution_functions(q))
+    assert gaps.max() == pytest.approx(kolmogorov_smirnov(a, b), abs=0.01)
+    places = cell_places(both, np.concatenate(cells), edges)
+    assert gaps[:-1] @ np.diff(places) == pytest.approx(wasserstein(a, b), rel=0.01)
+    assert spread(p, places) == pytest.approx(a.std(), rel=0.01)
+
+
+def test_missing_is_no_part_of_a_distribution_function():
+    drawn = np.array([[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]])
+    assert distribution_functions(drawn).tolist() == [[0.4, 1.0], [0.0, 0.0]]
+    assert spread(drawn, np.array([0.0, 1.0])) == pytest.approx([np.sqrt(0.24), 0])
+
+
+@pytest.mark.parametrize("n", [50, 3 * GROUPS + 7])
+def test_resampled_shares_have_the_right_mean_and_spread(n):
     p = np.array([0.7, 0.2, 0.1])
-    draws = resampled_shares(p, 50, 4000, np.random.default_rng(0))
+    codes = np.repeat([0, 1, 2], (p * n).astype(int).tolist())
+    p = shares(codes, 3)
+    draws = Resamples.of(len(codes), 4000, np.random.default_rng(0)).shares(codes, 3)
     assert draws.sum(axis=1) == pytest.approx(1)
     assert draws.mean(axis=0) == pytest.approx(p, abs=0.01)
-    assert draws.std(axis=0) == pytest.approx(np.sqrt(p * (1 - p) / 50), rel=0.08)
+    assert draws.std(axis=0) == pytest.approx(np.sqrt(p * (1 - p) / n), rel=0.1)
+
+
+def test_columns_share_their_resamples():
+    codes = np.arange(300) % 2
+    drawn = Resamples.of(300, 100, np.random.default_rng(0))
+    assert np.array_equal(drawn.shares(codes, 2), drawn.shares(1 - codes, 2)[:, ::-1])
+    again = Resamples.of(300, 100, np.random.default_rng(0)).shares(codes, 2)
+    assert np.array_equal(drawn.shares(codes, 2), again)
+
+
+def test_no_interval_is_without_width():
+    wide = distance_interval(0.5, np.array([0.4, 0.6]), 0.95, 0.01)
+    assert wide.high - wide.low == pytest.approx(2 * 1.96 * 0.1414, rel=1e-3)
+    flat = distance_interval(1.0, np.ones(5), 0.95, 0.01)
+    assert (flat.low, flat.high) == pytest.approx((0.99, 1.01))

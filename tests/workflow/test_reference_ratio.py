@@ -45,5 +45,7 @@ def test_a_reference_that_may_be_zero_sets_no_upper_end() -> None:
 
 
 @pytest.mark.parametrize("reference", [None, Reference(0.5, "known exactly"), beside(0, 0, 0.1)])
-def test_there_is_no_ratio_to_a_reference_that_is_zero_or_was_not_measured(reference: Reference | None) -> None:
+def test_there_is_no_ratio_to_zero_or_to_what_was_not_measured(
+    reference: Reference | None,
+) -> None:
     assert ratio(number(0.2, 0.1, 0.3, reference)) is None

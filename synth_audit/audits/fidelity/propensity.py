@@ -1,0 +1,205 @@
+"""Can a model tell the release's rows from real ones?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity, Series
+from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.kernels import discrimination as trees
+from synth_audit.kernels import propensity as logistic
+from synth_audit.kernels.intervals import critical_value
+
+C2ST_AUROC = Quantity(
+    "c2st_auroc",
+    "How well trees tell the release from real rows (AUROC)",
+    unit="score",
+    direction=Direction.NEUTRAL,  # less is better down to ½, and worse from there on: the copies of train
+    help="0.5 cannot be told apart, 1 can always be. Well below 0.5 the release repeats training rows.",
+)
+GIVEAWAY = Quantity(
+    "giveaway",
+    "What a column gives away",
+    unit="score",
+    direction=Direction.NEUTRAL,
+    range=(-1.0, 1.0),
+    help="AUROC that the trees lose when the column is shuffled. Columns that say the same share it.",
+)
+PMSE = Quantity(
+    "pmse",
+    "Propensity mean squared error",
+    unit="score",
+    range=(0.0, 0.25),
+    help="How far the probabilities of a logistic model move from the tables' shares; 0 not at all.",
+)
+PMSE_RATIO = Quantity(
+    "pmse_ratio",
+    "pMSE over its expectation for new rows of the same people",
+    unit="ratio",
+    range=(0.0, math.inf),
+    help="Expected: c (1 − c) d / N. About 1 for fresh real rows; grows with N where the tables differ.",
+)
+PMSE_RATIO_RESAMPLED = Quantity(
+    "pmse_ratio_resampled",
+    "pMSE over its expectation for rows drawn from train",
+    unit="ratio",
+    range=(0.0, math.inf),
+    help="Expected: d (1 − c)² c / N, after Snoke et al. 2018. About 1 for training rows drawn at random.",
+)
+
+FEWEST_ROWS = 10
+"""Of either table, fewer than which no model is fitted."""
+
+_POINTS = 20
+_RELEASE, _CONTROL = "the release", "control rows"
+
+
+Found = dict[tuple[str, str], Estimate]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Propensity:
+    """Fits two models that are to tell rows of the release from training rows, and asks how well they can.
+
+    ``c2st_auroc``: gradient-boosted trees on values as they are, each row scored by trees that were grown on
+    other rows, ``AUROC = P(score of a synthetic row > score of a real row) + ½ P(tie)``, the mean over folds
+    with DeLong's interval. ``giveaway``: what it loses when one column is shuffled among the scored rows.
+    ``pmse = mean (ŝ − c)²`` with ŝ from a logistic model fitted to all rows (standardised numbers, indicators
+    of labels and of missing values, no interactions), c the share of synthetic rows, N rows and d the rank of
+    the terms; two ratios to what chance alone would give, ``c (1 − c) d / N`` for an independent sample of
+    the same people and ``d (1 − c)² c / N`` for rows drawn from train. The logistic model sees what moves a
+    mean or a frequency; how columns depend on each other is seen by the trees alone.
+
+    Fields:
+        most_rows: rows taken of either table, at random.
+        folds: parts of the rows, each scored by trees grown on the others.
+        trees: grown in each fold.
+
+    Source: Lopez-Paz & Oquab 2017 (c2st), DeLong et al. 1988 (interval), Snoke et al. 2018 and
+    TableDiffusion thesis, section 6.8.1 (pMSE).
+    """
+
+    most_rows: int = 8_000
+    folds: int = 5
+    trees: int = 100
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Telling real from synthetic",
+        question="Can a model tell the rows of the release from real ones, and by which columns?",
+        threat_model="Someone whose analysis uses many columns at once would be misled.",
+        not_covered="A model that cannot tell them apart proves nothing about a better one; and a copy of "
+        "train cannot be told from it at all.",
+        quantities=(C2ST_AUROC, GIVEAWAY, PMSE, PMSE_RATIO, PMSE_RATIO_RESAMPLED),
+        risk="fidelity",
+        cost="seconds",
+        source="Lopez-Paz & Oquab 2017; Snoke et al. 2018; TableDiffusion thesis, section 6.8.1",
+    )
+
+    def __post_init__(self) -> None:
+        if self.most_rows < 100:
+            raise ValueError("most_rows must be at least 100")
+        if self.folds < 2 or self.trees < 1:
+            raise ValueError("folds must be at least 2 and trees positive")
+
+    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+        """Tell the release, and control rows as its reference, from training rows."""
+        if min(subject.train.n_rows, subject.synthetic.n_rows) < FEWEST_ROWS:
+            raise NotApplicable(f"a model needs at least {FEWEST_ROWS} rows of train and of the release")
+        curves: list[_Curve] = []
+
+        def compare(table: Table, rng: np.random.Generator) -> Found:
+            return self._compare(subject, table, rng, curves)
+
+        taken = min(subject.synthetic.n_rows, self.most_rows)
+        found = [replace(m, n_achieved=taken) for m in measured(subject, compare, self.info.quantities, rng)]
+        if not any(m.name == PMSE_RATIO.name for m in found):
+            raise NotApplicable("no column has two different values, so that nothing could tell rows apart")
+        pictured = dict(zip((_RELEASE, _CONTROL), curves, strict=False))  # in the order of the comparisons
+        return Findings(tuple(found), (_picture(pictured, subject),))
+
+    def _compare(
+        self, subject: Subject, table: Table, rng: np.random.Generator, curves: list[_Curve]
+    ) -> Found:
+        """Both models on a table and train; nothing where the table has too few rows for one."""
+        if table.n_rows < FEWEST_ROWS:
+            return {}
+        tables = [sample(t, self.most_rows, rng) for t in (subject.train, table)]
+        found = self._by_trees(tables, subject, rng, curves)
+        return found | _by_logistic(tables, subject)
+
+    def _by_trees(
+        self, tables: Sequence[Table], subject: Subject, rng: np.random.Generator, curves: list[_Curve]
+    ) -> Found:
+        """Area, what each column gives away, and the curve for the picture, added to ``curves``."""
+        first, second = (t.n_rows for t in tables)
+        features = trees.Features.of(tables, subject.features)
+        folds = min(self.folds, first // 2, second // 2)
+        told = trees.discriminate(features, first, folds, self.trees, rng)
+        placed = told.folds
+        curves.append(_Curve(1 - np.concatenate([f.second for f in placed]), first))
+        found = {(C2ST_AUROC.name, ""): _area(placed, subject.level)}
+        for column, lost in zip(subject.features, told.lost, strict=True):
+            found[GIVEAWAY.name, column.name] = _area(lost, subject.level)
+        return found
+
+
+def _area(folds: Sequence[trees.Placements], level: float) -> Estimate:
+    return Estimate(trees.mean_area(folds), trees.area_interval(folds, level))
+
+
+def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
+    """pMSE and its ratios; pMSE alone where no term varies."""
+    first, second = (t.n_rows for t in tables)
+    fitted = logistic.Propensity.of(
+        logistic.terms(tables, subject.features), np.arange(first + second) >= first
+    )
+    units = {PMSE: 1.0, PMSE_RATIO: fitted.expected, PMSE_RATIO_RESAMPLED: fitted.expected_resampled}
+    value, half = fitted.squared_error, critical_value(subject.level) * fitted.standard_error()
+    return {
+        (quantity.name, ""): Estimate(
+            value / unit,
+            Interval((value - half) / unit, (value + half) / unit, subject.level, "delta method or null"),
+        )
+        for quantity, unit in units.items()
+        if unit > 0
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """Share of ``n_real`` real rows that score at least as high as each row of a table, shape (m,)."""
+
+    reached: npt.NDArray[np.float64]
+    n_real: int
+
+
+def _picture(curves: Mapping[str, _Curve], subject: Subject) -> Series:
+    """ROC curves, in steps of at least as many real rows as may be told of, control rows counted so too."""
+    n_real = min(c.n_real for c in curves.values())
+    steps = max(1, min(_POINTS, n_real // subject.suppression))
+    grid = np.arange(steps + 1) / steps
+    lines = {}
+    for label, curve in curves.items():
+        counts = np.searchsorted(np.sort(curve.reached), grid, side="right")
+        unit = subject.suppression if label == _CONTROL else 1
+        told = counts[:-1] // unit * unit / len(curve.reached)
+        lines[label] = (*told.tolist(), 1.0)
+    return Series(
+        name="roc",
+        title="Telling rows from training rows",
+        kind="line",
+        x_label="share of training rows taken for foreign",
+        y_label="share of foreign rows found",
+        x=tuple(grid.tolist()),
+        lines=lines,
+    )

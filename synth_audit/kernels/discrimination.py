@@ -1,0 +1,207 @@
+"""Trees that tell rows of two tables apart, scored on rows they were not grown on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.measurement import Interval
+from synth_audit.core.schema import Column
+from synth_audit.core.seeds import as_int_seed
+from synth_audit.core.table import Table
+from synth_audit.kernels.encode import codes
+from synth_audit.kernels.intervals import critical_value, wilson
+from synth_audit.kernels.propensity import by_frequency
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.intp]
+
+SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
+"""Rows in a leaf, leaves of a tree, and values it tells apart; fewer where no leaf could hold so few rows."""
+
+SHUFFLED_ROWS = 10_000
+"""Rows scored in each fold to learn what its columns give away, whatever their number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placements:
+    """Where each row stands among the scores of the other table; ties count half.
+
+    Attributes:
+        second: share of rows of the first table below each row of the second, shape (m,).
+        first: share of rows of the second table above each row of the first, shape (n,).
+    """
+
+    second: Floats
+    first: Floats
+
+    @classmethod
+    def of(cls, first: Floats, second: Floats) -> Placements:
+        """From the scores of both tables' rows, shapes (n,) and (m,)."""
+        return cls(_below(first, second), 1 - _below(second, first))
+
+    @property
+    def auroc(self) -> float:
+        """``P(score of a row of the second table > score of one of the first) + ½ P(tie)``."""
+        return float(self.second.mean())
+
+    @property
+    def variance(self) -> float:
+        """Of :attr:`auroc`: ``var(second) / m + var(first) / n``. Source: DeLong et al. 1988."""
+        return float(sum(np.var(x, ddof=1) / len(x) for x in (self.second, self.first)))
+
+    def less(self, other: Placements) -> Placements:
+        """Differences row by row, whose mean and variance are those of the difference of two areas."""
+        return Placements(self.second - other.second, self.first - other.first)
+
+
+def _below(scale: Floats, values: Floats) -> Floats:
+    ordered = np.sort(scale)
+    under, upto = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return np.asarray((under + upto) / (2 * len(scale)))
+
+
+def mean_area(folds: Sequence[Placements]) -> float:
+    """Mean of the areas of all folds."""
+    return float(np.mean([f.auroc for f in folds]))
+
+
+def area_interval(folds: Sequence[Placements], level: float) -> Interval:
+    """Interval of :func:`mean_area`: ``± z · sqrt(2 Σ v) / folds`` with DeLong's variance v of each fold.
+
+    Folds learn from each other: what the rows of one teach about those of another, these teach about the
+    first as well. Between tables that are alike, where all is chance, such pairs count twice, which at most
+    doubles the variance. Where no two rows ever change places the interval is as wide as Wilson's for
+    something that none of the rows of the smaller table showed.
+    """
+    value = mean_area(folds)
+    half = critical_value(level) * float(np.sqrt(2 * sum(f.variance for f in folds))) / len(folds)
+    if half > 0:
+        return Interval(value - half, value + half, level, "delong, doubled for shared rows")
+    rows = min(sum(len(f.second) for f in folds), sum(len(f.first) for f in folds))
+    room = wilson(0, rows, level).high
+    return Interval(value - room, value + room, level, "wilson, for nothing seen")
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """What trees may use: order numbers of values and of labels, a missing one among them.
+
+    Attributes:
+        values: shape (rows of all tables, d). discrete: which columns have no order, shape (d,).
+        bins: values of a column that trees tell apart; labels beyond so many are joined.
+    """
+
+    values: Floats
+    discrete: Mask
+    bins: int
+
+    @classmethod
+    def of(cls, tables: Sequence[Table], columns: Sequence[Column]) -> Features:
+        """Numbers by their rank, since trees see nothing else; labels by their frequency."""
+        bins = min(MOST_BINS, max(2 * SMALLEST_LEAF, sum(t.n_rows for t in tables) // SMALLEST_LEAF))
+        values = [
+            _ranks(np.concatenate([t.numbers(c.name) for t in tables]))
+            if c.kind.numeric
+            else np.minimum(by_frequency(np.concatenate(codes(tables, c))), bins - 1)
+            for c in columns
+        ]
+        return cls(np.column_stack(values), np.array([not c.kind.numeric for c in columns]), bins)
+
+
+def _ranks(values: Floats) -> Floats:
+    """0 … from low to high, and −1 for missing: trees refuse a column that has nothing else."""
+    known = ~np.isnan(values)
+    ranks = np.full(len(values), -1.0)
+    ranks[known] = np.unique(values[known], return_inverse=True)[1]
+    return ranks
+
+
+@dataclass(frozen=True, eq=False)
+class Discriminated:
+    """What trees made of two tables.
+
+    Attributes:
+        folds: placements of held-out rows, fold by fold.
+        lost: for each column, what placements lose when its values are shuffled, in a part of the held-out
+            rows; by fold.
+    """
+
+    folds: tuple[Placements, ...]
+    lost: tuple[tuple[Placements, ...], ...]
+
+
+def discriminate(
+    features: Features, n_first: int, n_folds: int, n_trees: int, rng: np.random.Generator
+) -> Discriminated:
+    """Cross-fit gradient-boosted trees on the rows of two tables, of which ``n_first`` are the first's.
+
+    Folds hold equal parts of either table. Twins of a held-out row may be among the rows that its trees were
+    grown on: copies of the first table then score below ½, since each row's twin has the other answer.
+
+    Args:
+        n_folds: at least 2, and at most half of the rows of the smaller table.
+    """
+    second = np.arange(len(features.values)) >= n_first
+    sizes = n_first, len(second) - n_first
+    fold = np.concatenate([rng.permutation(n) % n_folds for n in sizes])
+    found, lost = [], []
+    for k in range(n_folds):
+        model = _grown(features, second, fold != k, n_trees, as_int_seed(rng))
+        held_out = [np.flatnonzero((fold == k) & side) for side in (~second, second)]
+        [whole] = _placements(model, features.values[np.concatenate(held_out)][None], len(held_out[0]))
+        found.append(whole)
+        lost.append(_lost(model, features.values, held_out, rng))
+    return Discriminated(tuple(found), tuple(zip(*lost, strict=True)))
+
+
+def _grown(features: Features, second: Mask, rows: Mask, n_trees: int, seed: int) -> Any:
+    """Boosted trees grown on some of the rows, with one thread: sums in parts would depend on how many."""
+    from sklearn.ensemble import (
+        HistGradientBoostingClassifier,  # here, since a code location must not load it
+    )
+    from threadpoolctl import threadpool_limits
+
+    model = HistGradientBoostingClassifier(
+        max_iter=n_trees,
+        max_leaf_nodes=LEAVES,
+        min_samples_leaf=SMALLEST_LEAF,
+        max_bins=features.bins,
+        categorical_features=features.discrete,
+        early_stopping=False,
+        random_state=seed,
+    )
+    with threadpool_limits(limits=1, user_api="openmp"):
+        return model.fit(features.values[rows], second[rows])
+
+
+def _placements(model: Any, versions: Floats, n_first: int) -> tuple[Placements, ...]:
+    """Placements of held-out rows, the first ``n_first`` of which are the first table's, in each version of
+    them; shape (versions, rows, d)."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="openmp"):
+        scores = model.decision_function(versions.reshape(-1, versions.shape[2]))
+    by_version = scores.reshape(len(versions), -1)
+    return tuple(Placements.of(s[:n_first], s[n_first:]) for s in by_version)
+
+
+def _lost(
+    model: Any, values: Floats, held_out: Sequence[Positions], rng: np.random.Generator
+) -> tuple[Placements, ...]:
+    """For each column, what the placements of some held-out rows lose when it is shuffled among them."""
+    n, d = sum(map(len, held_out)), values.shape[1]
+    part = min(1.0, SHUFFLED_ROWS / (n * d))
+    drawn = [rng.permutation(rows)[: max(2, round(part * len(rows)))] for rows in held_out]
+    test = values[np.concatenate(drawn)]
+    versions = np.repeat(test[None], 1 + d, axis=0)
+    for j in range(d):
+        versions[1 + j, :, j] = rng.permutation(test[:, j])
+    whole, *shuffled = _placements(model, versions, len(drawn[0]))
+    return tuple(whole.less(one) for one in shuffled)

@@ -1,0 +1,148 @@
+"""Placements against slow twins; what the trees see, and how sure they are of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from synth_audit.kernels.discrimination import (
+    SMALLEST_LEAF,
+    Features,
+    Placements,
+    area_interval,
+    discriminate,
+    mean_area,
+)
+
+SCORES = st.lists(st.integers(-3, 3).map(float), min_size=2, max_size=20).map(np.array)
+
+
+@given(first=SCORES, second=SCORES)
+def test_placements_agree_with_their_twin(first, second):
+    wins = (second[:, None] > first[None]) + 0.5 * (second[:, None] == first[None])
+    found = Placements.of(first, second)
+    assert found.second == pytest.approx(wins.mean(axis=1))
+    assert found.first == pytest.approx(wins.mean(axis=0))
+    labels = np.repeat([0, 1], [len(first), len(second)])
+    assert found.auroc == pytest.approx(roc_auc_score(labels, np.concatenate([first, second])))
+    twin = np.var(wins.mean(axis=1), ddof=1) / len(second) + np.var(wins.mean(axis=0), ddof=1) / len(first)
+    assert found.variance == pytest.approx(twin)
+
+
+def test_delong_is_right_about_fixed_scores():
+    rng = np.random.default_rng(0)
+    found = [Placements.of(rng.normal(size=60), rng.normal(1, 1, 40)) for _ in range(600)]
+    spread = np.std([f.auroc for f in found])
+    assert spread == pytest.approx(np.sqrt(np.mean([f.variance for f in found])), rel=0.1)
+
+
+def test_the_difference_of_two_areas_has_its_own_variance():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=50), rng.normal(size=30)
+    one = Placements.of(first, second)
+    assert (one.less(one).auroc, one.less(one).variance) == (0, 0)
+    other = Placements.of(rng.normal(size=50), second)
+    assert one.less(other).auroc == pytest.approx(one.auroc - other.auroc)
+
+
+def features(first, second, discrete=False):
+    x = np.vstack([first, second])
+    return Features(x, np.full(x.shape[1], discrete), max(2 * SMALLEST_LEAF, len(x) // SMALLEST_LEAF))
+
+
+def told(first, second, seed=0, **more):
+    settings = {"n_folds": 4, "n_trees": 30} | more
+    return discriminate(features(first, second), len(first), rng=np.random.default_rng(seed), **settings)
+
+
+def covers(interval, value):
+    return interval.low <= value <= interval.high
+
+
+def test_alike_tables_are_not_told_apart_and_different_ones_are():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 4))
+    alike = told(x[:500], x[500:])
+    assert covers(area_interval(alike.folds, 0.95), 0.5)
+    moved = told(x[:500], x[500:] + np.array([1.0, 0, 0, 0]))
+    assert mean_area(moved.folds) > 0.7
+    lost = [mean_area(folds) for folds in moved.lost]
+    assert lost[0] > 0.15 > 5 * max(lost[1:])
+
+
+def test_dependence_between_columns_is_seen():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=1000)
+    together = np.column_stack([z, z + 0.3 * rng.normal(size=1000)])
+    apart = np.column_stack([rng.permutation(column) for column in together.T])
+    assert mean_area(told(together, apart).folds) > 0.8
+
+
+def test_a_copy_scores_below_a_coin():
+    x = np.random.default_rng(0).normal(size=(400, 4))
+    assert mean_area(told(x, x).folds) < 0.45
+
+
+def test_tables_that_never_meet_leave_an_interval():
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    found = told(x[:100], x[100:] + 100)
+    assert mean_area(found.folds) == 1
+    around = area_interval(found.folds, 0.95)
+    assert around.low == pytest.approx(1 - 1.96**2 / (100 + 1.96**2), abs=1e-3)
+    few = told(x[:10], x[10:20], n_folds=5)  # too few for a leaf, so all scores are ties
+    assert mean_area(few.folds) == 0.5
+    assert covers(area_interval(few.folds, 0.95), 0.6)
+
+
+def test_more_columns_than_rows_to_shuffle():
+    x = np.random.default_rng(0).normal(size=(60, 80))
+    found = told(x[:40], x[40:], n_folds=2, n_trees=3)
+    assert len(found.lost) == 80
+    assert all(len(folds) == 2 for folds in found.lost)
+
+
+def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads():
+    from threadpoolctl import threadpool_limits
+
+    x = np.random.default_rng(0).normal(size=(300, 3))
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(told(x[:200], x[200:], n_trees=5))
+    for one, two in zip(found[0].folds, found[1].folds, strict=True):
+        assert np.array_equal(one.second, two.second)
+
+
+def test_features_are_order_numbers(tables_of):
+    first = {"x": [3.0, 1e200, None, -5.0], "k": ["a", "a", None, "b"], "no": [None, None, None, 1.0]}
+    second = {"x": [3.0, 4.0, None, -5.0], "k": ["new", "a", "a", "b"], "no": [None] * 3 + [2.0]}
+    tables = tables_of(first, second)
+    found = Features.of(tables, tables[0].schema.features)
+    assert found.values[:, 0].tolist() == [1, 3, -1, 0, 1, 2, -1, 0]
+    assert found.values[:4, 1].tolist() == found.values[[5, 6, 2, 7], 1].tolist()
+    assert found.discrete.tolist() == [False, True, False]
+
+
+def test_rare_labels_are_joined(tables_of):
+    names = [f"n{i}" for i in range(500)]
+    tables = tables_of({"k": names}, {"k": names})
+    found = Features.of(tables, tables[0].schema.features)
+    assert found.bins == 1000 // SMALLEST_LEAF
+    assert found.values.max() == found.bins - 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "m", "discrete"), [(400, 400, False), (500, 150, False), (400, 400, True)])
+def test_intervals_cover_a_coin_between_alike_tables(n, m, discrete):
+    rng = np.random.default_rng(0)
+    held, lost = [], []
+    for seed in range(150):
+        x = rng.integers(0, 2, (n + m, 3)).astype(float) if discrete else rng.normal(size=(n + m, 5))
+        made = discriminate(features(x[:n], x[n:], discrete), n, 5, 30, np.random.default_rng(seed))
+        held.append(covers(area_interval(made.folds, 0.95), 0.5))
+        lost += [covers(area_interval(folds, 0.95), 0.0) for folds in made.lost]
+    assert np.mean(held) >= 0.92
+    assert np.mean(lost) >= 0.92
