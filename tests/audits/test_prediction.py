@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -32,11 +34,20 @@ def test_a_copy_loses_nothing_and_a_reversed_effect_everything(target, subject_o
     train, control, _ = three(target)
     found, _ = measure(FAST, subject_of(train, control, train, y={"role": "target"}))
     scores = {"r2"} if target == "number" else {"auroc", "accuracy", "f1"}
-    assert set(found) == {f"{s}_{arm}" for s in scores for arm in ("tstr", "trtr", "loss")}
+    whole = {name for name in found if isinstance(name, str)}
+    assert found["loss"].value == found["r2_loss" if target == "number" else "auroc_loss"].value
+    assert whole == {f"{s}_{arm}" for s in scores for arm in ("tstr", "trtr", "loss")} | {
+        "loss",
+        "worst_subgroup_loss",
+        "importance_agreement",
+    }
     for s in scores:
         assert found[f"{s}_loss"].value == pytest.approx(0, abs=1e-12)
         assert found[f"{s}_loss"].interval.low == pytest.approx(0, abs=1e-12)
-        assert found[f"{s}_tstr"].reference.value == found[f"{s}_trtr"].value > 0.6
+        real, beside = found[f"{s}_trtr"], found[f"{s}_tstr"].reference
+        assert (beside.value, beside.interval) == (real.value, real.interval)
+        assert beside.value > 0.6
+        assert found[f"{s}_loss"].reference.value == 0
     broken = train | {"x": -train["x"]}
     found, _ = measure(FAST, subject_of(train, control, broken, y={"role": "target"}))
     main = "r2" if target == "number" else "auroc"
@@ -120,7 +131,8 @@ def test_several_models_are_scored_apart_and_averaged(subject_of, measure):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"models": ()}, {"models": ("logistic",) * 2}, {"repeats": 0}, {"n_bootstrap": 1}]
+    "bad",
+    [{"models": ()}, {"models": ("logistic",) * 2}, {"repeats": 0}, {"n_bootstrap": 1}, {"most_rows": 99}],
 )
 def test_bad_settings_are_refused(bad):
     with pytest.raises(ValueError, match="must"):
@@ -136,6 +148,135 @@ def test_a_forest_gives_the_same_numbers_every_time(subject_of):
         return {"a": x[0], "b": x[1], "c": x[2], "y": rng.choice(["u", "v", "w"], n)}
 
     subject = subject_of(rows(300), rows(120), rows(300), y={"role": "target"})
-    audit = Prediction(repeats=1, n_bootstrap=100)
-    first, *others = (audit.run(subject, np.random.default_rng(1)) for _ in range(4))
-    assert all(other == first for other in others)
+    audit = Prediction(repeats=1, n_bootstrap=100, models=("random_forest", "gradient_boosting"))
+    first, other = (audit.run(subject, np.random.default_rng(1)) for _ in range(2))
+    assert other == first
+
+
+@pytest.mark.parametrize("target", ["two classes", "three classes", "number"])
+def test_independent_columns_score_at_the_floor(target, subject_of, measure):
+    train, control, _ = three(target, n=600)
+    rng = np.random.default_rng(1)
+    shuffled = {k: rng.permutation(v) for k, v in train.items()}
+    audit = Prediction(models=("logistic", "knn"), n_bootstrap=100)
+    found, _ = measure(audit, subject_of(train, control, shuffled, y={"role": "target"}))
+    if target == "number":
+        assert -0.5 < found["r2_tstr"].value < 0.05
+        assert found["r2_loss"].interval.low > 0.3
+    else:
+        assert found["auroc_tstr"].value == pytest.approx(0.5, abs=0.15)
+        assert found["auroc_loss"].interval.low > 0.1
+    assert found["importance_agreement"].reference.value > 0.9
+
+
+def test_a_few_control_rows_are_insufficient_evidence(subject_of, measure):
+    train, control, made = three("two classes")
+    few = {k: v[:29] for k, v in control.items()}
+    found, _ = measure(FAST, subject_of(train, few, made, y={"role": "target"}))
+    assert all(m.short for m in found.values())
+    found, _ = measure(FAST, subject_of(train, control, made, y={"role": "target"}))
+    assert not any(m.short for m in found.values())
+
+
+def test_repeats_train_on_other_rows_and_widen_the_interval(subject_of, measure):
+    train, control, made = three("two classes", n=2000)
+    subject = subject_of(train, control, made, y={"role": "target"})
+    # Of a hundred rows each, so that what a repeat is trained on matters.
+    small = Prediction(models=("knn",), repeats=5, most_rows=100)
+    found, findings = measure(small, subject)
+    assert found["auroc_tstr"].n_achieved == 100
+    assert findings.notes == ("Each model was trained on at most 100 rows, others in each repeat.",)
+    whole, findings = measure(Prediction(models=("knn",), repeats=5), subject)
+    assert findings.notes == ()
+    widths = [m["auroc_loss"].interval.high - m["auroc_loss"].interval.low for m in (found, whole)]
+    assert widths[0] > 2 * widths[1]
+
+
+def test_a_level_that_asks_for_more_draws_gets_a_wider_interval(subject_of, measure):
+    subject = subject_of(*three("two classes"), y={"role": "target"})
+    # As many draws as the stricter level asks for, so that both have the same.
+    audit = Prediction(models=("knn",), repeats=2, n_bootstrap=1000)
+    usual, _ = measure(audit, subject)
+    strict, _ = measure(audit, replace(subject, level=0.99))
+    for name in ("auroc_tstr", "worst_subgroup_loss", "importance_agreement"):
+        ends = [m[name].interval for m in (usual, strict)]
+        assert ends[1].level == 0.99
+        assert ends[1].high - ends[1].low > ends[0].high - ends[0].low
+
+
+def test_pictures_show_models_and_columns(subject_of, measure):
+    audit = Prediction(models=("logistic", "knn"), repeats=2, n_bootstrap=100)
+    train, control, made = three("two classes")
+    found, findings = measure(audit, subject_of(train, control, made, y={"role": "target"}))
+    models, columns = findings.series
+    assert models.x == ("logistic or linear", "nearest neighbours")
+    assert models.lines["trained on real"][1] == found["auroc_trtr", "knn"].value
+    assert models.lines["trained on synthetic"][0] == found["auroc_tstr", "logistic"].value
+    assert columns.x == ("x", "k")
+    for line in columns.lines.values():
+        assert line[0] > 0.2 > abs(line[1])
+
+
+WILD = {
+    "a wild feature": lambda t: [t[0], t[1], t[2] | {"x": np.append(1e200, t[2]["x"][1:])}],
+    "a wild target": lambda t: [t[0], t[1], t[2] | {"y": np.append(1e200, t[2]["y"][1:])}],
+    "wild people": lambda t: [p | {"y": np.append(-1e200, p["y"][1:])} for p in t],
+    "dates": lambda t: [p | {"y": p["y"].astype("datetime64[D]").astype("datetime64[us]")} for p in t],
+    "flags": lambda t: [p | {"k": p["k"] == "u"} for p in t],
+    "nothing known": lambda t: [p | {"k": np.full(len(p["x"]), np.nan)} for p in t],
+    "constant in the release": lambda t: [t[0], t[1], t[2] | {"x": np.zeros(len(t[2]["x"]))}],
+    "constant in train": lambda t: [t[0] | {"y": np.ones(len(t[0]["y"]))}, t[1], t[2]],
+    "ten rows": lambda t: [{k: v[:10] for k, v in p.items()} for p in t],
+    "one synthetic row": lambda t: [t[0], t[1], {k: v[:1] for k, v in t[2].items()}],
+    "unequal sizes": lambda t: [{k: v[:150] for k, v in t[0].items()}, t[1], t[2]],
+    "unseen labels": lambda t: [t[0], t[1] | {"k": np.full(200, "new")}, t[2] | {"k": np.full(400, "other")}],
+}
+
+
+@pytest.mark.parametrize("case", WILD)
+def test_it_gives_finite_numbers_of(case, subject_of, measure):
+    audit = Prediction(models=("gradient_boosting", "logistic", "knn"), repeats=1, n_bootstrap=100)
+    found, _ = measure(audit, subject_of(*WILD[case](three("number")), y={"role": "target"}))
+    assert {"r2_loss", ("r2_loss", "knn")} <= set(found)
+    for m in found.values():
+        assert m.finite
+        assert m.interval.low <= m.value <= m.interval.high
+
+
+def test_many_classes_and_labels_count_together(subject_of, measure):
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        k = rng.integers(0, 300, n)
+        return {"k": [f"k{i}" for i in k], "y": [f"y{i // 10}" for i in k]}
+
+    subject = subject_of(rows(600), rows(300), rows(600), y={"role": "target"})
+    found, findings = measure(FAST, subject)
+    assert findings.notes == ("Classes beyond the 9 most frequent in train count as one.",)
+    assert found["auroc_trtr"].finite
+    assert found["accuracy_trtr"].value > 0.5
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_score_of_all_people(subject_of, measure):
+    """Two tables to learn from and many draws of control rows: the score on a very large one is the truth."""
+    train, _, made = three("two classes", n=300)
+    made["y"] = np.where(np.random.default_rng(0).random(300) < 0.2, "ill", made["y"])
+    audit = Prediction(models=("knn",), repeats=3, n_bootstrap=200)
+    crowd = people(5000, np.random.default_rng(1), "two classes")
+    truth, _ = measure(audit, subject_of(train, crowd, made, y={"role": "target"}))
+    hits = {"auroc_tstr": 0, "auroc_loss": 0, "accuracy_loss": 0, "f1_tstr": 0}
+    for seed in range(200):
+        control = people(200, np.random.default_rng(10 + seed), "two classes")
+        found, _ = measure(audit, subject_of(train, control, made, y={"role": "target"}), seed)
+        for name in hits:
+            hits[name] += found[name].interval.low <= truth[name].value <= found[name].interval.high
+    assert min(hits.values()) >= 180, hits
+
+
+def test_it_says_where_there_was_little_to_lose(subject_of, measure):
+    tables = three("two classes")
+    noise = [{**t, "y": list(np.random.default_rng(i).permutation(t["y"]))} for i, t in enumerate(tables)]
+    for data, said in ((noise, True), (tables, False)):
+        _, findings = measure(FAST, subject_of(*data, y={"role": "target"}))
+        assert any("hardly predict" in note for note in findings.notes) is said

@@ -1,0 +1,185 @@
+"""What models are trained on and tested on: features and target of all tables in one encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.schema import Column
+from synth_audit.core.seeds import as_int_seed
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.kernels.encode import MOST_ONE_HOT, EuclideanEncoder, codes, one_hot
+from synth_audit.kernels.linear import Scaling
+from synth_audit.kernels.prediction import ModelName, Predictor, fit
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.intp]
+Target = npt.NDArray[Any]
+
+ARMS = ("synthetic", "train")
+
+MOST_CLASSES = 10
+"""Classes of a target, those that are rarer in train being one together, or boosting would take minutes."""
+
+MOST_INDICATORS = 1_000
+"""Indicators of all columns of labels together, so that memory does not grow with columns times labels."""
+
+FEWEST_INDICATORS = 8
+"""Indicators that a column of labels gets in any case."""
+
+FAR = 100.0
+"""Standard deviations of train beyond which a feature counts as that far: no model learns more from there."""
+
+FAR_TARGET = 1e6
+"""The same for a target, where it only keeps squares finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Rows to train on and rows to test on.
+
+    Attributes:
+        features, target: by arm, the rows that any repeat trains on; shape (pool, d) and (pool,).
+        x_test, y_test: of the control rows.
+        tested: the control rows themselves.
+        n_classes: classes of the target, 0 for a number in standard deviations of train.
+        blocks: for each feature column its coordinates.
+        most_rows: rows that one model is trained or tested on.
+    """
+
+    features: dict[str, Floats]
+    target: dict[str, Target]
+    x_test: Floats
+    y_test: Target
+    tested: Table
+    n_classes: int
+    blocks: dict[str, slice]
+    most_rows: int
+
+    def pick(self, arm: str, repeat: int) -> Positions:
+        """Rows of the pool that a repeat trains on: others each time, as long as there are."""
+        n = len(self.target[arm])
+        first = repeat * self.most_rows
+        return np.sort((first + np.arange(min(self.most_rows, n))) % n)
+
+    def fit(self, name: ModelName, arm: str, rows: Positions, seed: int) -> Predictor:
+        """Train a model on these rows of an arm."""
+        return fit(name, self.features[arm][rows], self.target[arm][rows], self.n_classes, seed)
+
+
+def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Generator) -> Task:
+    """Draw the rows and encode them.
+
+    Rows without a target are left out. A class that train lacks is a class like any other; classes beyond the
+    :data:`MOST_CLASSES` most frequent are one together. Both arms draw the same positions, so that a
+    copy of train is trained on the same rows as train.
+
+    Raises:
+        NotApplicable: no other column; the target is missing everywhere in a table, or the same in all
+            control rows.
+    """
+    target, control = subject.schema.target, subject.control
+    assert target is not None
+    assert control is not None
+    others = [c for c in subject.features if c.name != target.name]
+    if not others:
+        raise NotApplicable("there is no column beside the target to predict from")
+    seed = as_int_seed(rng)
+    whole = _with_target(subject.train, target, "train")
+    parts = [
+        _drawn(known, repeats * most_rows, most_rows, np.random.default_rng(seed))
+        for known in (_with_target(subject.synthetic, target, "synthetic"), whole)
+    ]
+    tested = _drawn(_with_target(control, target, "control"), most_rows, most_rows, rng)
+    tables = [*parts, tested]
+    y, n_classes = _numbers(tables, whole, target) if target.kind.numeric else _classes(tables, whole, target)
+    if len(np.unique(y[2])) < 2:
+        raise NotApplicable("the target has a single value among the control rows")
+    x, blocks = _encoded(tables, whole, others)
+    arms = [dict(zip(ARMS, values, strict=False)) for values in (x, y)]
+    return Task(arms[0], arms[1], x[2], y[2], tested, n_classes, blocks, most_rows)
+
+
+def _with_target(table: Table, target: Column, name: str) -> Table:
+    present = ~table.missing(target.name)
+    if not present.any():
+        raise NotApplicable(f"the target is missing in every row of {name}")
+    return table if present.all() else table.take(present)
+
+
+def _drawn(table: Table, most: int, at_once: int, rng: np.random.Generator) -> Table:
+    """At most ``most`` random rows in random order; all in their order where one model takes them at once."""
+    if table.n_rows <= at_once:
+        return table
+    return table.take(rng.permutation(table.n_rows)[:most])
+
+
+def _numbers(tables: Sequence[Table], train: Table, target: Column) -> tuple[list[Target], int]:
+    scaling = Scaling.of(train.numbers(target.name)[:, None])
+    scale = scaling.scale[0] if np.isfinite(scaling.scale[0]) else 1.0
+    values = [(t.numbers(target.name) - scaling.centre[0]) / scale for t in tables]
+    return [np.clip(v, -FAR_TARGET, FAR_TARGET) for v in values], 0
+
+
+def _classes(tables: Sequence[Table], train: Table, target: Column) -> tuple[list[Target], int]:
+    *found, everyone = _ranked([*tables, train], target)
+    merged = [np.minimum(y, MOST_CLASSES - 1) for y in found]
+    return [*merged], 1 + max(int(y.max()) for y in (*merged, np.minimum(everyone, MOST_CLASSES - 1)))
+
+
+def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
+    """Labels as place by falling frequency in the last table, ties by appearance; missing is a label."""
+    joint = codes(tables, column)
+    shifted = [c - min(int(c.min()) for c in joint) for c in joint]
+    n = 1 + max(int(c.max()) for c in shifted)
+    order = np.argsort(-np.bincount(shifted[-1], minlength=n), kind="stable")
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n)
+    return [place[c] for c in shifted]
+
+
+def _encoded(
+    tables: Sequence[Table], train: Table, columns: Sequence[Column]
+) -> tuple[list[Floats], dict[str, slice]]:
+    """Coordinates of each table, and where each column's are.
+
+    Numbers in standard deviations of train, missing at its mean with an indicator of its own; labels as
+    indicators, the rarer ones of a column with many as one together. A column that is constant in train
+    teaches nothing and is 0.
+    """
+    n_labels = sum(not c.kind.numeric for c in columns)
+    most = min(MOST_ONE_HOT, max(FEWEST_INDICATORS, MOST_INDICATORS // max(n_labels, 1)))
+    parts: list[list[Floats]] = [[] for _ in tables]
+    blocks: dict[str, slice] = {}
+    width = 0
+    for column in columns:
+        made = (
+            _numeric(tables, train, column)
+            if column.kind.numeric
+            else _indicators(tables, train, column, most)
+        )
+        blocks[column.name] = slice(width, width + made[0].shape[1])
+        width = blocks[column.name].stop
+        for part, block in zip(parts, made, strict=True):
+            part.append(block)
+    return [np.hstack(part) for part in parts], blocks
+
+
+def _numeric(tables: Sequence[Table], train: Table, column: Column) -> list[Floats]:
+    encoder = EuclideanEncoder.anchored_on(train, [column])
+    return [np.clip(c.dense, -FAR, FAR) for c in encoder.encode(tables)]
+
+
+def _indicators(tables: Sequence[Table], train: Table, column: Column, most: int) -> list[Floats]:
+    *found, everyone = _ranked([*tables, train], column)
+    if everyone.min() == everyone.max():
+        return [np.zeros((t.n_rows, 1)) for t in tables]
+    joint = one_hot(np.minimum(np.concatenate(found), most - 1))
+    return list(np.split(joint, np.cumsum([t.n_rows for t in tables])[:-1]))
