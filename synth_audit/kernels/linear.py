@@ -1,4 +1,4 @@
-"""Least squares on standardised columns from their correlations, defined for singular designs too."""
+"""Least squares on standardised columns from their correlations, and means of groups beside it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
+Codes = npt.NDArray[np.int64]
 
 SMALLEST = 1e-8
 """Directions in which standardised columns vary less than this part of the widest one count as collinear.
@@ -142,3 +143,85 @@ class Regression:
             return np.full(coefficients.shape[1], math.nan)
         explained = np.minimum((coefficients * correlations).sum(axis=0), 1.0)
         return np.asarray(1 - (1 - explained) * (self.n - 1) / free)
+
+
+BELIEVED = 5
+"""The mean of a group of so many rows is drawn half way to 0: means of few rows are mostly noise."""
+
+
+@dataclass(frozen=True)
+class GroupMeans:
+    """Means of responses in the groups of one grouping, drawn towards 0: ``S_g / (n_g + m)``.
+
+    Attributes:
+        sums: S_g, shape (G, c). counts: n_g, shape (G, 1).
+    """
+
+    sums: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, groups: Codes, responses: Floats, size: int) -> GroupMeans:
+        """Read off rows, shapes (n,) and (n, c), whose groups are numbers 0 … size − 1."""
+        sums = [np.bincount(groups, weights=column, minlength=size) for column in responses.T]
+        counts = np.bincount(groups, minlength=size).astype(np.float64)
+        return cls(np.column_stack([np.empty((size, 0)), *sums]), counts[:, None])
+
+    def at(self, groups: Codes) -> Floats:
+        """The mean of each row's group, shape (n, c); 0 where nobody was in it."""
+        means: Floats = (self.sums / (self.counts + BELIEVED))[groups]
+        return means
+
+    def of_others(self, groups: Codes, responses: Floats) -> Floats:
+        """The mean of the others in each row's group, shape (n, c), for rows that the means were read off.
+
+        ``(S_g − y) / (n_g − 1 + m)``: a row must not help to predict itself, or groups of one would be
+        taken to tell all.
+        """
+        others: Floats = (self.sums[groups] - responses) / (self.counts[groups] - 1 + BELIEVED)
+        return others
+
+    def chance(self, responses: Floats, weights: Floats) -> float:
+        """p-value of the F test that the groups' means of the responses, shape (n, c), differ by chance.
+
+        The share of variance between groups is weighted over the responses: a mean of several such shares
+        varies no more than one, so that the test holds for them too. 1 where it cannot be asked.
+        """
+        held = self.counts[:, 0] > 0
+        total = float(((responses - responses.mean(axis=0)) ** 2).sum(axis=0) @ weights)
+        apart = self.sums[held] / self.counts[held] - self.sums[held].sum(axis=0) / len(responses)
+        between = float((apart**2 * self.counts[held]).sum(axis=0) @ weights)
+        return chance_of_share(between / total if total > 0 else 0.0, self.spent, len(responses) - 1)
+
+    @property
+    def spent(self) -> int:
+        """Degrees of freedom: groups that somebody is in, less one."""
+        return int((self.counts > 0).sum()) - 1
+
+
+def chance_of_share(explained: float, used: int, free: int) -> float:
+    """p-value of the F test of a share of variance that ``used`` of ``free`` degrees of freedom explain.
+
+    ``F = (R² / used) / ((1 − R²) / (free − used))``; 1 where none are used or left over.
+    """
+    from scipy.special import fdtrc  # here, since a code location must not load it
+
+    if used < 1 or free - used < 1:
+        return 1.0
+    left = max(1 - explained, 1e-12)
+    return float(fdtrc(used, free - used, explained / used / (left / (free - used))))
+
+
+def share_overlooked(used: int, free: int, chance: float, level: float) -> float:
+    """The largest share of variance that the F test may overlook, at this level.
+
+    The share R² at which the test at ``chance`` finds it with probability ``(1 + level) / 2``, from the
+    non-central F distribution with ``λ = n R² / (1 − R²)``; 1 where there is no test.
+    """
+    from scipy.special import fdtri, ncfdtrinc  # here, since a code location must not load it
+
+    if used < 1 or free - used < 1:
+        return 1.0
+    edge = float(fdtri(used, free - used, 1 - chance))
+    apart = float(ncfdtrinc(used, free - used, 0.5 - level / 2, edge))
+    return apart / (apart + free + 1) if math.isfinite(apart) and apart > 0 else 1.0

@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from synth_audit.kernels import linear
-from synth_audit.kernels.linear import Regression, Scaling, correlation
+from synth_audit.kernels.linear import (
+    BELIEVED,
+    GroupMeans,
+    Regression,
+    Scaling,
+    chance_of_share,
+    correlation,
+    share_overlooked,
+)
 
 
 def standardised(values):
@@ -135,3 +144,85 @@ def test_signed_r_squared_is_that_of_the_correlation():
     counts = rng.integers(0, 3, 40)
     again = linear.signed_r_squared(np.repeat(guesses, counts, axis=0), np.repeat(truths, counts, axis=0))
     np.testing.assert_allclose(linear.signed_r_squared(guesses, truths, counts * 1.0), again, atol=1e-12)
+
+
+def drawn_groups(seed, n=60, size=7, c=2):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, size, n), rng.normal(size=(n, c))
+
+
+@given(st.integers(0, 1000), st.integers(1, 40))
+def test_means_of_groups_are_those_of_a_loop(seed, n):
+    groups, responses = drawn_groups(seed, n)
+    means = GroupMeans.of(groups, responses, 7)
+    for i in range(n):
+        mates = [j for j in range(n) if groups[j] == groups[i]]
+        others = [j for j in mates if j != i]
+        assert means.at(groups)[i] == pytest.approx(responses[mates].sum(axis=0) / (len(mates) + BELIEVED))
+        assert means.of_others(groups, responses)[i] == pytest.approx(
+            responses[others].sum(axis=0) / (len(others) + BELIEVED), abs=1e-12
+        )
+
+
+def test_a_group_that_nobody_is_in_says_nothing():
+    means = GroupMeans.of(np.array([0, 0, 2]), np.ones((3, 1)), 4)
+    assert means.at(np.array([1, 3])).tolist() == [[0.0], [0.0]]
+    assert means.spent == 1
+
+
+def test_the_mean_of_others_tells_nothing_where_groups_are_chance():
+    """That of all in the group would: each row tells of itself."""
+    own, others = [], []
+    for seed in range(200):
+        groups, responses = drawn_groups(seed, n=100, size=40, c=1)
+        means = GroupMeans.of(groups, responses, 40)
+        own.append(np.mean(means.at(groups) * responses))
+        others.append(np.mean(means.of_others(groups, responses) * responses))
+    assert np.mean(own) > 0.1
+    assert abs(np.mean(others)) < 0.02
+
+
+def test_the_test_of_groups_is_an_analysis_of_variance():
+    groups, responses = drawn_groups(1, c=1)
+    parts = [responses[groups == g, 0] for g in range(7)]
+    expected = stats.f_oneway(*parts).pvalue
+    assert GroupMeans.of(groups, responses, 9).chance(responses, np.ones(1)) == pytest.approx(expected)
+
+
+def test_the_test_of_groups_holds_for_several_responses():
+    """Indicators of one label each are not independent of one another."""
+    rng = np.random.default_rng(0)
+    p = []
+    for _ in range(400):
+        labels, groups = rng.integers(0, 5, (2, 200))
+        marks = (labels[:, None] == np.arange(5)) * 1.0
+        p.append(GroupMeans.of(groups, marks, 5).chance(marks, np.full(5, 0.2)))
+    assert np.mean(np.array(p) <= 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_a_share_of_variance_is_tested_as_a_regression_is():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=50), rng.normal(size=50)
+    slope = stats.linregress(x, y)
+    assert chance_of_share(slope.rvalue**2, 1, 49) == pytest.approx(slope.pvalue)
+    assert chance_of_share(0.9, 0, 49) == 1.0
+    assert chance_of_share(0.9, 49, 49) == 1.0
+    assert chance_of_share(1.0, 3, 49) < 1e-6
+
+
+@pytest.mark.parametrize(("q", "n"), [(3, 80), (20, 200)])
+def test_what_a_test_may_overlook_it_finds_as_often_as_said(q, n):
+    share = share_overlooked(q, n - 1, 0.01, 0.9)
+    rng = np.random.default_rng(3)
+    missed = []
+    for _ in range(600):
+        x = rng.normal(size=(n, q))
+        x = x - x.mean(axis=0)
+        signal = x[:, 0] / x[:, 0].std()
+        y = np.sqrt(share) * signal + np.sqrt(1 - share) * rng.normal(size=n)
+        y = y - y.mean()
+        left = y - x @ np.linalg.lstsq(x, y)[0]
+        missed.append(chance_of_share(1 - left @ left / (y @ y), q, n - 1) > 0.01)
+    assert np.mean(missed) == pytest.approx(0.05, abs=0.027)
+    assert share_overlooked(50, 50, 0.01, 0.9) == 1.0
+    assert share_overlooked(q, 10_000, 0.01, 0.9) < share / 20

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.audits.privacy._attribute_design import Design, Secret
-from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, NAME, Learnt, Trial
+from synth_audit.audits.privacy._attribute_attack import CHANCE, Attack, Grouping, Rows, Test, View
+from synth_audit.audits.privacy._attribute_design import RARE, Design, Secret
+from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, FOLDS, NAME
 from synth_audit.core.errors import PluginError
 from synth_audit.core.measurement import Interval
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.encode import codes
 from synth_audit.kernels.games import reference_rows
 from synth_audit.kernels.intervals import critical_value, enough_draws, normal_interval
-from synth_audit.kernels.linear import Regression, Scaling, correlation
+from synth_audit.kernels.linear import Regression, Scaling, correlation, share_overlooked, signed_r_squared
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -25,51 +26,52 @@ Codes = npt.NDArray[np.int64]
 _MOST_LEARNT = 20_000
 _MOST_SCORED = 5_000
 _DRAWS = 200
-_BINS = 8
-_CHANCE = 0.01
 _MOST_TESTED = 10_000
 """Training rows that are looked at to see whether a secret is associated with anything at all."""
 
+_FEWEST_RARE = 10
+_MOST_RARE = 50
+"""A rare label of a secret is attacked if it has so many training rows, and no more labels than these."""
+
+_LEAST_TOLD = 0.1
+"""Rare labels are not judged where real rows explain less of them: a ratio of two small numbers from a few
+rows would leave every release undecided, and there is little to give away."""
+
 
 @dataclass(frozen=True)
-class Released:
-    """How well the secret is guessed at real rows, learnt from the release and from train.
+class Read:
+    """How well a secret is guessed at real rows, learnt from the release and from train.
 
     Attributes:
         draws: bootstrap over the rows that are scored, shape (b, 2): learnt from the release, from train.
-        rows: that were scored.
+        rows: that were scored. overlooked: tests that found nothing in the release of what is in train.
     """
 
     skill: float
     real_skill: float
     draws: Floats
     rows: int
-
-    @classmethod
-    def of(cls, subject: Subject, design: Design, secret: Secret) -> Released:
-        """Score on control, or on train where there is none worth it."""
-        rng = child_rng(subject.seed, NAME, "release", secret.name)
-        control = subject.control
-        scored = control if control is not None and control.n_rows >= FEWEST_SCORED else subject.train
-        table = _some(scored, _MOST_SCORED, rng)
-        trial = Trial.on(design.encode(table), design.present(table, secret.name), secret)
-        sources = [_learnt(_some(t, _MOST_LEARNT, rng), design, secret) for t in _both(subject)]
-        n = len(trial.truth)
-        counts = [
-            np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64)
-            for _ in range(enough_draws(_DRAWS, subject.level))
-        ]
-        draws = np.array([[trial.skill(source, c) for source in sources] for c in counts])
-        return cls(trial.skill(sources[0]), trial.skill(sources[1]), draws, n)
+    overlooked: tuple[Test, ...]
 
     @property
     def retained(self) -> float:
-        return self.skill / self.real_skill
+        """Without its sign: who knows one secret can turn guesses round that are wrong throughout."""
+        return abs(self.skill) / self.real_skill
 
     def interval(self, level: float) -> Interval:
-        """Linearised: ``ρ ± z · sd((a* − ρ b*) / b)`` over the draws."""
-        around = (self.draws[:, 0] - self.retained * self.draws[:, 1]) / self.real_skill
-        return normal_interval(self.retained, around, level)
+        """Linearised: ``ρ ± z · sd((a* − ρ b*) / b)`` over the draws, and above it what may be overlooked.
+
+        A test that finds nothing in a few hundred rows does not say that nothing is there: the largest share
+        of variance that it would have missed is added to the skill at the upper end.
+        """
+        ratio = self.skill / self.real_skill
+        around = (self.draws[:, 0] - ratio * self.draws[:, 1]) / self.real_skill
+        found = normal_interval(self.retained, around, level)
+        if not self.overlooked:
+            return found
+        missed = max(share_overlooked(*test, level) for test in self.overlooked)
+        method = f"{found.method}, and what a test overlooks"
+        return Interval(found.low, found.high + missed / self.real_skill, level, method)
 
     def measurable(self, level: float) -> bool:
         """Real rows teach the attack something, beyond what the choice of scored rows explains."""
@@ -77,34 +79,112 @@ class Released:
         return self.rows >= FEWEST_SCORED and self.real_skill > critical_value(level) * spread
 
 
-def _both(subject: Subject) -> tuple[Table, Table]:
-    for column in subject.features:
-        if column.kind.numeric and np.isinf(subject.synthetic.numbers(column.name)).any():
-            raise PluginError("the release holds infinite numbers")
-    return subject.synthetic, subject.train
+@dataclass(frozen=True)
+class Released:
+    """What the release teaches of one secret.
+
+    Attributes:
+        told: to who fits a line and, where groups of single columns tell more in train, looks at those too.
+        grouped: they do. rare: to who guesses the rare labels of the secret likewise; None where train tells
+            next to nothing of them.
+    """
+
+    told: Read
+    grouped: bool
+    rare: Read | None
+
+    @classmethod
+    def of(cls, subject: Subject, design: Design, secret: Secret) -> Released:
+        """Score on control, or on train where there is none worth it."""
+        for column in subject.features:
+            if column.kind.numeric and np.isinf(subject.synthetic.numbers(column.name)).any():
+                raise PluginError("the release holds infinite numbers")
+        rng = child_rng(subject.seed, NAME, "release", secret.name)
+        control = subject.control
+        apart = control is not None and control.n_rows >= FEWEST_SCORED
+        scored = _some(control if control is not None and apart else subject.train, _MOST_SCORED, rng)
+        tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
+        groupings = tuple(Grouping.on(subject.train, c) for c in subject.features if c.name != secret.name)
+        view = View(design, secret, groupings, secret.weights)
+        draws = enough_draws(_DRAWS, subject.level)
+        trial = _Trial.of(view, tables, apart, draws)
+        sizes = tuple(g.size for g in groupings)
+        grouped = bool(Attack.learnt(trial.train, view.weights, sizes).used)
+        told = trial.read(sizes if grouped else (), rng)
+        rare = _of_rare_labels(subject.train, view)
+        if rare is None:
+            return cls(told, grouped, None)
+        own = _Trial.of(rare, tables, apart, draws)
+        found = own.read(sizes, rng) if Attack.learnt(own.train, own.weights, sizes).parts else None
+        return cls(told, grouped, found if found and found.real_skill >= _LEAST_TOLD else None)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Whom the attack learns from and whom it is scored at.
+
+    Attributes:
+        apart: nobody who is scored is in train. Else train's own skill is that of guesses at each of
+            :data:`FOLDS` folds, learnt from the others: what was fitted to a row would look too good there,
+            and the release too harmless beside it.
+        draws: of the bootstrap.
+    """
+
+    made: Rows
+    train: Rows
+    scored: Rows
+    weights: Floats
+    apart: bool
+    draws: int
+
+    @classmethod
+    def of(cls, view: View, tables: Sequence[Table], apart: bool, draws: int) -> _Trial:
+        """See the release, train and the rows to score on, in this order, by this view."""
+        made, train, scored = (view.rows(table) for table in tables)
+        return cls(made, train, scored, view.weights, apart, draws)
+
+    def read(self, sizes: Sequence[int], rng: np.random.Generator) -> Read:
+        n = len(self.scored)
+        made, train = (Attack.learnt(rows, self.weights, sizes) for rows in (self.made, self.train))
+        real = train.guess(self.scored) if self.apart else self._across(sizes, rng.permutation(n) % FOLDS)
+        guesses = (made.guess(self.scored), real)
+        counts = [
+            np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64)
+            for _ in range(self.draws)
+        ]
+        skills = np.array([[self._skill(g, c) for g in guesses] for c in (None, *counts)])
+        return Read(float(skills[0, 0]), float(skills[0, 1]), skills[1:], n, made.not_in(train))
+
+    def _across(self, sizes: Sequence[int], folds: Codes) -> Floats:
+        """Guesses at each fold, learnt from the others."""
+        guesses = np.zeros_like(self.scored.answers)
+        for fold in np.unique(folds):
+            own = folds == fold
+            learnt = Attack.learnt(self.scored.take(~own), self.weights, sizes)
+            guesses[own] = learnt.guess(self.scored.take(own))
+        return guesses
+
+    def _skill(self, guesses: Floats, counts: Floats | None) -> float:
+        return float(signed_r_squared(guesses, self.scored.answers, counts) @ self.weights)
+
+
+def _of_rare_labels(train: Table, view: View) -> View | None:
+    """The labels of the secret that share one number: together they would hide what each hangs on."""
+    name = view.secret.name
+    if train.schema[name].kind.numeric:
+        return None
+    known = train.labels(name)[~train.missing(name)].astype(str)
+    labels, counts = np.unique(known, return_counts=True)
+    rare = np.flatnonzero((counts < RARE * train.n_rows) & (counts >= _FEWEST_RARE))
+    rare = rare[np.argsort(-counts[rare], kind="stable")[:_MOST_RARE]]
+    if not len(rare):
+        return None
+    weights = counts[rare] / counts[rare].sum()
+    return replace(view, weights=weights, rare=tuple(labels[rare].tolist()))
 
 
 def _some(table: Table, most: int, rng: np.random.Generator) -> Table:
     return table.take(reference_rows(table.n_rows, (), most, rng))
-
-
-def _learnt(table: Table, design: Design, secret: Secret) -> Learnt:
-    """What one table teaches; nothing where an F test at 1 % finds its regression no better than chance.
-
-    Guesses from chance coefficients correlate with the truth by anything, either way. Many sets even that
-    out, one release does not.
-    """
-    from scipy.special import fdtrc  # here, since a code location must not load it
-
-    present = design.present(table, secret.name)
-    learnt = Learnt.of_rows(design.encode(table), present, secret)
-    q, n = len(secret.predictors), int(present.sum())
-    free = n - q - 1
-    if free >= 1:
-        left = min(max((1 - float(learnt.r_squared[0])) * free / (n - 1), 1e-12), 1.0)
-        if fdtrc(q, free, (1 - left) / q / (left / free)) <= _CHANCE:
-            return learnt
-    return replace(learnt, coefficients=np.zeros_like(learnt.coefficients))
 
 
 def associated(subject: Subject, design: Design, secret: Secret) -> bool:
@@ -131,21 +211,17 @@ def associated(subject: Subject, design: Design, secret: Secret) -> bool:
 
 
 def unseen(subject: Subject, design: Design, secret: Secret, *, linear: bool) -> bool:
-    """True when real rows tie the secret to another column in a way that the attack cannot see.
+    """True when no line ties the secret to another column but its groups do.
 
     A permutation test of the largest ``η²`` of the secret, or of its distance from its median, between the
-    labels of a column that has no numbers of its own, and, where no linear association was found, between
-    the quantile bins of a number too; ``p ≤ 0.01`` for all together.
+    labels of another column, or the quantile bins of its numbers; ``p ≤ 0.01`` for all together.
     """
+    if linear:
+        return False
     rng = child_rng(subject.seed, NAME, "unseen", secret.name)
     table = _some(subject.train, _MOST_TESTED, rng)
     table = table.take(design.present(table, secret.name))
-    coded = {c.column.name for c in design.codings}
-    groups = [
-        _binned(table.numbers(c.name)) if c.kind.numeric else codes([table], c)[0] + 1
-        for c in subject.features
-        if c.name != secret.name and (c.name not in coded or (not linear and c.kind.numeric))
-    ]
+    groups = [Grouping.on(subject.train, c).of(table) for c in subject.features if c.name != secret.name]
     if not groups or table.n_rows < FEWEST_SCORED:
         return False
     y = design.encode(table)[:, secret.responses]
@@ -153,16 +229,7 @@ def unseen(subject: Subject, design: Design, secret: Secret, *, linear: bool) ->
     y = Scaling.of(y).apply(y)
     found = [_between(groups, z) for z in (y, *(rng.permutation(y) for _ in range(199)))]
     observed, *others = np.round(found, 12)
-    return bool((1 + np.sum(np.array(others) >= observed)) / 200 <= 0.01)
-
-
-def _binned(values: Floats) -> Codes:
-    """Quantile bins from 1 on; 0 where missing."""
-    known = ~np.isnan(values)
-    if not known.any():
-        return np.zeros(len(values), dtype=np.int64)
-    edges = np.unique(np.quantile(values[known], np.arange(1, _BINS) / _BINS))
-    return np.where(known, 1 + np.searchsorted(edges, values, side="right"), 0).astype(np.int64)
+    return bool((1 + np.sum(np.array(others) >= observed)) / 200 <= CHANCE)
 
 
 def _between(groups: list[Codes], y: Floats) -> float:

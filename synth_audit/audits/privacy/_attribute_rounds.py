@@ -20,6 +20,7 @@ from synth_audit.kernels.parallel import single_threaded_algebra
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
+Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NAME = "attribute_game"
@@ -28,6 +29,9 @@ TARGETS = 4
 
 FEWEST_SCORED = 50
 """Guesses at fewer rows than this say little of an attack."""
+
+FOLDS = 10
+"""Where nobody is left outside, real rows teach by nine parts of ten and are scored on the tenth."""
 
 _MOST_SCORED = 2_000
 """Rows that the guesses of one iteration are scored on."""
@@ -84,21 +88,46 @@ class Learnt:
 
 @dataclass(frozen=True)
 class Trial:
-    """Real people whose secret is guessed, standardised by who holds them: shapes (n, q) and (n, c)."""
+    """Real people whose secret is guessed, standardised by who holds them: shapes (n, q) and (n, c).
+
+    Attributes:
+        folds: of these people where they are the reference rows themselves, shape (n,); None where they are
+            others.
+    """
 
     known: Floats
     truth: Floats
     weights: Floats
+    folds: Codes | None = None
 
     @classmethod
-    def on(cls, values: Floats, present: Mask, secret: Secret) -> Trial:
+    def on(cls, values: Floats, present: Mask, secret: Secret, folds: Codes | None = None) -> Trial:
         """Those of the encoded rows that hold the secret."""
         z = Scaling.of(values[present]).apply(values[present])
-        return cls(z[:, secret.predictors], z[:, secret.responses], secret.weights)
+        own = None if folds is None else folds[present]
+        return cls(z[:, secret.predictors], z[:, secret.responses], secret.weights, own)
 
-    def skill(self, learnt: Learnt, counts: Floats | None = None) -> float:
+    def skill(self, learnt: Learnt) -> float:
         """Signed squared correlation of guesses ``Σ β_k x_k`` with the secret, weighted over its labels."""
-        return float(signed_r_squared(self.known @ learnt.coefficients, self.truth, counts) @ self.weights)
+        return self._score(self.known @ learnt.coefficients)
+
+    def taught(self, values: Floats, present: Mask, secret: Secret) -> float:
+        """Skill of what the encoded reference rows teach.
+
+        Where they are scored themselves, each fold is guessed by what the others teach: coefficients fitted
+        to a row look too good there, and those of a release too harmless beside them.
+        """
+        if self.folds is None:
+            return self.skill(Learnt.of_rows(values, present, secret))
+        guesses = np.zeros_like(self.truth)
+        for fold in np.unique(self.folds):
+            own = self.folds == fold
+            learnt = Learnt.of_rows(values[present], ~own, secret)
+            guesses[own] = self.known[own] @ learnt.coefficients
+        return self._score(guesses)
+
+    def _score(self, guesses: Floats) -> float:
+        return float(signed_r_squared(guesses, self.truth) @ self.weights)
 
 
 @dataclass(frozen=True)
@@ -126,6 +155,7 @@ class Round:
         skill: of guesses at real rows. real_skill: the same, learnt from the reference rows themselves.
         outlying, usual: guesses at targets; None without one.
         singular: sets in which the other columns were collinear or constant.
+        whole: the reference rows are all of train, or leave too few to score guesses on.
     """
 
     mab: float
@@ -139,6 +169,7 @@ class Round:
     outlying: Guesses | None
     usual: Guesses | None
     singular: int
+    whole: bool
 
 
 def play(
@@ -185,7 +216,7 @@ def _played(
     return [
         _round(
             learnt[j],
-            (*yardsticks[j], trials[j].skill(Learnt.of_rows(values, present[j], secret))),
+            (*yardsticks[j], trials[j].taught(values, present[j], secret)),
             [_guessed(learnt[j], secret, held[t], rows[t]) for t in targets[j]],
             trials[j],
         )
@@ -197,10 +228,12 @@ def _trials(
     train: Table, design: Design, secrets: Sequence[Secret], rows: Positions, rng: np.random.Generator
 ) -> list[Trial]:
     """Real rows outside the reference sample, or that sample itself where train leaves too few."""
-    chosen = reference_rows(train.n_rows, rows, _MOST_SCORED, rng) if len(rows) < train.n_rows else rows
-    table = train.take(chosen if len(chosen) >= FEWEST_SCORED else rows)
+    chosen = reference_rows(train.n_rows, rows, _MOST_SCORED, rng) if len(rows) < train.n_rows else rows[:0]
+    outside = len(chosen) >= FEWEST_SCORED
+    table = train.take(chosen if outside else rows)
     values = design.encode(table)
-    return [Trial.on(values, design.present(table, s.name), s) for s in secrets]
+    folds = None if outside else rng.permutation(len(rows)) % FOLDS
+    return [Trial.on(values, design.present(table, s.name), s, folds) for s in secrets]
 
 
 def _yardsticks(
@@ -260,4 +293,5 @@ def _round(
         outlying=guesses[0],
         usual=guesses[1],
         singular=sum(found.singular for found in learnt),
+        whole=trial.folds is not None,
     )

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.audits.privacy._attribute_release import Released
+from synth_audit.audits.privacy._attribute_quantities import (
+    MAB,
+    MR2,
+    MSE,
+    REAL_MAB,
+    REAL_MR2,
+    RETAINED,
+    WCAB,
+)
+from synth_audit.audits.privacy._attribute_release import Read, Released
 from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, TARGETS, Guesses, Round
-from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
+from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference, Series
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval, ratio_interval
 
@@ -18,60 +28,6 @@ Floats = npt.NDArray[np.float64]
 
 FEWEST_ITERATIONS = 5
 """Fewer iterations say too little of how much games differ."""
-
-RETAINED = Quantity(
-    "retained",
-    "Real associations of the secret that are handed on",
-    range=(float("-inf"), float("inf")),
-    proportional=False,  # what the columns of a mixed table explain is no mixture of what its parts explain
-    help="0: other columns tell nothing of the secret in the release; 1: as much as they do in real rows.",
-)
-MAB = Quantity(
-    "mab",
-    "Mean absolute coefficient (MAB)",
-    unit="standard deviations",
-    range=(0.0, float("inf")),
-    proportional=False,
-    help="How much one other column tells of the secret, in standard deviations, averaged over columns.",
-)
-REAL_MAB = Quantity(
-    "real_mab",
-    "Mean absolute coefficient in real rows",
-    unit="standard deviations",
-    direction=Direction.NEUTRAL,
-    range=(0.0, float("inf")),
-    help="The same where the real reference rows are drawn again instead of a release.",
-)
-REAL_MR2 = Quantity(
-    "real_mr2",
-    "Explained share of the secret's variance in real rows",
-    direction=Direction.NEUTRAL,
-    range=(float("-inf"), 1.0),
-    help="The same where the real reference rows are drawn again instead of a release.",
-)
-WCAB = Quantity(
-    "wcab",
-    "Largest absolute coefficient (WCAB)",
-    unit="standard deviations",
-    direction=Direction.NEUTRAL,  # a maximum grows with the number of games, so that no interval can hold it
-    range=(0.0, float("inf")),
-    help="The most that any column told of the secret in any set.",
-)
-MR2 = Quantity(
-    "mr2",
-    "Explained share of the secret's variance (MR²)",
-    range=(float("-inf"), 1.0),
-    proportional=False,  # rises with the square of what is left of the coefficients
-    help="Adjusted R², averaged over sets; 0 when other columns tell nothing of the secret.",
-)
-MSE = Quantity(
-    "mse",
-    "Squared error of guesses at the secret",
-    unit="variances",
-    direction=Direction.NEUTRAL,  # low for targets near the mean, whatever the release tells
-    range=(0.0, float("inf")),
-    help="A guess informs only where the error is below that of guessing the mean.",
-)
 
 _NONE_RETAINED = Reference(0.0, "a release that tells nothing of the secret")
 _NONE_EXPLAINED = Reference(0.0, "other columns that tell nothing of the secret")
@@ -88,8 +44,9 @@ class Tally:
 
     Attributes:
         released: what the release itself teaches.
-        associated: other columns tell of it in train. explained: there were rows enough for an R².
-        unseen: they tell of it in a way that the attack does not see.
+        associated: a line through other columns tells of it in train. explained: there were rows enough for
+            an R².
+        unseen: no line does, but groups of rows differ in it.
     """
 
     name: str
@@ -110,15 +67,36 @@ class Tally:
         return self.associated and mean_interval(self.of(lambda r: r.real_skill), self.level).low > 0
 
     @property
+    def tied(self) -> bool:
+        """Train ties the secret to other columns, by a line or by groups."""
+        return self.associated or self.released.grouped
+
+    @property
     def read(self) -> bool:
-        """What train teaches does so, and the release can be held against it."""
-        return self.associated and self.released.measurable(self.level)
+        """What train teaches helps with other real rows, and the release can be held against it."""
+        return self.tied and self.released.told.measurable(self.level)
+
+    @property
+    def repeated(self) -> bool:
+        """Fits of the game were to the rows of the release, and it shows no line.
+
+        Then the game's many sets say more of the line than that one release can.
+        """
+        line_alone = not self.released.grouped and bool(self.released.told.overlooked)
+        return self.played and self.rounds[0].whole and line_alone
+
+    @property
+    def bent(self) -> bool:
+        """Something ties the secret to other columns that no attack here can measure."""
+        told, rare = self.released.told, self.released.rare
+        lost = self.unseen if not self.released.grouped else not told.measurable(self.level)
+        return lost or (rare is not None and not rare.measurable(self.level))
 
     @property
     def open(self) -> bool:
         """The attack cannot say whether the secret is handed on: no gate may pass on the others alone."""
-        judged = self.played and self.read and self.explained
-        return self.unseen or (self.associated and not judged)
+        tied = self.tied and not (self.explained and self.read)
+        return self.bent or tied or (self.associated and not self.played)
 
     def mab(self, level: float) -> Measurement:
         found, chance = self.of(lambda r: r.mab), self.of(lambda r: r.chance)
@@ -138,17 +116,14 @@ class Tally:
             return
         if self.played:
             found, real = self.of(lambda r: r.skill), self.of(lambda r: r.real_skill)
-            value = float(found.mean() / real.mean())
-            yield self._at(RETAINED, value, ratio_interval(found, real, level), _NONE_RETAINED)
-        if self.read:
-            yield RETAINED.at(
-                self.released.retained,
-                scope=f"this release of {self.name}",
-                interval=self.released.interval(level),
-                n_requested=self.released.rows,
-                n_achieved=self.released.rows,
-                n_minimum=FEWEST_SCORED,
-            )
+            turned = math.copysign(1.0, found.mean())  # who knows one secret can turn such guesses round
+            interval = ratio_interval(turned * found, real, level)
+            yield self._at(RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
+        if self.read and not self.repeated:
+            yield _of_release(self.released.told, f"this release of {self.name}", level)
+        rare = self.released.rare
+        if rare is not None and rare.measurable(self.level):
+            yield _of_release(rare, f"this release of {self.name}, rare labels", level)
 
     def others(self) -> Iterator[Measurement]:
         """What describes the attack and is not judged."""
@@ -235,14 +210,14 @@ def _retained(tallies: Sequence[Tally], level: float, *, complete: bool) -> Iter
 def remarks(tallies: Sequence[Tally], n_sets: int) -> Iterator[str]:
     """What a reader must know of secrets that were not judged, and of sets that gave no unique answer."""
     for tally in tallies:
-        if tally.unseen:
+        if tally.bent:
             yield (
-                f"{tally.name} hangs on other columns in a way that is not linear, or on labels too many to "
-                "be told apart: the attack does not see it, so the whole is not judged"
+                f"{tally.name} hangs on other columns in a way that is not linear, or by labels of few rows, "
+                "and that the attack could not measure, so the whole is not judged"
             )
-        elif not tally.associated:
+        elif not tally.tied:
             yield f"no linear association of {tally.name} is beyond chance, so nothing of it can be retained"
-        elif tally.explained and not (tally.played and tally.read):
+        elif tally.explained and tally.open:
             yield (
                 f"{tally.name}: real rows are too few for the attack to succeed at others, so the whole is "
                 "not judged"
@@ -271,6 +246,17 @@ def _worst(found: Sequence[Measurement], level: float) -> Measurement:
     intervals = [m.interval for m in found if m.interval]
     interval = worst_interval(intervals, level, f"{len(found)} numbers")
     return replace(worst, scope="", interval=interval)
+
+
+def _of_release(read: Read, scope: str, level: float) -> Measurement:
+    return RETAINED.at(
+        read.retained,
+        scope=scope,
+        interval=read.interval(level),
+        n_requested=read.rows,
+        n_achieved=read.rows,
+        n_minimum=FEWEST_SCORED,
+    )
 
 
 def _many(guesses: Sequence[Guesses], suppression: int) -> bool:

@@ -233,11 +233,15 @@ def measured(games: Sequence[Played], requested: Mapping[str, int], level: float
         for quantity in (_POOLED if scope in ("", *kinds) else (PRIVACY_GAIN,))
         if all(_told(quantity, g) for g in group)
     ]
+    return [pooled[0], worst_target(games, requested, level), *pooled[1:]]
+
+
+def worst_target(games: Sequence[Played], requested: Mapping[str, int], level: float) -> Measurement:
+    """The least gain over single targets and feature sets, its interval corrected for all of them."""
     single = [alone for game in games for alone in game.apart()]
     worst = _worst(WORST_TARGET, "", single, requested, level)
     targets = sum(g.inside.shape[1] for g in {g.kind: g for g in games}.values())
-    counts = {"n_achieved": len(games[0].inside) * targets}
-    return [pooled[0], replace(worst, **counts), *pooled[1:]]
+    return replace(worst, n_achieved=len(games[0].inside) * targets)
 
 
 def _told(quantity: Quantity, game: Played) -> bool:

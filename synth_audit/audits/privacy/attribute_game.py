@@ -10,21 +10,18 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._attribute_design import Design, Secret
-from synth_audit.audits.privacy._attribute_release import Released, associated, unseen
-from synth_audit.audits.privacy._attribute_rounds import Sizes, play
-from synth_audit.audits.privacy._attribute_tallies import (
+from synth_audit.audits.privacy._attribute_quantities import (
     MAB,
     MR2,
     MSE,
     REAL_MAB,
     REAL_MR2,
     RETAINED,
-    ROWS_EACH,
     WCAB,
-    Tally,
-    measured,
-    remarks,
 )
+from synth_audit.audits.privacy._attribute_release import Released, associated, unseen
+from synth_audit.audits.privacy._attribute_rounds import Sizes, play
+from synth_audit.audits.privacy._attribute_tallies import ROWS_EACH, Tally, measured, remarks
 from synth_audit.audits.privacy._targets import named
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings
@@ -47,18 +44,25 @@ class AttributeGame:
     ``mab = mean over k, m, l of |β_kml|``, ``wcab`` their maximum, ``mr2`` the mean adjusted R²; ``mse`` is
     the squared error of the guess ``Σ β_k x_k`` at rows of the reference, standardised by their holder.
 
-    ``retained = skill / skill_real``: skill is the signed squared correlation of those guesses with the
-    secrets of real rows outside the reference (of the reference where train leaves fewer than 50), averaged
-    over sets; skill_real that of β learnt from the reference rows themselves. 0 is a release whose other
-    columns tell nothing of the secret, 1 one that teaches the attack as much as real rows do. The same is
-    asked of the release at hand, learnt from all of it against all of train and scored on control. Without a
-    scope it is the worst of both and of all secrets, its interval corrected for their number; and there is
-    none while a secret could not be judged.
+    ``retained = |skill| / skill_real``: skill is the signed squared correlation of those guesses with the
+    secrets of real rows outside the reference, averaged over sets; skill_real that of β learnt from the
+    reference rows themselves. Where train leaves fewer than 50 others, the reference rows are scored, and
+    skill_real is cross-fitted in ten folds. 0 is a release whose other columns tell nothing of the secret,
+    1 one that teaches the attack as much as real rows do. Without a scope it is the worst number of all
+    secrets, its interval corrected for their number; there is none while a secret could not be judged.
+
+    The same is asked of the release at hand, learnt from all of it against all of train and scored on control
+    (on train, cross-fitted, if there is none): of β, and where in train the groups of a column, its labels or
+    quantile bins, differ in what β leaves, of guesses that add the group's mean, read off the other rows of
+    the group. That follows bends and as many labels as a column has; what columns tell only together it does
+    not. Labels of the secret that share one number, and have 10 training rows each, are attacked apart. What
+    an F test at 1 % does not find in the release counts as 0, with what the test may overlook at the upper
+    end of the interval.
 
     A secret that nothing in the real rows is associated with, by a permutation test on train, cannot be given
-    away through linear associations and gets no ``retained``. Where another test finds what is not linear,
-    or hangs on labels too many to tell apart, the whole is not judged. Rows that lack the secret teach
-    nothing, and numbers are read no further than train's own smallest and largest.
+    away through linear associations and gets no ``retained`` in games. Where tests find something that no
+    attack here measures, the whole is not judged. Rows that lack the secret teach nothing, and numbers are
+    read no further than train's own smallest and largest.
 
     Labels are indicators; the size of a label's effect is the standard deviation of what all its indicators
     add, which for a number is |β|. A secret of several labels is regressed as one indicator each, weighted
@@ -94,9 +98,9 @@ class AttributeGame:
             "synthetic data how they hang together, and infers the one."
         ),
         not_covered=(
-            "What is not linear in the other columns; copies of single records. What the population has in "
-            "common counts as well: a release that hands on a true association is useful for it and tells "
-            "of everybody to whom it applies."
+            "What other columns tell only together, such as a product of two; whether a value is missing; "
+            "copies of single records. What the population has in common counts as well: a release that "
+            "hands on a true association is useful for it and tells of everybody to whom it applies."
         ),
         quantities=(RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE),
         risk="inference",

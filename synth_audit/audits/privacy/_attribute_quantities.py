@@ -1,0 +1,59 @@
+"""The numbers that the attribute game reports."""
+
+from __future__ import annotations
+
+from synth_audit.core.measurement import Direction, Quantity
+
+RETAINED = Quantity(
+    "retained",
+    "Real associations of the secret that are handed on",
+    range=(0.0, float("inf")),
+    proportional=False,  # what the columns of a mixed table explain is no mixture of what its parts explain
+    help="0: other columns tell nothing of the secret in the release; 1: as much as they do in real rows.",
+)
+MAB = Quantity(
+    "mab",
+    "Mean absolute coefficient (MAB)",
+    unit="standard deviations",
+    range=(0.0, float("inf")),
+    proportional=False,
+    help="How much one other column tells of the secret, in standard deviations, averaged over columns.",
+)
+REAL_MAB = Quantity(
+    "real_mab",
+    "Mean absolute coefficient in real rows",
+    unit="standard deviations",
+    direction=Direction.NEUTRAL,
+    range=(0.0, float("inf")),
+    help="The same where the real reference rows are drawn again instead of a release.",
+)
+REAL_MR2 = Quantity(
+    "real_mr2",
+    "Explained share of the secret's variance in real rows",
+    direction=Direction.NEUTRAL,
+    range=(float("-inf"), 1.0),
+    help="The same where the real reference rows are drawn again instead of a release.",
+)
+WCAB = Quantity(
+    "wcab",
+    "Largest absolute coefficient (WCAB)",
+    unit="standard deviations",
+    direction=Direction.NEUTRAL,  # a maximum grows with the number of games, so that no interval can hold it
+    range=(0.0, float("inf")),
+    help="The most that any column told of the secret in any set.",
+)
+MR2 = Quantity(
+    "mr2",
+    "Explained share of the secret's variance (MR²)",
+    range=(float("-inf"), 1.0),
+    proportional=False,  # rises with the square of what is left of the coefficients
+    help="Adjusted R², averaged over sets; 0 when other columns tell nothing of the secret.",
+)
+MSE = Quantity(
+    "mse",
+    "Squared error of guesses at the secret",
+    unit="variances",
+    direction=Direction.NEUTRAL,  # low for targets near the mean, whatever the release tells
+    range=(0.0, float("inf")),
+    help="A guess informs only where the error is below that of guessing the mean.",
+)
