@@ -17,11 +17,12 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 
 COLUMNS = {"Y": {"role": "target"}, "totcst": {"role": "sensitive"}, "crea": {"role": "sensitive"}}
+FOREST = {"prediction": {"models": ["random_forest"]}}
 SEEDS = 5
 
 
 def main(folder: Path) -> None:
-    plan = parse_plan({"columns": COLUMNS, "audits": ["prediction"]})
+    plan = parse_plan({"columns": COLUMNS, "audits": [FOREST]})
     data = [pq.read_table(folder / f"support2_small_{part}.parquet") for part in ("train", "test")]
     schema = infer_schema(data[0], plan.columns)
     train, control = (read_table(d, schema, where="table") for d in data)
