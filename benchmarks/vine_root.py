@@ -4,6 +4,9 @@ For each table, root and level: the median over sets drawn from one fit on the t
 test file; and MAB, the mean |β| of the sensitive column regressed on all others, standardised, labels as
 codes, over the same sets, beside its value at level 1. `--references` measures MAB as the attribute game
 does instead, with a fit on each of so many samples of 500 training rows.
+
+`--rows-per-class` asks how many rows a class needs: both roots are fitted to stratified samples of train in
+which the smallest class has so many rows, and the AUROC of their releases compared sample by sample.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.table import Table, read_table
-from synth_audit.generators.vine import Vine
+from synth_audit.generators import _vine_order
+from synth_audit.generators.vine import MIN_ROWS, Vine
 
 TABLES = {
     "simulated_d20": ("Y", ("X1", "X6", "X11")),
@@ -42,6 +46,7 @@ KINDS = {
 LEVELS = (1, 2, 3, 5, 8, 10, 15, 20, None)
 MAX_ROWS = 5000
 REFERENCE_ROWS = 500
+FEW_ROWS_LEVELS = (5, None)
 Floats = npt.NDArray[np.float64]
 
 
@@ -70,17 +75,17 @@ def codes(table: Table, names: Sequence[str], train: Table) -> Floats:
     return np.column_stack(columns)
 
 
-def area(release: Table, test: Table, train: Table, seed: int) -> float:
+def area(release: Table, test: Table, train: Table, seed: int, trees: int) -> float:
     """AUROC from scores on the test rows; of one class against the rest, averaged, with several."""
     target = train.schema.target
     assert target is not None
     names = [c.name for c in train.schema.features if c.name != target.name]
-    labels = release.labels(target.name).astype(str)
+    labels = target_labels(release)
     if len(set(labels)) < 2:
         return 0.5
-    forest = RandomForestClassifier(100, random_state=seed).fit(codes(release, names, train), labels)
+    forest = RandomForestClassifier(trees, random_state=seed).fit(codes(release, names, train), labels)
     scores = forest.predict_proba(codes(test, names, train))
-    truth = test.labels(target.name).astype(str)
+    truth = target_labels(test)
     if len(forest.classes_) == 2:
         return float(roc_auc_score(truth == forest.classes_[1], scores[:, 1]))
     return float(np.mean([roc_auc_score(truth == c, scores[:, i]) for i, c in enumerate(forest.classes_)]))
@@ -101,7 +106,7 @@ def sweep(name: str, args: argparse.Namespace) -> None:
     """Print one line for each generator and level of a table."""
     train, test = load(args.folder, name)
     secrets = [s for s in TABLES[name][1] if s in train.names]
-    real = area(train, test, train, 0)
+    real = area(train, test, train, 0, args.trees)
     print(f"\n{name}: {train.n_rows} rows × {len(train.names)}; forest trained on real rows {real:.3f}")
     for kind in args.kinds:
         floor: dict[str, float] = {}
@@ -109,7 +114,7 @@ def sweep(name: str, args: argparse.Namespace) -> None:
             mab = {s: float(np.mean([mean_coefficient(r, s, train) for r in sets])) for s in secrets}
             floor = floor or mab
             shown = "  ".join(f"{s} {m:.4f} (×{m / floor[s]:.2f})" for s, m in mab.items())
-            areas = [area(r, test, train, k) for k, r in enumerate(sets[: args.forests])]
+            areas = [area(r, test, train, k, args.trees) for k, r in enumerate(sets[: args.forests])]
             auc = f"AUROC {np.median(areas):.3f}" if areas else ""
             print(f"  {kind:12s} level {level or 'all'!s:>3s}  {auc}  {shown}", flush=True)
 
@@ -122,14 +127,68 @@ def releases(train: Table, generator: Vine, args: argparse.Namespace) -> list[tu
         fits = [generator.fit(train.take(rows), child_rng(k, "fit")) for k, rows in enumerate(picks)]
     else:
         fits = [generator.fit(train, child_rng(0, "fit"))]
-    n = REFERENCE_ROWS if args.references else train.n_rows
+    n = REFERENCE_ROWS if args.references else min(train.n_rows, args.set_rows)
     found: list[tuple[int | None, list[Table]]] = []
     for level in args.levels:
         cut = [m if level is None else m.truncated(level) for m in fits]
+        if level is not None and all(c is m for c, m in zip(cut, fits, strict=True)):
+            continue  # no fewer trees than all
         per_fit = -(-args.sets // len(fits))
         sets = [m.sample(n, child_rng(k, "set", str(i))) for k, m in enumerate(cut) for i in range(per_fit)]
         found.append((level, sets))
     return found
+
+
+def sweep_rows(name: str, args: argparse.Namespace) -> None:
+    """Print one line for each size of the smallest class and each level: what a vine per class adds."""
+    train, test = load(args.folder, name)
+    _, counts = np.unique(target_labels(train), return_counts=True)
+    print(f"\n{name}: {train.n_rows} rows × {len(train.names)}; smallest class {counts.min()}")
+    for smallest in args.rows_per_class:
+        if smallest > counts.min():
+            continue
+        areas = np.array([few_rows(train, test, smallest, draw, args) for draw in range(args.draws)])
+        for at, level in enumerate(FEW_ROWS_LEVELS):
+            simplified, per_class = areas[:, at].T
+            gain = per_class - simplified
+            error = gain.std(ddof=1) / np.sqrt(len(gain))
+            print(
+                f"  {smallest:4d} rows  level {level or 'all'!s:>3s}  simplified {simplified.mean():.3f}"
+                f"  per_class {per_class.mean():.3f}  gain {gain.mean():+.3f} ± {error:.3f}"
+                f"  better in {np.mean(gain > 0):.0%}",
+                flush=True,
+            )
+
+
+def few_rows(train: Table, test: Table, smallest: int, draw: int, args: argparse.Namespace) -> Floats:
+    """Mean AUROC over the sets, shape (levels, 2): simplified, per class; for one sample of train."""
+    part = thinned(train, smallest, child_rng(draw, "thinned", str(smallest)))
+    found = np.empty((len(FEW_ROWS_LEVELS), 2))
+    for column, kind in enumerate(("simplified", "per_class")):
+        model = KINDS[kind].fit(part, child_rng(draw, "fit"))
+        for row, level in enumerate(FEW_ROWS_LEVELS):
+            cut = model if level is None else model.truncated(level)
+            sets = (cut.sample(part.n_rows, child_rng(draw, "set", str(i))) for i in range(args.sets))
+            found[row, column] = np.mean([area(s, test, train, i, args.trees) for i, s in enumerate(sets)])
+    return found
+
+
+def thinned(train: Table, smallest: int, rng: np.random.Generator) -> Table:
+    """Rows drawn so that the smallest class has ``smallest`` of them and all keep their proportions."""
+    labels = target_labels(train)
+    classes, counts = np.unique(labels, return_counts=True)
+    sizes = np.rint(smallest * counts / counts.min()).astype(int)
+    picks = [
+        rng.permutation(np.flatnonzero(labels == c))[:size] for c, size in zip(classes, sizes, strict=True)
+    ]
+    return train.take(np.sort(np.concatenate(picks)))
+
+
+def target_labels(table: Table) -> npt.NDArray[np.str_]:
+    """The target as text, shape (n,)."""
+    target = table.schema.target
+    assert target is not None
+    return table.labels(target.name).astype(str)
 
 
 def main() -> None:
@@ -139,14 +198,24 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--sets", type=int, default=50, help="synthetic sets at each level (50)")
     parser.add_argument("--forests", type=int, default=50, help="sets of which the AUROC is taken (50)")
+    parser.add_argument(
+        "--set-rows", type=int, default=MAX_ROWS, help="rows of a set, at most those of train"
+    )
+    parser.add_argument("--trees", type=int, default=100, help="trees of a forest (100)")
     parser.add_argument("--references", type=int, default=0, help="fits on samples of 500 rows, for MAB")
     parser.add_argument(
         "--levels", nargs="+", default=LEVELS, type=lambda x: None if x == "all" else int(x), help="or `all`"
     )
     parser.add_argument("--kinds", nargs="+", default=["simplified", "per_class"], choices=list(KINDS))
+    parser.add_argument(
+        "--rows-per-class", nargs="+", default=(), type=int, help="rows of the smallest class"
+    )
+    parser.add_argument("--draws", type=int, default=8, help="samples of train with so few rows (8)")
     args = parser.parse_args()
+    if args.rows_per_class:  # the minimum is what is asked for, so none may stand in the way
+        _vine_order.MIN_CLASS_ROWS, _vine_order.ROWS_PER_COLUMN = MIN_ROWS, 0
     for name in args.tables:
-        sweep(name, args)
+        (sweep_rows if args.rows_per_class else sweep)(name, args)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Vine:
         truncation: number of trees to keep, of one less than the vine's variables; all if left out.
         root: ``simplified`` for pair copulas that do not depend on the target (the paper), ``per_class``
             for a vine per class, ``auto`` for the latter when the target is a label and each class has
-            30 rows and two for each column.
+            30 rows, and as many as there are other columns.
         topology: ``c_vine``; ``r_vine`` with the trees of the largest sums of |τ|, or ``r_vine_star1`` with
             those after a first that is a star at the target. They know no order.
         order: ``sensitive_first`` (Algorithm 1), ``importance`` to a random forest for the target, the most

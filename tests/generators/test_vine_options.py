@@ -13,6 +13,7 @@ from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.fitting import Truncatable, fit_shared
 from synth_audit.core.registry import build, config_of
 from synth_audit.generators import _vine_given
+from synth_audit.generators._vine_order import fewest_class_rows
 from synth_audit.generators.vine import Vine, VineModel
 from synth_audit.kernels.ordering import kendall
 
@@ -144,8 +145,21 @@ def test_few_rows_in_a_class_mean_the_simplified_vine_or_a_clear_refusal(rng):
     with pytest.raises(DataError, match="fewer than 30 rows") as refused:
         Vine(root="per_class").fit(train, rng)
     assert "seldom" not in str(refused.value)
-    few = two_faced(n=400).take(np.arange(60))
-    assert not Vine().fit(few, rng).per_class
+
+
+@pytest.mark.parametrize("fewest", [29, 30])
+def test_a_class_needs_thirty_rows_for_a_vine_of_its_own(fewest, rng):
+    y = np.arange(90) < fewest
+    assert Vine().fit(two_faced(n=90, y=y), rng).per_class == (fewest == 30)
+
+
+def test_a_class_needs_as_many_rows_as_there_are_other_columns(rng):
+    assert [fewest_class_rows(d) for d in (1, 30, 31, 200)] == [30, 30, 31, 200]
+    y = np.arange(80) < 32
+    noise = np.random.default_rng(1).normal(size=(30, 80))
+    for n, enough in ((29, True), (30, False)):  # besides s, a and b
+        train = two_faced(n=80, y=y, **{f"x{i}": noise[i] for i in range(n)})
+        assert Vine(truncation=1).fit(train, rng).per_class == enough
 
 
 def test_a_root_per_class_needs_a_label_with_several_values(rng):

@@ -32,6 +32,7 @@ PRIVACY_GAIN = Quantity(
     unit="score",
     direction=Direction.HIGHER,
     range=(0.0, 2.0),
+    proportional=False,  # it rests on a few people, most of them chosen for standing alone
     help="1: the attacker does no better than by guessing; 0: it always knows, as with the real table.",
 )
 WORST_TARGET = Quantity(
@@ -47,16 +48,19 @@ AUC = Quantity(
     "auc",
     "Area under the attacker's curve",
     unit="probability",
+    proportional=False,  # see above
     help="Chance that a set learnt with the target looks more like it than one without. 0.5: guessing.",
 )
 TPR_1 = Quantity(
     "tpr_at_fpr_1pct",
     "Targets found at 1 % false alarms",
+    proportional=False,  # see above
     help="Share of sets with the target that the attacker names while it names 1 % of those without.",
 )
 TPR_01 = Quantity(
     "tpr_at_fpr_01pct",
     "Targets found at 0.1 % false alarms",
+    proportional=False,  # see above
     help="Share of sets with the target that the attacker names while it names 0.1 % of those without.",
 )
 _POOLED = (PRIVACY_GAIN, AUC, TPR_1, TPR_01)
