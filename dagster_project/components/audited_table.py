@@ -16,7 +16,8 @@ from dagster_project.entry import TableEntry
 from dagster_project.gates import gate_checks
 from dagster_project.stages import stage_assets
 from synth_audit.api import workspace_of
-from synth_audit.core.plan import Plan, parse_plan, plan_schema
+from synth_audit.core.plan import Plan, parse_plan
+from synth_audit.core.plan_schema import plan_schema
 from synth_audit.workflow.candidates import entrants
 from synth_audit.workflow.suite import load_suite
 

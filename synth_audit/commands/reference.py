@@ -10,7 +10,7 @@ from synth_audit import console
 from synth_audit.commands import options
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import plan_schema
+from synth_audit.core.plan_schema import plan_schema
 from synth_audit.exits import Exit, guarded
 
 

@@ -307,39 +307,6 @@ def parse_plan(value: object, *, where: str = "plan") -> Plan:
         ) from None
 
 
-def plan_schema() -> dict[str, Any]:
-    """JSON Schema of the plan, with the configuration of every plug-in that is installed."""
-    schema = Plan.model_json_schema(by_alias=True)
-    rooms: dict[registry.Room, tuple[str, ...]] = {
-        "source": ("source", "release"),
-        "generator": ("generator",),
-        "audit": ("audits",),
-    }
-    for room, keys in rooms.items():
-        variants = [
-            _variant(ref.name, registry.config_schema(ref)) for ref in registry.catalogue(room).values()
-        ]
-        schema["$defs"][f"{room}_plugin"] = {"anyOf": [*variants, {"type": "string"}]}
-        for key in keys:
-            link = {"$ref": f"#/$defs/{room}_plugin"}
-            old = schema["properties"][key]
-            new = {"type": "array", "items": link} if key == "audits" else link
-            schema["properties"][key] = {k: old[k] for k in ("description",) if k in old} | new
-    listed = schema["$defs"]["FrontierSpec"]["properties"]["generators"]
-    listed["items"] = {"$ref": "#/$defs/generator_plugin"}
-    schema["$defs"].pop("PluginChoice", None)
-    return schema
-
-
-def _variant(name: str, config: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {name: {"anyOf": [config, {"type": "null"}]}},
-        "required": [name],
-        "additionalProperties": False,
-    }
-
-
 def _label(value: object) -> object:
     """Text as in :func:`synth_audit.core.schema.labels_of`; null is no label and stays, to be refused."""
     if isinstance(value, bool):

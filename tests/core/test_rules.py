@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from synth_audit.core.errors import PlanError
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.moments import microseconds
-from synth_audit.core.plan import ColumnSpec, parse_plan, plan_schema
+from synth_audit.core.plan import ColumnSpec, parse_plan
+from synth_audit.core.plan_schema import plan_schema
 from synth_audit.core.rule_text import parse_rule, parse_rules
 from synth_audit.core.rules import (
     Determines,

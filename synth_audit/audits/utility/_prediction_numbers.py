@@ -73,7 +73,7 @@ WORST_SUBGROUP_LOSS = Quantity(
 IMPORTANCE_AGREEMENT = Quantity(
     "importance_agreement",
     "Agreement on which columns matter",
-    unit="cosine",
+    unit="score",
     direction=Direction.HIGHER,
     range=(-1.0, 1.0),
     help="Cosine between the importances of the columns to models learnt from the release and from real "
