@@ -35,7 +35,8 @@ PLAN = "name: x\nsource: data.parquet\ngenerator: vine\nrelease: {parquet: {path
         pytest.param(_command("--help"), id="help"),
         pytest.param(_command("list") + "\n" + _command("describe", "vine"), id="list and describe"),
         pytest.param(
-            "from synth_audit.core.plan import load_plan\nfrom synth_audit.core.plan_schema import plan_schema\n"
+            "from synth_audit.core.plan import load_plan\n"
+            "from synth_audit.core.plan_schema import plan_schema\n"
             "load_plan('plan.yaml')\nplan_schema()",
             id="plan",
         ),

@@ -45,6 +45,13 @@ def _labels(value: object) -> object:
     return [_label(x) for x in value] if isinstance(value, (list, tuple)) else value
 
 
+def _listed(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+_Listed = BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...])
+
+
 def _readable(texts: tuple[str, ...]) -> tuple[str, ...]:
     parse_rules(texts)
     return texts
@@ -141,7 +148,7 @@ class Plan(BaseModel):
     columns: dict[str, ColumnSpec] = Field(
         default_factory=dict, description="declared columns; the others are inferred and reported"
     )
-    rules: Annotated[tuple[str, ...], AfterValidator(_readable)] = Field(
+    rules: Annotated[tuple[str, ...], _Listed, AfterValidator(_readable)] = Field(
         (), description=f"what every row obeys, beside bounds and categories: {FORMS}"
     )
     split: SplitSpec = Field(default_factory=SplitSpec)
@@ -282,6 +289,7 @@ def load_plan(path: Path | str) -> Plan:
             "the plan is not valid YAML",
             where=f"{path}{line}",
             expected="a YAML mapping without doubled keys",
+            fix="put text in quotes that begins with a sign, such as a rule that begins with a backtick",
         ) from None
     if isinstance(value, Mapping):
         value = {"name": re.sub(r"[^\w.-]", "_", path.stem)} | dict(value)

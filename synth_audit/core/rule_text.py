@@ -18,6 +18,7 @@ from synth_audit.core.rules import (
     Within,
     as_number,
     make_ordered,
+    misread,
     read_value,
 )
 
@@ -68,7 +69,9 @@ def parse_rule(text: str, *, where: str = "rules") -> Rule:
 
     ``COLUMN between VALUE and VALUE``, ``COLUMN in [VALUE, …]``, ``COLUMN OPERATOR VALUE``,
     ``COLUMN OPERATOR COLUMN``, ``COLUMN, … -> COLUMN``. On the right of an operator, what reads as a number
-    or an ISO date is a value unless it stands in backticks; anything else is a column.
+    or an ISO date is a value unless it stands in backticks; anything else is a column. What has the form of
+    a number or date and is none, such as ``1e400``, ``nan`` or ``2024-02-30``, must be quoted in a list and
+    stand in backticks as a column.
 
     Raises:
         PlanError: it is none of these, or can never or must always hold.
@@ -146,6 +149,9 @@ class _Parser:
             self._refuse(
                 "`in` wants a list in brackets", "write `stage in [I, II]`; quote values with spaces or signs"
             )
+        for token in rest:
+            if token.kind == "word":
+                self._refuse_misread(token, "quote it if it is a label")
         if len(set(values)) < len(values):
             self._refuse("a value is listed twice")
         return OneOf(self.text, column, tuple(sorted(values)))
@@ -159,6 +165,7 @@ class _Parser:
         [operand] = rest
         value = None if operand.kind == "tick" else read_value(operand.text)
         if value is None:
+            self._refuse_misread(operand, "put it in backticks if it is a column")
             self._name(operand)
             if operand.text == column:
                 self._refuse("it compares a column with itself")
@@ -193,8 +200,14 @@ class _Parser:
     def _value(self, token: _Token) -> Value:
         value = None if token.kind in ("tick", "sign") else read_value(token.text)
         if value is None:
+            self._refuse_misread(token, "leave an end open by `>=` or `<=`")
             self._refuse(f"{token.text!r} is neither a number nor a date")
         return value
+
+    def _refuse_misread(self, token: _Token, fix: str) -> None:
+        why = None if token.kind == "tick" else misread(token.text)
+        if why is not None:
+            self._refuse(f"{token.text!r} {why}", fix)
 
     def _refuse(self, why: str, fix: str = "") -> NoReturn:
         raise PlanError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ Operator: TypeAlias = Literal["<", "<=", ">", ">=", "=="]
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
 _PLAIN = re.compile(r"[^\W\d]\w*")
+_ENDLESS = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _MOST_SHOWN = 8
 
 
@@ -88,15 +90,24 @@ Rule: TypeAlias = Within | OneOf | Ordered | Determines
 
 
 def read_value(text: str) -> Value | None:
-    """A number or an ISO date; None for any other text."""
+    """A finite number or an ISO date; None for any other text."""
     if _NUMBER.fullmatch(text):
-        return float(text)
+        return float(text) if math.isfinite(float(text)) else None
     if not _DATE.fullmatch(text):
         return None
     try:
         return datetime.fromisoformat(text)
     except ValueError:
         return None
+
+
+def misread(text: str) -> str | None:
+    """Why a text that has the form of a number or of a date is neither; None for any other text."""
+    if "`" in text or read_value(text) is not None:
+        return None
+    if _NUMBER.fullmatch(text) or _ENDLESS.fullmatch(text):
+        return "is not a finite number"
+    return "is a date that does not exist or cannot be read" if _DATE.fullmatch(text) else None
 
 
 def as_number(value: Value) -> float:
@@ -106,7 +117,7 @@ def as_number(value: Value) -> float:
 
 def quoted(name: str) -> str:
     """A column's name as a rule must write it."""
-    if _PLAIN.fullmatch(name):
+    if _PLAIN.fullmatch(name) and not misread(name):
         return name
     return f"`{name}`" if "`" not in name else f'"{name}"'
 
@@ -165,7 +176,7 @@ def _of_column(column: Column) -> list[Rule]:
 
 
 def _quoted_value(value: str) -> str:
-    if _PLAIN.fullmatch(value) or _NUMBER.fullmatch(value):
+    if not misread(value) and (_PLAIN.fullmatch(value) or _NUMBER.fullmatch(value)):
         return value
     return f'"{value}"' if "'" in value else f"'{value}'"
 

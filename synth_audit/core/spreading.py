@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -39,14 +43,12 @@ class Spread:
         found: list[Done] = []
         self._tell(what, 0, len(items))
         if self.workers < 2 or len(items) < 2:
-            pieces = (_Piece(work(item)) for item in items)
-        else:
-            from joblib import Parallel, delayed  # here, since a code location must not load it
-
-            pieces = Parallel(n_jobs=self.workers, return_as="generator")(
-                delayed(_tried)(work, item) for item in items
+            doing: AbstractContextManager[Iterator[_Piece[Done] | None]] = nullcontext(
+                _Piece(work(item)) for item in items
             )
-        with closing(pieces):
+        else:
+            doing = elsewhere(self.workers, [partial(_tried, work, item) for item in items])
+        with doing as pieces:
             for item, piece in zip(items, pieces, strict=True):
                 # Done again here, a failure is the same error at the same place as without processes.
                 found.append(work(item) if piece is None else piece.result)
@@ -56,6 +58,31 @@ class Spread:
     def _tell(self, what: str, done: int, total: int) -> None:
         if self.tell is not None and done < total:
             self.tell(f"{what} {done + 1} of {total}")
+
+
+@contextmanager
+def elsewhere(workers: int, calls: Sequence[Callable[[], Done]]) -> Iterator[Iterator[Done]]:
+    """What the calls return, in order, each made in another process.
+
+    However it ends, the processes end first and then what they left in temporary folders is deleted: one that
+    is stopped cannot do so itself.
+    """
+    from joblib import Parallel, delayed  # here, since a code location must not load it
+
+    with TemporaryDirectory(prefix="synth-audit-") as folder, warnings.catch_warnings():  # mode 0700
+        # Where one fails, those under way are given up, which joblib finds worth a warning.
+        warnings.filterwarnings("ignore", "[0-9]+ tasks which", UserWarning)
+        work = (delayed(_within)(folder, call) for call in calls)
+        with closing(Parallel(n_jobs=workers, return_as="generator")(work)) as done:
+            yield done
+
+
+def _within(folder: str, call: Callable[[], Done]) -> Done:
+    tempfile.tempdir = folder
+    try:
+        return call()
+    finally:
+        tempfile.tempdir = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,6 +150,56 @@ def cell_places(values: Floats, codes: Codes, edges: Floats) -> Floats:
 def shares(codes: Codes, n_cells: int) -> Floats:
     """Share of rows in each cell, shape (n_cells,)."""
     return np.bincount(codes, minlength=n_cells) / len(codes)
+
+
+def tellable_cells(counts: Sequence[Codes], fewest: int, *, ordered: bool) -> list[int]:
+    """Cells whose numbers of real rows may be told, in order; all others are to be joined into one.
+
+    Each holds ``fewest`` rows of the first table, and as many or none of the second. So does the rest, with
+    its missing values and without, or else the next smallest cells join it: it would give away the one small
+    cell in it. Missing values join last, since their share is told on its own. What may be told of two
+    tables is what may be told of the first alone with more cells joined, so that nobody learns from the
+    difference of the two.
+
+    Args:
+        counts: rows of train, and of control where it is there, in each cell; the last cell is for missing.
+        ordered: the order of cells means something, so the first of equally small ones joins; else all of
+            them do, or names or the order of rows would decide.
+    """
+    large = [i for i, n in enumerate(counts[0].tolist()) if n >= fewest]
+    told = _with_enough_beside(counts[:1], large, fewest, ordered)
+    if len(counts) > 1:
+        told = [i for i in told if not 0 < counts[1][i] < fewest]
+        told = _with_enough_beside(counts, told, fewest, ordered)
+    return told
+
+
+def _with_enough_beside(counts: Sequence[Codes], told: list[int], fewest: int, ordered: bool) -> list[int]:
+    """Cells without the smallest of them, until enough rows of every table lie in those left out."""
+    last = len(counts[0]) - 1
+    size = [(i == last, *n, i if ordered else 0) for i, n in enumerate(np.stack(counts, axis=1).tolist())]
+    while told:
+        rest = np.setdiff1d(np.arange(last + 1), told)
+        sums = [int(n[part].sum()) for n in counts for part in (rest, rest[rest < last])]
+        lone = any(sums) and sums[0] < fewest
+        if not lone and not any(0 < n < fewest for n in sums):
+            break
+        smallest = min(size[i] for i in told)
+        told = [i for i in told if size[i] != smallest]
+    return told
+
+
+def joined_cells(counts: Sequence[Codes], fewest: int, *, ordered: bool) -> tuple[Codes, int]:
+    """New number of each cell with the small ones joined, shape (k,), and how many new cells there are.
+
+    Cells that may be told (:func:`tellable_cells`) come first, then the one of all others, last the one of
+    cells in which no real row lies: what only a release has is never hidden among what is rare.
+    """
+    told = tellable_cells(counts, fewest, ordered=ordered)
+    numbers = np.full(len(counts[0]), len(told))
+    numbers[told] = np.arange(len(told))
+    numbers[np.sum(counts, axis=0) == 0] = len(told) + 1
+    return numbers.astype(np.int64), len(told) + 2
 
 
 @dataclass(frozen=True, eq=False)

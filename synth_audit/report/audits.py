@@ -94,12 +94,14 @@ class _Said:
         return {m.scope: m for m in self.outcome.measurements if m.name == name}
 
     def ratio(self, m: Measurement) -> str:
-        """How many times the reference it is; nothing where both are 0."""
+        """How many times the reference it is, with the number at its size; nothing where that is open."""
         found = self._ratios.get(ratio_scope(m))
-        if found is None or math.isnan(found.value):
+        if found is None or not found.finite:
             return ""
         value, interval = _texts(found)
-        return f"{value} ({interval})" if interval else value
+        text = f"{value} times the reference" + (f" ({interval})" if interval else "")
+        alike = m.reference.candidate if m.reference else None
+        return text if alike is None else f"{words.number(alike.value, m.unit)} on as many rows: {text}"
 
     def witness(self, m: Measurement) -> Witness | None:
         """What is known of how it answers leaks."""
@@ -190,7 +192,7 @@ def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
     ordered = worst_first(group)
     columns: dict[str, Callable[[Measurement], str]] = {
         "Reference": _reference,
-        "Times the reference": said.ratio,
+        "At the size of the reference": said.ratio,
         "Based on": _attempts,
         "As copied rows": said.leak,
         "Known-answer check": said.sight,

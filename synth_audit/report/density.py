@@ -86,11 +86,14 @@ def density_svg(series: Series, *, most: float, anchor: str, title: str) -> str:
 
 
 def scale_svg(most: float, anchor: str) -> str:
-    """What the squares mean, at three round shares."""
+    """What the squares mean, at three round shares, each in the frame of its cell."""
     body, x = "", 2.0
     for share in dict.fromkeys(_round_share(most / part) for part in (1, 5, 25)):
         size = _LARGEST * math.sqrt(share / most)
         start = x + (_LARGEST - size) / 2
+        body += svg.element(
+            "rect", class_="s-rule", x=x, y=1, width=_LARGEST, height=_LARGEST, fill="none", stroke=svg.RULE
+        )
         body += _path([f"M{start:.1f} {(_LARGEST - size) / 2 + 1:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}z"])
         name = words.number(share, "share")
         body += svg.text(x + _LARGEST + 6, 18, name, size=12)

@@ -16,8 +16,8 @@ KINDS = ("matrix", "density")
 
 _NOTES = {
     "matrix": "A full square is a positive relation, a hollow one a negative; the larger, the stronger.",
-    "density": "The area of a square is the share of rows in its cell; a blank cell holds none or too few "
-    "to tell. All squares are on one scale.",
+    "density": "The more of its cell a square fills, the larger the share of rows in it, in all panels "
+    "alike; a blank cell holds none or too few to tell.",
 }
 _MOST_PAIRS = 300
 _WITHHELD = "withheld"

@@ -13,6 +13,9 @@ from synth_audit.workflow.evidence import Result
 EVERY_SCOPE = "*"
 """As a gate's scope: each scope of the measurement is judged, and the worst is the gate's result."""
 
+_MOST_TIMES = 100
+"""Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
+
 _SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}
 
 
@@ -206,8 +209,8 @@ def _span(limit: Limit, row: Row) -> tuple[float, float]:
 
 def _fault(limit: Limit, row: Row, where: str) -> str:
     """Why the row cannot be judged at all; empty when it can."""
-    numbers = [row.value, *(x for x in (row.low, row.high) if x is not None)]
-    if not all(_is_finite_number(x) for x in numbers):
+    numbers = [row.value, *(x for x in (row.low, row.high) if x not in (None, math.inf))]
+    if not all(_is_finite_number(x) for x in numbers):  # an interval may be open upwards, as a ratio's is
         return f"{where} could not be computed: it is not a finite number."
     if _short(row):
         return (
@@ -250,7 +253,9 @@ def _needed(limit: Limit, row: Row) -> int | None:
     half = row.high - row.value if row.value < limit.number else row.value - row.low
     ratio = half / distance
     needed = row.n * ratio * ratio
-    return max(math.ceil(needed), row.n + 1) if math.isfinite(needed) else None
+    if not math.isfinite(needed) or needed > _MOST_TIMES * row.n:
+        return None
+    return max(math.ceil(needed), row.n + 1)
 
 
 def _words(limit: Limit, row: Row, result: Result) -> str:
@@ -287,7 +292,7 @@ def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
     if row.value == limit.number:
         return "The value is exactly at the limit: more attempts would not be likely to decide it."
     if needed is None:
-        return ""
+        return f"More than {_MOST_TIMES} times the attempts or rows would be needed." if row.n else ""
     way = "pass" if limit.allows(row.value) else "fail"
     return (
         f"About {needed:,} attempts or rows instead of {row.n:,} would probably decide it; "

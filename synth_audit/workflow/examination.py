@@ -31,6 +31,7 @@ from synth_audit.workflow.exposure import (
 )
 from synth_audit.workflow.known_answer import with_answers
 from synth_audit.workflow.planting import Ground, break_ground
+from synth_audit.workflow.precision import published
 from synth_audit.workflow.reference_ratio import with_ratios
 from synth_audit.workflow.runner import Ended, Progress, Task, run_tasks, silent
 
@@ -155,7 +156,7 @@ def _completed(
 ) -> AuditOutcome:
     """A privacy outcome with what the check and its exposures add; another with ratios to its references."""
     if outcome.family != registry.PRIVACY or outcome.status is not Status.MEASURED:
-        return with_ratios(outcome)
+        return published(with_ratios(outcome))
     checked = with_answers(outcome, planting, answers)
     return replace(checked, measurements=(*checked.measurements, *extra.get(outcome.audit, ())))
 

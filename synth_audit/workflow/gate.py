@@ -10,6 +10,7 @@ from typing import Any
 
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.response import REFERENCE_RATIO
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Table
 from synth_audit.workflow.contract import COLUMNS_TYPE, contract, contract_key, contract_part, gate_frame
@@ -101,7 +102,8 @@ def judge(suite: Suite, outcomes: Sequence[AuditOutcome], table_checks: Sequence
             insufficient evidence.
 
     Returns:
-        The gates that every suite gets (:data:`BUILT_IN`) and one result per gate, in the suite's order.
+        The gates that every suite gets (:data:`BUILT_IN`) and one result per gate, in the suite's order,
+        without optional ones whose audit was not applicable.
 
     Raises:
         GateError: Great Expectations refuses an expectation, drops or mixes up a result, or
@@ -113,10 +115,11 @@ def judge(suite: Suite, outcomes: Sequence[AuditOutcome], table_checks: Sequence
     deciding = [r.result for r in (*results, *on_table.values()) if r.blocking]
     deciding += [decisions[g.id].result for g in suite.measured if g.blocking]
     lost = Result.FAIL in deciding
+    idle = {o.audit for o in outcomes if o.status is Status.NOT_APPLICABLE}
     for gate in suite.gates:
         if gate.limit is None:
             results.append(on_table[gate.id])
-        else:
+        elif not (gate.optional and gate.limit.audit in idle):
             results.append(_measured_result(gate, gate.limit, decisions[gate.id], outcomes, lost))
     return GateReport(
         suite_name=suite.name,
@@ -184,6 +187,8 @@ def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
         return f"The audit {audit} ended in an error ({ends[0].reason})."
     if ends[0].status is Status.NOT_APPLICABLE:
         return f"The audit {audit} was not applicable: {ends[0].reason}."
+    if limit.name == f"{audit}.{REFERENCE_RATIO.name}":
+        return "A ratio needs a reference that was measured on control rows and is not 0."
     return f"The audit {audit} ran but could not measure it; its notes say why."
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from synth_audit.core import registry
-from synth_audit.core.measurement import Estimate, Interval, Measurement
+from synth_audit.core.measurement import Direction, Estimate, Interval, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.response import REFERENCE_RATIO
 
@@ -18,7 +18,11 @@ def with_ratios(outcome: AuditOutcome) -> AuditOutcome:
     found = []
     for m in outcome.measurements:
         quantity = outcome.info.quantity(m.name.rpartition(".")[2])
-        if quantity.range[0] >= 0 and (made := ratio(m)) is not None:
+        if (
+            quantity.range[0] >= 0
+            and quantity.direction is not Direction.NEUTRAL
+            and (made := ratio(m)) is not None
+        ):
             found.append(replace(made, name=f"{outcome.audit}.{REFERENCE_RATIO.name}"))
     return replace(outcome, measurements=(*outcome.measurements, *found))
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -20,7 +21,7 @@ from synth_audit.core.plugin import Audit, AuditInfo, Need
 from synth_audit.core.response import DERIVED
 from synth_audit.core.schema import Role
 from synth_audit.core.seeds import child_rng
-from synth_audit.core.spreading import Spread
+from synth_audit.core.spreading import Spread, elsewhere
 from synth_audit.core.subject import Subject
 
 
@@ -114,10 +115,7 @@ def _ending(
     if workers < 2 or several < 2:
         several = 0
     else:
-        from joblib import Parallel, delayed  # here, since a code location must not load it
-
-        work = (delayed(_run_one)(task, seed) for task in tasks[:several])
-        with closing(Parallel(n_jobs=workers, return_as="generator")(work)) as ends:
+        with elsewhere(workers, [partial(_run_one, task, seed) for task in tasks[:several]]) as ends:
             yield from ends
     for task in tasks[several:]:
         subject = replace(task.subject, spread=Spread(workers, tell))

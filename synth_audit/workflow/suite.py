@@ -26,7 +26,7 @@ MEASUREMENT_TYPE = "expect_measurement_to_be_within"
 SEVERITIES = ("critical", "warning", "info")
 _SUITE_KEYS = {"name", "expectations", "meta", "notes", "id"}
 _EXPECTATION_KEYS = {"type", "kwargs", "meta", "severity", "notes", "description", "id"}
-_META_KEYS = ("id", "title", "reason", "advice", "blocking")
+_META_KEYS = ("id", "title", "reason", "advice", "blocking", "optional")
 _LIMIT_KEYS = ("name", "scope", "bound", "minimum", "maximum", "strict")
 # Great Expectations lets these arguments override what stands beside `kwargs`, or the form of results.
 _RESERVED = {
@@ -48,6 +48,7 @@ class Gate:
     Attributes:
         id: unique in the suite; reason: why the limit is what it is; advice: what to do when it is not met.
         limit: None for an expectation on the synthetic table itself.
+        optional: left out where its audit has nothing to judge on this table; never of a blocking gate.
         plain: the expectation in Great Expectations' own form.
     """
 
@@ -56,6 +57,7 @@ class Gate:
     reason: str
     advice: str
     blocking: bool
+    optional: bool
     limit: Limit | None
     plain: Mapping[str, Any]
 
@@ -162,6 +164,7 @@ def _gate(plain: object, where: str, installed: bool) -> Gate:
         reason=meta["reason"],
         advice=meta.get("advice", ""),
         blocking=blocking,
+        optional=_optional(meta, where, blocking=blocking),
         limit=limit,
         plain=plain,
     )
@@ -189,6 +192,20 @@ def _blocking(severity: object, meta: Mapping[str, Any], where: str) -> bool:
     if not isinstance(blocking, bool):
         raise _bad("meta.blocking is neither true nor false", where, expected="true or false")
     return blocking
+
+
+def _optional(meta: Mapping[str, Any], where: str, *, blocking: bool) -> bool:
+    optional = meta.get("optional", False)
+    if not isinstance(optional, bool):
+        raise _bad("meta.optional is neither true nor false", where, expected="true or false")
+    if optional and blocking:
+        raise _bad(
+            "a blocking gate cannot be optional",
+            where,
+            expected="severity warning or info",
+            fix="what decides a release must not vanish when its audit has nothing to judge",
+        )
+    return optional
 
 
 def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool) -> Limit | None:

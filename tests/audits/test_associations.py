@@ -5,15 +5,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
 from synth_audit.audits.fidelity import _association_gaps as gaps
 from synth_audit.audits.fidelity._association_cells import Scale
-from synth_audit.audits.fidelity._association_gaps import AssociationMatrices, mean_gap, norm_gap
+from synth_audit.audits.fidelity._association_gaps import (
+    AssociationMatrices,
+    mean_gap,
+    norm_gap,
+    readable_pairs,
+)
 from synth_audit.audits.fidelity.associations import Associations
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Direction
+from synth_audit.core.schema import Column, Kind
+from synth_audit.kernels.association import Rows
 
 
 def mixed(n, seed, strength=0.8):
@@ -347,3 +355,83 @@ def test_intervals_cover_what_samples_give_and_their_high_end_the_populations(si
         usual = np.mean([d[k].value for d in found])
         assert np.mean((ends[:, 0] <= usual) & (usual <= ends[:, 1])) > 0.91
         assert np.mean(truth[k].value <= ends[:, 1]) > 0.94
+
+
+def crossed(n, both, seed=0, **more):
+    """Two columns of two labels each, of which ``both`` rows hold the rarer of either."""
+    rng = np.random.default_rng(seed)
+    one = np.where(np.arange(n) < 40, "yes", "no")
+    other = np.where((np.arange(n) < both) | ((np.arange(n) >= 40) & (np.arange(n) < n // 2)), "F", "M")
+    return {"a": one, "b": other, "x": rng.normal(size=n), **more}
+
+
+@pytest.mark.parametrize(("both", "told"), [(0, True), (1, False), (9, False), (10, True), (31, False)])
+def test_a_pair_that_tells_a_count_of_few_rows_is_left_out(both, told, subject_of, measure):
+    few, many, made = crossed(300, both), crossed(300, 20, 1), crossed(300, 20, 2)
+    for train, control in ((few, many), (many, few), (few, None)):
+        found, findings = measure(Associations(), subject_of(train, control, made))
+        assert ("cramers_v_difference" in found) is told
+        assert all(np.isfinite(m[0, 1]) == told for m in matrices(findings).values())
+        said = [note for note in findings.notes if "left out" in note]
+        assert (not said) is told
+        assert told or said[0].startswith("1 pairs of columns")
+        assert not any("'a'" in note for note in said)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [lambda c: np.where(c == "F", 1.0, 0.0), lambda c: c == "F", lambda c: np.where(c == "F", "F", None)],
+    ids=["numbers", "booleans", "missing"],
+)
+def test_two_values_of_any_kind_are_levels(values, subject_of, measure):
+    tables = [crossed(300, both) for both in (4, 20, 20)]
+    tables = [t | {"b": values(t["b"]).tolist()} for t in tables]
+    for order in ((0, 1, 2), (1, 0, 2)):
+        _, findings = measure(Associations(), subject_of(*(tables[i] for i in order)))
+        assert all(np.isnan(m[0, 1]) for m in matrices(findings).values())
+
+
+def test_tables_with_more_to_them_stay(subject_of, measure):
+    train, control, made = (crossed(300, 4, i) for i in range(3))
+    three = np.where(np.arange(300) % 7 == 0, "D", train["b"])
+    _, findings = measure(Associations(), subject_of(train | {"b": three}, None, made))
+    assert np.isfinite(matrices(findings)["train"][0, 1])
+    only = [{k: t[k] for k in "ab"} for t in (train, control, made)]
+    with pytest.raises(NotApplicable, match="tells of a few rows"):
+        measure(Associations(), subject_of(*only))
+
+
+def test_information_of_two_cells_is_withheld_where_it_tells_a_count():
+    here = np.arange(300) < 60
+    cells = np.column_stack([~here, (np.arange(300) < 4) | (np.arange(300) >= 250)]).astype(np.int64)
+    numbers = np.where(here, 5.0 + np.arange(300), np.nan)[:, None]
+    rows = Rows.of(cells, np.array([2, 2]), numbers)
+    lab, rare = Column("lab", Kind.CONTINUOUS, pa.float64()), Column("rare", Kind.CATEGORICAL, pa.string())
+    scale = Scale((lab, rare), {"lab": np.empty(0)}, {}, {})
+    assert readable_pairs(rows, scale, 10, missing_counts=True)[0, 1]
+    assert not readable_pairs(rows, scale, 10)[0, 1]
+    assert not readable_pairs(rows, scale, 4, missing_counts=True)[0, 1]
+
+
+def test_lost_is_the_norm_of_the_difference_by_that_of_the_real_matrix(subject_of, measure):
+    train = mixed(3000, 1)
+    found, findings = measure(Associations(), subject_of(train, mixed(3000, 2), shuffled(train)))
+    real = matrices(findings)["train"] - np.eye(6)
+    lost, norm = found["lost"], found["frobenius"]
+    assert lost.value == pytest.approx(norm.value / np.linalg.norm(real), rel=0.02)
+    for end in ("low", "high"):
+        assert getattr(lost.interval, end) / lost.value == pytest.approx(
+            getattr(norm.interval, end) / norm.value
+        )
+    assert lost.value == pytest.approx(1, abs=0.06)
+    assert lost.reference.value < 0.15
+    copy, _ = measure(Associations(), subject_of(train, None, train))
+    assert copy["lost"].value == pytest.approx(0, abs=1e-12)
+
+
+def test_nothing_to_lose_gives_no_share_lost(subject_of, measure):
+    # Every combination equally often: the corrected V of both is exactly 0.
+    table = {"a": ["u", "v"] * 60, "b": ["p", "p", "q", "q"] * 30}
+    found, _ = measure(Associations(), subject_of(table, None, table))
+    assert "lost" not in found
+    assert found["frobenius"].value == 0

@@ -128,7 +128,7 @@ def test_columns_shuffled_one_by_one_break_what_ties_columns_together(measure):
 
 
 def test_a_release_larger_than_control_is_set_beside_it_at_its_size(measure):
-    found, _ = measure(Constraints(), subject_with(RULES, town(300, 0), town(50, 1), town(300, 2)))
+    found, _ = measure(Constraints(), subject_with(RULES, town(300, 0), town(200, 1), town(300, 2)))
     assert found["worst_violations"].reference.candidate is not None
 
 
@@ -245,3 +245,46 @@ def test_intervals_cover_the_shares_that_the_release_is_drawn_with(monkeypatch):
             if (m.name, m.scope) in truth:
                 hits[m.name, m.scope] += m.interval.low <= truth[m.name, m.scope] <= m.interval.high
     assert min(hits.values()) >= 935
+
+
+def test_a_determinant_whose_values_tie_determines_nothing_in_train(measure):
+    tied = {"a": [f"g{i // 2}" for i in range(200)], "b": ["x", "y"] * 100}
+    found, findings = measure(Constraints(), subject_with({"rules": ["a -> b"]}, tied, tied, tied))
+    assert found["violations", "a -> b"].value == 0
+    assert found["train_violations", "a -> b"].value == 0.5
+    assert findings.notes == ("training rows break 'a -> b' themselves (50.00%)",)
+
+
+@pytest.mark.parametrize("n_missing", [0, 1, 9, 10, 60])
+def test_shares_do_not_tell_how_few_rows_lack_values(n_missing, measure):
+    gaps = pa.array([9] * 30 + [1] * 70, mask=np.arange(100) >= 100 - n_missing)
+    table = {"a": gaps, "b": [5] * 100}
+    plan = {"rules": ["a <= b", "b >= 0"]}
+    few = 0 < n_missing < 10
+    found, findings = measure(Constraints(), subject_with(plan, table, table, table))
+    assert (("train_violations", "a <= b") not in found) is few
+    if not few:
+        habit = found["train_violations", "a <= b"]
+        assert habit.value == 30 / (100 - n_missing)
+        assert habit.n_requested == habit.n_achieved == 100
+    assert (found["violations", "a <= b"].reference is None) is few
+    assert (found["worst_violations"].reference is None) is few
+    assert found["violations", "b >= 0"].reference.value == 0
+    assert found["violations"].reference.value == 0.3
+    assert any("lack values" in note for note in findings.notes) is few
+
+
+@pytest.mark.parametrize(("of_b", "told"), [(0, True), (3, False), (15, True)])
+def test_the_share_of_all_rules_does_not_tell_how_few_break_one_alone(of_b, told, measure):
+    rows = np.arange(200)
+    control = {"a": np.where(rows < 50, 9, 1), "b": np.where((rows >= 20) & (rows < 50 + of_b), 9, 1)}
+    kept = {"a": [1] * 200, "b": [1] * 200}
+    found, findings = measure(
+        Constraints(), subject_with({"rules": ["a <= 5", "b <= 5"]}, kept, control, kept)
+    )
+    assert found["violations", "b <= 5"].reference.value == (30 + of_b) / 200
+    assert (found["violations"].reference is not None) is told
+    assert any("break any rule is withheld" in note for note in findings.notes) is not told
+    both = {"a": np.where(rows < 50, 9, 1), "b": np.where((rows >= 47) & (rows < 90), 9, 1)}
+    found, _ = measure(Constraints(), subject_with({"rules": ["a <= 5", "b <= 5"]}, kept, both, kept))
+    assert found["violations"].reference is None  # three rows break both

@@ -8,6 +8,7 @@ from scipy import stats
 from sklearn.datasets import load_wine
 
 from synth_audit.audits.fidelity.marginals import Marginals
+from synth_audit.core.measurement import Direction
 
 
 def of_labels(counts):
@@ -225,10 +226,12 @@ def test_control_as_the_candidate_comes_out_at_its_reference(wine, subject_of, m
     assert {name for name in found if isinstance(name, str)} == {q.name for q in Marginals.info.quantities}
     for m in found.values():
         assert m.reference.value == m.value
-        assert (m.reference.interval.low, m.reference.interval.high) == (m.interval.low, m.interval.high)
         assert m.reference.candidate is None
-        assert m.interval.low <= m.value <= m.interval.high
-        assert m.interval.low < m.interval.high
+        assert (m.interval is None) == (m.direction is Direction.NEUTRAL)
+        assert m.reference.interval == m.interval
+        if m.interval is not None:
+            assert m.interval.low <= m.value <= m.interval.high
+            assert m.interval.low < m.interval.high
 
 
 def test_a_release_larger_than_control_is_compared_at_its_size_too(wine, subject_of, measure):
@@ -247,22 +250,124 @@ def test_shuffled_columns_are_as_good_as_real_ones(wine, subject_of, measure):
 
 
 def test_more_labels_than_cells_for_resamples(subject_of, measure):
-    names = np.array([f"n{i}" for i in range(3000)])
-    found, _ = measure(Marginals(), subject_of({"k": names[:2000]}, None, {"k": names[1000:]}))
+    names = np.repeat([f"n{i}" for i in range(3000)], 10)
+    found, _ = measure(Marginals(), subject_of({"k": names[:20000]}, None, {"k": names[10000:]}))
     tv = found["total_variation", "k"]
     assert tv.value == pytest.approx(0.5)
     assert tv.interval.low < 0.5 < tv.interval.high
 
 
 def test_few_rows_of_other_size_and_a_column_that_is_missing_throughout(subject_of, measure):
-    ten = {"x": np.arange(10.0), "k": ["a", "b"] * 5, "no": [None] * 10}
+    some = {"x": np.arange(20.0), "k": ["a", "b"] * 10, "no": [None] * 20}
     specs = {"no": {"kind": "continuous"}}
-    three = {name: v[:3] for name, v in ten.items()}
-    found, _ = measure(Marginals(), subject_of(ten, three, {n: list(v) * 2 for n, v in ten.items()}, **specs))
+    twice = {n: list(v) * 2 for n, v in some.items()}
+    found, _ = measure(Marginals(), subject_of(some, {n: v[:3] for n, v in some.items()}, twice, **specs))
+    assert {column for quantity, column in (k for k in found if isinstance(k, tuple))} == {"no"}
+    found, _ = measure(Marginals(), subject_of(some, None, twice, **specs))
     assert found["total_variation"].value == 0
     assert found["total_variation", "no"].value == 0
     assert found["total_variation"].interval.high > 0
-    assert all(np.isfinite([m.value, m.interval.low, m.interval.high]).all() for m in found.values())
+    judged = [m for m in found.values() if m.interval is not None]
+    assert all(np.isfinite([m.value, m.interval.low, m.interval.high]).all() for m in judged)
+
+
+def comparable(found):
+    return {key: (m.value, m.reference and m.reference.value) for key, m in found.items()}
+
+
+def test_how_few_hold_a_label_is_not_told(subject_of, measure):
+    control = of_labels({"a": 60, "b": 38, "rare": 2})
+    release = of_labels({"a": 110, "b": 85, "rare": 5})
+
+    def numbers(rare, other):
+        train = of_labels({"a": 100, "b": 100 - rare - other, "rare": rare, "other": other})
+        return comparable(measure(Marginals(), subject_of(train, control, release))[0])
+
+    assert numbers(3, 0) == numbers(7, 0) == numbers(1, 6)
+    assert ("total_variation", "k") in numbers(0, 0)  # control holds it, so the release did not invent it
+
+
+def test_how_few_control_rows_hold_a_label_is_not_told_either(subject_of, measure):
+    train, release = (of_labels({"a": 100, "b": 60, "c": 40}), of_labels({"a": 90, "b": 60, "c": 50}))
+
+    def numbers(few):
+        control = of_labels({"a": 60, "b": 40 - few, "c": few})
+        return comparable(measure(Marginals(), subject_of(train, control, release))[0])
+
+    assert numbers(3) == numbers(7)
+    assert numbers(3)["total_variation", "k"] == pytest.approx((0.05, 0.1))
+    assert numbers(12)["total_variation", "k"] == pytest.approx((0.05, 0.1))
+
+
+def test_invented_labels_are_seen_beside_joined_ones(subject_of, measure):
+    real = of_labels({"a": 100, "b": 80, "rare": 9, "rarer": 11})
+    made = of_labels({"a": 100, "b": 40, "rare": 20, "invented": 40})
+    found, _ = measure(Marginals(), subject_of(real, real, made))
+    assert found["total_variation", "k"].value == pytest.approx(0.2)
+    assert found["chi_square", "k"].value == 1
+    assert found["total_variation", "k"].reference.value == 0
+
+
+def test_a_column_of_which_nothing_can_be_told_is_left_out_and_counted(subject_of, measure):
+    real = of_labels({"a": 97, "rare": 3})
+    found, findings = measure(Marginals(), subject_of(real, None, of_labels({"a": 50, "rare": 50})))
+    assert not {"total_variation", "hellinger", "chi_square"} & {k[0] for k in found if k[1] == "k"}
+    assert found["total_variation"].value == found["worst_total_variation"].value
+    assert len(findings.notes) == 1
+    assert ": 1;" in findings.notes[0]
+    _, findings = measure(Marginals(), subject_of({"x": np.arange(100.0)}, None, {"x": np.arange(100.0)}))
+    assert not findings.notes
+
+
+def test_the_value_of_the_few_who_differ_is_not_told(subject_of, measure):
+    def found(n_train, n_control):
+        train, control = np.zeros(300), np.zeros(200)
+        train[:n_train], control[:n_control] = 48213.0, 7.0
+        made = np.where(np.arange(300) < 30, 10000.0, 0.0)
+        varied = np.arange(300.0)
+        subject = subject_of(
+            {"award": train, "x": varied},
+            {"award": control, "x": varied[:200]},
+            {"award": made, "x": varied},
+            award={"kind": "continuous"},
+        )
+        found, findings = measure(Marginals(), subject)
+        return {key[0] for key in found if key[1] == "award"}, findings.notes
+
+    for few in ((1, 0), (9, 50), (50, 9)):
+        assert found(*few)[0] == set()
+        assert len(found(*few)[1]) == 2
+    assert found(10, 0) == ({"total_variation", "hellinger", "ks", "wasserstein"}, ())
+    assert found(50, 10) == ({"total_variation", "hellinger", "ks", "wasserstein"}, ())
+
+
+def test_few_control_rows_leave_fewer_cells_and_not_none(subject_of, measure):
+    x = np.random.default_rng(0).normal(size=300)
+    found, findings = measure(Marginals(), subject_of({"x": x}, {"x": x[:60]}, {"x": x + 100}))
+    [series] = findings.series
+    assert 4 <= len([label for label in series.x if label.startswith("cell ")]) <= 6
+    assert found["total_variation", "x"].value > 0.7
+
+
+def test_missing_values_told_on_their_own_do_not_give_away_a_rare_label(subject_of, measure):
+    def numbers(rare):
+        real = of_labels({"a": 88 - rare, "b": 100, "rare": rare, None: 12})
+        return comparable(measure(Marginals(), subject_of(real, None, of_labels({"a": 150, "b": 50})))[0])
+
+    assert numbers(2) == numbers(8)
+
+
+def test_one_spoilt_column_of_many_is_the_worst(subject_of, measure):
+    rng = np.random.default_rng(0)
+    real, control, made = ({f"x{i}": rng.normal(size=300) for i in range(10)} for _ in range(3))
+    made["x3"] = np.full(300, np.median(real["x3"]))
+    found, _ = measure(Marginals(), subject_of(real, control, made))
+    worst, own = found["worst_total_variation"], found["total_variation", "x3"]
+    assert worst.value == own.value > 0.85
+    assert worst.reference.value == max(found["total_variation", f"x{i}"].reference.value for i in range(10))
+    assert worst.interval.low < own.interval.low < own.interval.high < worst.interval.high
+    assert "corrected for 10 columns" in worst.interval.method
+    assert found["total_variation"].value < 0.2
 
 
 @pytest.mark.slow

@@ -250,7 +250,7 @@ def test_many_classes_and_labels_count_together(subject_of, measure):
         k = rng.integers(0, 300, n)
         return {"k": [f"k{i}" for i in k], "y": [f"y{i // 10}" for i in k]}
 
-    subject = subject_of(rows(600), rows(300), rows(600), y={"role": "target"})
+    subject = subject_of(rows(600), rows(900), rows(600), y={"role": "target"})
     found, findings = measure(FAST, subject)
     assert findings.notes == ("Classes beyond the 9 most frequent in train count as one.",)
     assert found["auroc_trtr"].finite
@@ -278,5 +278,7 @@ def test_it_says_where_there_was_little_to_lose(subject_of, measure):
     tables = three("two classes")
     noise = [{**t, "y": list(np.random.default_rng(i).permutation(t["y"]))} for i, t in enumerate(tables)]
     for data, said in ((noise, True), (tables, False)):
-        _, findings = measure(FAST, subject_of(*data, y={"role": "target"}))
+        found, findings = measure(FAST, subject_of(*data, y={"role": "target"}))
         assert any("hardly predict" in note for note in findings.notes) is said
+        assert ("loss" not in found) is said
+        assert found["auroc_loss"].finite

@@ -62,7 +62,7 @@ def test_the_worst_loss_is_the_largest_of_the_categories(subject_of):
     assert worst["k"].loss == worst[""].loss
     assert worst["k"].loss.value == pytest.approx(max(lost))
     assert worst["k"].loss.interval.low < max(lost) < worst["k"].loss.interval.high
-    assert worst["k"].n_rows == 400
+    assert worst["k"].n_categories == 3
 
 
 def test_of_a_number_the_categories_share_the_loss_of_r_squared(subject_of):
@@ -90,7 +90,7 @@ def test_more_categories_make_a_wider_interval(subject_of):
     task = prepare(many, 5000, 2, np.random.default_rng(0))
     overall = worst_losses(task, predicted, many)[""]
     assert "over 5 categories" in overall.loss.interval.method
-    assert overall.n_rows == 400
+    assert overall.n_categories == 5
     assert overall.loss.interval.high > interval.high
 
 
@@ -118,7 +118,7 @@ def test_a_category_of_one_class_has_no_loss(subject_of):
     task = prepare(subject, 5000, 1, np.random.default_rng(0))
     guesses = np.random.default_rng(0).random((400, 2))
     worst = worst_losses(task, {"synthetic": [[guesses]], "train": [[guesses]]}, subject)
-    assert worst["k"].n_rows == np.sum(subject.control.labels("k") != "c")
+    assert worst["k"].n_categories == 2
     assert worst["k"].loss.value == 0
 
 
@@ -165,3 +165,13 @@ def test_the_interval_covers_the_worst_of_the_true_losses(subject_of):
     truth = worst(200_000).value
     found = [worst(400).interval for _ in range(400)]
     assert sum(i.low <= truth <= i.high for i in found) >= 0.95 * 400 - 14  # three standard errors
+
+
+def test_no_number_tells_how_large_small_categories_are(subject_of, measure):
+    tables = [rows(n, i) for i, n in enumerate((300, 200, 300))]
+    tables = [t | {"k": np.where(np.arange(len(t["k"])) < 7, "rare", t["k"])} for t in tables]
+    found, _ = measure(
+        Prediction(models=("logistic",), repeats=1, n_bootstrap=100), subject_of(*tables, **TARGET)
+    )
+    for key in ("worst_subgroup_loss", ("worst_subgroup_loss", "k")):
+        assert found[key].n_requested == found[key].n_achieved == 200

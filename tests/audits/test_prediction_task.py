@@ -7,6 +7,7 @@ import pytest
 
 from synth_audit.audits.utility import _prediction_task as tasks
 from synth_audit.audits.utility._prediction_task import prepare
+from synth_audit.core.errors import NotApplicable
 
 TARGET = {"y": {"role": "target"}}
 
@@ -92,3 +93,32 @@ def test_a_class_that_only_one_table_has_is_a_class(subject_of):
     assert task.n_classes == 4
     assert set(task.target["train"]) == {0, 1}
     assert set(task.y_test).isdisjoint(set(task.target["synthetic"]) - {0})
+
+
+def test_classes_of_few_tested_rows_are_one_with_the_rarest(subject_of):
+    train = rows(120) | {"y": ["a"] * 60 + ["b"] * 30 + ["c"] * 20 + ["d"] * 10}
+    made = rows(5, 2) | {"y": ["a", "b", "c", "d", "new"]}
+
+    def classes(a, b, c, d):
+        control = rows(a + b + c + d, 1) | {"y": ["a"] * a + ["b"] * b + ["c"] * c + ["d"] * d}
+        task = prepared(subject_of(train, control, made, **TARGET))
+        return task.target["synthetic"].tolist(), task.n_classes, task.joined
+
+    assert classes(30, 20, 10, 10) == ([0, 1, 2, 3, 4], 5, False)
+    assert classes(30, 20, 10, 0) == ([0, 1, 2, 3, 4], 5, False)
+    assert classes(30, 20, 5, 5) == ([0, 1, 3, 3, 2], 4, True)
+    assert classes(30, 20, 10, 4) == ([0, 1, 3, 3, 2], 4, True)
+    assert classes(4, 20, 12, 11) == ([3, 0, 1, 3, 2], 4, True)
+    for few in ((30, 4, 0, 0), (30, 3, 3, 3)):
+        with pytest.raises(NotApplicable, match="too few control rows") as caught:
+            classes(*few)
+        assert not any(str(n) in str(caught.value) for n in range(10))
+
+
+@pytest.mark.parametrize(("lacking", "tested"), [(0, 100), (1, 90), (9, 90), (10, 90), (40, 60)])
+def test_how_few_control_rows_lack_a_target_is_not_told(lacking, tested, subject_of):
+    control = rows(100, 1)
+    control["y"][:lacking] = np.nan
+    task = prepared(subject_of(rows(100), control, rows(100, 2), **TARGET))
+    assert len(task.y_test) == task.tested.n_rows == tested
+    assert np.isfinite(task.y_test).all()

@@ -88,7 +88,8 @@ def test_a_larger_release_is_set_against_the_reference_at_its_size(name, found):
         if m.reference is not None and m.reference.interval is not None:
             assert m.reference.candidate is not None, (m.name, m.scope)
             quantity = outcome.info.quantity(m.name.partition(".")[2])
-            assert (ratio_scope(m) in scopes) == (quantity.range[0] >= 0 and m.reference.value > 0)
+            measurable = quantity.range[0] >= 0 and m.reference.value > 0
+            assert (ratio_scope(m) in scopes) == (measurable and m.direction is not Direction.NEUTRAL)
 
 
 def beyond(interval, m):

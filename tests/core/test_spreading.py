@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import tempfile
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.spreading import Spread
+from synth_audit.core.spreading import Spread, elsewhere
 
 
 def squared(x: int) -> int:
@@ -52,3 +56,16 @@ def test_it_tells_what_is_under_way(workers: int) -> None:
     said: list[str] = []
     Spread(workers, said.append).over("iteration", squared, range(3))
     assert said == ["iteration 1 of 3", "iteration 2 of 3", "iteration 3 of 3"]
+
+
+def littered(x: int) -> int:
+    Path(tempfile.mkdtemp(prefix="synth-audit-left-")).joinpath("rows").write_text("a real row")
+    return refused(x)
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_what_processes_leave_in_temporary_folders_is_deleted(n: int, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with suppress(NotApplicable), elsewhere(2, [partial(littered, x) for x in range(n)]) as done:
+        assert list(done) == [0, 1]
+    assert not list(tmp_path.iterdir())

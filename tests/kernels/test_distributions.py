@@ -20,10 +20,12 @@ from synth_audit.kernels.distributions import (
     hellinger,
     in_deviations,
     inverted_chi_square,
+    joined_cells,
     kolmogorov_smirnov,
     quantile_cells,
     shares,
     spread,
+    tellable_cells,
     total_variation,
     wasserstein,
 )
@@ -191,3 +193,49 @@ def test_no_interval_is_without_width():
     assert wide.high - wide.low == pytest.approx(2 * 1.96 * 0.1414, rel=1e-3)
     flat = distance_interval(1.0, np.ones(5), 0.95, 0.01)
     assert (flat.low, flat.high) == pytest.approx((0.99, 1.01))
+
+
+COUNTS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), min_size=2, max_size=8)
+
+
+@given(rows=COUNTS, fewest=st.integers(1, 10), ordered=st.booleans())
+def test_joined_cells_hold_enough_real_rows_or_none(rows, fewest, ordered):
+    counts = list(np.array(rows).T)
+    numbers, k = joined_cells(counts, fewest, ordered=ordered)
+    train, control = (np.bincount(numbers, n, minlength=k) for n in counts)
+    assert train[-1] == control[-1] == 0
+    assert (numbers[np.sum(counts, axis=0) == 0] == k - 1).all()
+    if k == 2:  # all real rows are in one
+        return
+    assert (train[: k - 2] >= fewest).all()
+    assert (train[k - 2] >= fewest) or train[k - 2] == control[k - 2] == 0
+    assert all(n == 0 or n >= fewest for n in control)
+    rest = np.flatnonzero(numbers[:-1] == k - 2)
+    assert all(n[rest].sum() == 0 or n[rest].sum() >= fewest for n in counts)
+
+
+@given(rows=COUNTS, fewest=st.integers(1, 10), ordered=st.booleans())
+def test_cells_told_of_two_tables_are_among_those_of_the_first(rows, fewest, ordered):
+    counts = list(np.array(rows).T)
+    told, alone = (tellable_cells(c, fewest, ordered=ordered) for c in (counts, counts[:1]))
+    assert set(told) <= set(alone)
+
+
+@given(rows=COUNTS, fewest=st.integers(1, 10), seed=st.integers(0, 99))
+def test_the_order_of_cells_decides_nothing(rows, fewest, seed):
+    order = np.append(np.random.default_rng(seed).permutation(len(rows) - 1), len(rows) - 1)
+    counts = list(np.array(rows).T)
+    told = tellable_cells([n[order] for n in counts], fewest, ordered=False)
+    assert sorted(order[told]) == tellable_cells(counts, fewest, ordered=False)
+
+
+def test_cells_are_joined_by_hand():
+    train, control = np.array([50, 20, 12, 3, 0, 0]), np.array([30, 15, 12, 0, 4, 0])
+    assert tellable_cells([train], 10, ordered=True) == [0, 1]
+    assert tellable_cells([train, control], 10, ordered=True) == [0, 1]
+    assert joined_cells([train, control], 10, ordered=True)[0].tolist() == [0, 1, 2, 2, 2, 3]
+    assert tellable_cells([np.array([50, 30, 0])], 10, ordered=True) == [0, 1]
+    assert tellable_cells([np.array([50, 30, 0]), np.array([40, 9, 0])], 10, ordered=True) == []
+    assert tellable_cells([np.array([90, 3, 11])], 10, ordered=True) == [2]
+    assert tellable_cells([np.array([30, 30, 30, 1])], 10, ordered=True) == [1, 2]
+    assert tellable_cells([np.array([30, 30, 30, 1])], 10, ordered=False) == []

@@ -186,7 +186,7 @@ def test_the_page_shows_panels_with_their_scale_and_numbers(build: ModuleType) -
     of_places = next(f for f in figures if "Where rows lie" in f)
     assert of_places.count('role="img"') == 4
     assert "panels three" in of_places
-    assert "one scale" in of_places
+    assert "all panels alike" in of_places
     of_ties = next(f for f in figures if "Ties of columns" in f)
     assert of_ties.count('role="img"') == 3
     assert "panels three" not in of_ties

@@ -244,12 +244,13 @@ def shipped(monkeypatch):
         "membership_data_only": ("worst_auc",),
         "attribute_game": ("retained",),
         "membership_game": ("privacy_gain", "worst_target_gain"),
-        "marginals": ("total_variation",),
-        "associations": ("difference",),
+        "marginals": ("total_variation", "worst_total_variation"),
+        "associations": ("lost",),
         "coverage": ("auprc",),
+        "constraints": ("worst_violations",),
         "prediction": ("loss",),
     }
-    useful = ("marginals", "associations", "coverage", "prediction")
+    useful = ("marginals", "associations", "coverage", "constraints", "prediction")
     found = {
         name: ref(*names, family="fidelity" if name in useful else "privacy")
         for name, names in quantities.items()
@@ -261,8 +262,9 @@ def shipped(monkeypatch):
 def test_the_shipped_suite(tmp_path):
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 19
-    advisory = ["linkability", "marginals", "associations", "coverage", "prediction"]
+    assert len(suite.gates) == 21
+    useful = ["marginals", "worst_column", "associations", "coverage", "rules", "prediction"]
+    advisory = ["linkability", *useful]
     assert [g.id for g in suite.gates if not g.blocking] == advisory
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
     check_suite(suite)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -114,6 +115,31 @@ def told_pairs(rows: Rows, scale: Scale, fewest: int, *, missing_counts: bool = 
     return told
 
 
+def readable_pairs(rows: Rows, scale: Scale, suppression: int, *, missing_counts: bool = False) -> Pairs:
+    """Pairs whose association gives away a count of few rows, shape (d, d).
+
+    Of two columns with two levels each, what one knows of either column leaves one count free in the table of
+    both, so that their association tells all four; they are withheld where any is 1 … suppression − 1.
+
+    Args:
+        missing_counts: cells are crossed, of which a missing number is one, as mutual information has it;
+            else the values of a number, over the rows that have one, as correlations do.
+    """
+    d = len(scale.columns)
+    found = np.zeros((d, d), dtype=bool)
+    numbers = dict(zip(np.flatnonzero(scale.numeric).tolist(), rows.numbers.T, strict=True))
+    halves = {}
+    for i in range(d):
+        values = rows.cells[:, i] if missing_counts or i not in numbers else numbers[i]
+        levels = np.unique(values[~np.isnan(values)])
+        if len(levels) == 2:
+            halves[i] = [values == level for level in levels]
+    for i, j in combinations(halves, 2):
+        counts = [int(np.sum(a & b)) for a in halves[i] for b in halves[j]]
+        found[i, j] = found[j, i] = any(0 < n < suppression for n in counts)
+    return found
+
+
 def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -> Estimate:
     """``mean |a − b|`` over the pairs, with its interval ``value ± t · se``, which stops at 0.
 
@@ -139,6 +165,17 @@ def norm_gap(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -
     slope = gap / value if value > 0 else pairs / math.sqrt(pairs.sum())
     moved = [(side.deviations * slope).sum(axis=(-2, -1)) for side in (train, other)]
     return _estimate(value, moved, level)
+
+
+def lost_share(train: Jackknifed, gap: Estimate, pairs: Pairs) -> Estimate | None:
+    """The gap of :func:`norm_gap` by the norm of the real matrix, taken as given; None where that is 0."""
+    norm = float(np.linalg.norm(np.where(pairs, train.values, 0.0)))
+    if norm == 0:
+        return None
+    ends = gap.interval
+    if ends is not None:
+        ends = Interval(ends.low / norm, ends.high / norm, ends.level, ends.method)
+    return Estimate(gap.value / norm, ends)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.audits.fidelity._marginal_columns import discrete_cells
+from synth_audit.audits.fidelity._marginal_columns import discrete_cells, number_edges
 from synth_audit.core.measurement import Series
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
@@ -26,8 +26,9 @@ def picture(column: Column, subject: Subject, most_cells: int) -> Series:
 
     Control rows are left out where a bar would stand for too few of them.
     """
-    held = _Cells.of(column, subject, most_cells)
-    shown = held.shown(subject.suppression, None if column.kind.numeric else _MOST_BARS)
+    edges = number_edges(subject, column, most_cells) if column.kind.numeric else None
+    held = _Cells.of(column, subject, edges)
+    shown = held.shown(subject.suppression, ordered=column.kind.numeric)
     bars = held.bars(shown)
     if _CONTROL in bars and np.any(bars[_CONTROL] < subject.suppression):
         del bars[_CONTROL]
@@ -52,27 +53,25 @@ class _Cells:
     counts: dict[str, Codes]
 
     @classmethod
-    def of(cls, column: Column, subject: Subject, most_cells: int) -> _Cells:
+    def of(cls, column: Column, subject: Subject, edges: Floats | None) -> _Cells:
         tables = {_REAL: subject.train, _SYNTHETIC: subject.synthetic}
         if subject.control is not None:
             tables[_CONTROL] = subject.control
-        read = _number_cells if column.kind.numeric else _label_cells
-        cells, names = read(column, list(tables.values()), most_cells)
+        if edges is None:
+            cells, names = _label_cells(column, list(tables.values()))
+        else:
+            cells, names = _number_cells(column, list(tables.values()), edges)
         counts = [np.bincount(c, minlength=len(names)) for c in cells]
         return cls(names, dict(zip(tables, counts, strict=True)))
 
-    def shown(self, suppression: int, most: int | None) -> list[int]:
-        """Cells of enough real rows, the largest ``most`` of them if there is a limit.
+    def shown(self, suppression: int, *, ordered: bool) -> list[int]:
+        """Cells of enough real rows, of categories the most frequent of them.
 
-        The rest must not be small either, or it would give away the one cell that is hidden in it.
+        The numbers join the same cells and more, so that none can be told from the two together.
         """
         real = self.counts[_REAL]
-        shown = [i for i in range(len(real)) if real[i] >= suppression]
-        if most is not None:
-            shown = sorted(shown, key=lambda i: -real[i])[:most]
-        while shown and 0 < real.sum() - real[shown].sum() < suppression:
-            shown.remove(min(shown, key=lambda i: real[i]))
-        return shown
+        shown = dist.tellable_cells([real], suppression, ordered=ordered)
+        return shown if ordered else sorted(shown, key=lambda i: -real[i])[:_MOST_BARS]
 
     def bars(self, shown: list[int]) -> dict[str, Codes]:
         """Rows in each shown cell, and in all others together where real or synthetic rows are there."""
@@ -85,14 +84,12 @@ class _Cells:
         }
 
 
-def _number_cells(column: Column, tables: list[Table], most: int) -> tuple[list[Codes], tuple[str, ...]]:
-    values = [t.numbers(column.name) for t in tables]
-    edges = dist.quantile_cells(values[0], most)
+def _number_cells(column: Column, tables: list[Table], edges: Floats) -> tuple[list[Codes], tuple[str, ...]]:
     names = tuple(f"cell {i + 1}" for i in range(len(edges) + 1))
-    return [dist.cell_codes(v, edges) for v in values], (*names, "missing")
+    return [dist.cell_codes(t.numbers(column.name), edges) for t in tables], (*names, "missing")
 
 
-def _label_cells(column: Column, tables: list[Table], most: int) -> tuple[list[Codes], tuple[str, ...]]:
+def _label_cells(column: Column, tables: list[Table]) -> tuple[list[Codes], tuple[str, ...]]:
     cells = discrete_cells(tables, column)
     labels: dict[int, str] = {}
     for table, of_table in zip(tables, cells, strict=True):

@@ -14,10 +14,13 @@ from synth_audit.audits.fidelity._association_gaps import (
     AssociationMatrices,
     Pairs,
     column_gaps,
+    lost_share,
     mean_gap,
     norm_gap,
+    readable_pairs,
     told_pairs,
 )
+from synth_audit.audits.fidelity._association_pictures import matrices
 from synth_audit.audits.fidelity._reference import measured, sample
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import (
@@ -26,12 +29,11 @@ from synth_audit.core.measurement import (
     Findings,
     Measurement,
     Quantity,
-    Series,
 )
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.kernels.association import Rows
 
 DIFFERENCE = Quantity(
     "difference",
@@ -40,6 +42,14 @@ DIFFERENCE = Quantity(
     range=(0.0, 2.0),
     help="Over all pairs of columns, or those of one column: Spearman's correlation of numbers, Cramér's V "
     "of labels, correlation ratio of a label and a number; 0 is identical.",
+)
+LOST = Quantity(
+    "lost",
+    "Share of the real associations that is lost",
+    unit="share",
+    range=(0.0, float("inf")),
+    help="Norm of the difference by the norm of the real associations: 0 is nothing lost, about 1 what a "
+    "release of independent columns loses. Fresh rows lose as much where the real ones are but chance.",
 )
 FROBENIUS = Quantity(
     "frobenius",
@@ -101,8 +111,10 @@ class Associations:
     for which numbers are cut into cells on train.
 
     With R the real and S the synthetic matrix, ``difference = mean |R_ij − S_ij|`` over all pairs i < j (no
-    scope) or those of one column, ``frobenius = ‖R − S‖_F``. Pairs count if in either column at least as many
-    training rows as may be told of differ from its fullest cell: others rest on a few people.
+    scope) or those of one column, ``frobenius = ‖R − S‖_F`` and ``lost = ‖R − S‖_F / ‖R‖_F``, R being taken
+    as given. Pairs count if in either column at least as many training rows as may be told of differ from its
+    fullest cell: others rest on a few people. Nor do pairs of columns of two levels each count where fewer
+    training or control rows than that share two levels, for their association tells how many.
 
     Intervals come from a jackknife over 20 random groups of rows of either table, see ``_association_gaps``.
 
@@ -129,6 +141,7 @@ class Associations:
         ),
         quantities=(
             DIFFERENCE,
+            LOST,
             FROBENIUS,
             PEARSON,
             SPEARMAN,
@@ -158,6 +171,11 @@ class Associations:
                 expected=f"{subject.suppression} rows or more in either column",
             )
         cell_pairs = told_pairs(rows, scale, subject.suppression, missing_counts=True)
+        varied = np.asarray(pairs.any(axis=1))
+        pairs, withheld = _withheld(subject, rows, scale, pairs)
+        cell_pairs, _ = _withheld(subject, rows, scale, cell_pairs, missing_counts=True)
+        if not pairs.any():
+            raise NotApplicable("every pair of columns that could be compared tells of a few rows")
         train = AssociationMatrices.of(rows, scale.numeric)
 
         def compare(table: Table, draws: np.random.Generator) -> dict[tuple[str, str], Estimate]:
@@ -167,8 +185,19 @@ class Associations:
 
         found = measured(subject, compare, self.info.quantities, rng)
         found.append(_no_association(train, pairs))
-        series = _matrices(subject, scale, train.mixed.values, pairs, self.most_rows, rng)
-        return Findings(tuple(found), series, _notes(subject, pairs, self.most_rows))
+        series = matrices(subject, scale, train.mixed.values, pairs, self.most_rows, rng)
+        return Findings(tuple(found), series, _notes(subject, varied, withheld, self.most_rows))
+
+
+def _withheld(
+    subject: Subject, train: Rows, scale: Scale, pairs: Pairs, *, missing_counts: bool = False
+) -> tuple[Pairs, int]:
+    """The pairs whose association tells no small count of training or control rows, and how many do."""
+    told = readable_pairs(train, scale, subject.suppression, missing_counts=missing_counts)
+    if subject.control is not None:
+        control = scale.rows(subject.control)
+        told |= readable_pairs(control, scale, subject.suppression, missing_counts=missing_counts)
+    return pairs & ~told, int(np.triu(pairs & told).sum())
 
 
 def _compared(
@@ -181,11 +210,15 @@ def _compared(
 ) -> dict[tuple[str, str], Estimate]:
     """Every quantity of one table; a measure that no pair has is left out."""
     mixed = (train.mixed, other.mixed)
-    found = {
-        (DIFFERENCE.name, ""): mean_gap(*mixed, pairs, level),
-        (FROBENIUS.name, ""): norm_gap(*mixed, pairs, level),
-        (MUTUAL_INFORMATION.name, ""): mean_gap(train.information, other.information, cell_pairs, level),
-    }
+    norm = norm_gap(*mixed, pairs, level)
+    found = {(DIFFERENCE.name, ""): mean_gap(*mixed, pairs, level)}
+    share = lost_share(train.mixed, norm, pairs)
+    if share is not None:
+        found[LOST.name, ""] = share
+    found[FROBENIUS.name, ""] = norm
+    if cell_pairs.any():
+        information = (train.information, other.information)
+        found[MUTUAL_INFORMATION.name, ""] = mean_gap(*information, cell_pairs, level)
     number = scale.numeric
     both, neither = np.logical_and.outer(number, number), np.logical_and.outer(~number, ~number)
     for quantity, sides, kind in (
@@ -205,74 +238,19 @@ def _no_association(train: AssociationMatrices, pairs: Pairs) -> Measurement:
     return NO_ASSOCIATION.at(float(np.abs(train.mixed.values[pairs]).mean()))
 
 
-def _matrices(
-    subject: Subject,
-    scale: Scale,
-    real: npt.NDArray[np.float64],
-    pairs: Pairs,
-    most_rows: int,
-    rng: np.random.Generator,
-) -> tuple[Series, ...]:
-    """Real, synthetic and difference; withheld where few rows of either table stand apart."""
-    shown = _shown(scale.columns)
-    rows = scale.rows(sample(subject.synthetic, most_rows, rng))
-    made = AssociationMatrices.of(rows, scale.numeric).mixed.values
-    told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
-    # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.
-    return tuple(
-        _matrix(scope, np.where(told, values, np.nan), shown, scale.columns, diagonal)
-        for scope, values, diagonal in (
-            ("train", real, 1.0),
-            ("synthetic", made, 1.0),
-            ("difference", made - real, 0.0),
-        )
-    )
-
-
-def _matrix(
-    scope: str,
-    values: npt.NDArray[np.float64],
-    shown: list[int],
-    columns: tuple[Column, ...],
-    diagonal: float,
-) -> Series:
-    values = np.clip(values.round(DIGITS), -1.0, 1.0) + 0.0
-    np.fill_diagonal(values, diagonal)
-    names = tuple(columns[i].name for i in shown)
-    return Series(
-        name="associations",
-        title=f"Associations between columns: {scope}",
-        kind="matrix",
-        x_label="column",
-        y_label="column",
-        x=names,
-        lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
-        scope=scope,
-    )
-
-
-def _shown(columns: tuple[Column, ...]) -> list[int]:
-    """Positions of the columns in the pictures: target and sensitive ones, then the first of the others."""
-    first = [i for i, c in enumerate(columns) if c.roles & {Role.TARGET, Role.SENSITIVE}]
-    others = [i for i in range(len(columns)) if i not in first]
-    return sorted([*first, *others][:MOST_COLUMNS])
-
-
-def _notes(subject: Subject, pairs: Pairs, most_rows: int) -> tuple[str, ...]:
+def _notes(subject: Subject, varied: npt.NDArray[np.bool_], withheld: int, most_rows: int) -> tuple[str, ...]:
     notes = []
-    left_out = int((~pairs.any(axis=1)).sum())
+    left_out = int((~varied).sum())
     if left_out:
         notes.append(
             f"{left_out} columns are left out: fewer training rows than may be told of differ from their "
             "most frequent value."
         )
+    if withheld:
+        notes.append(
+            f"{withheld} pairs of columns are left out: their association would tell how many rows, fewer "
+            "than may be told of, hold two of their values."
+        )
     if max(subject.train.n_rows, subject.synthetic.n_rows) > most_rows:
         notes.append(f"Read from {most_rows} random rows of each larger table.")
     return tuple(notes)
-
-
-MOST_COLUMNS = 40
-"""Columns of a picture."""
-
-DIGITS = 2
-"""Decimals of a picture: enough to see, too few to work values out from."""

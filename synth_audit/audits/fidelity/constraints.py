@@ -13,10 +13,11 @@ from synth_audit.audits.fidelity._reference import measured
 from synth_audit.core.errors import GateError, NotApplicable
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Measurement, Quantity
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.rules import Rule, declared_rules
+from synth_audit.core.rules import Determines, Rule, declared_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.attacks import corrected_level, worst_interval
+from synth_audit.kernels.encode import MISSING, codes, row_groups
 from synth_audit.kernels.intervals import wilson
 from synth_audit.kernels.rules import Question, put
 
@@ -55,10 +56,13 @@ class Constraints:
     Rules are those under ``rules`` and the bounds and categories under ``columns``. For each,
     ``violations = broken / asked`` over the rows that hold all values it needs; an empty scope is the share
     of rows that break any among those that can be asked for at least one. A row breaks ``a -> b`` when its b
-    is not one that train holds most often beside its a. Wilson's intervals; that of the worst rule is
-    corrected for their number (Bonferroni).
+    is not one that train holds most often beside its a, whichever of equally frequent ones. Wilson's
+    intervals; that of the worst rule is corrected for their number (Bonferroni).
 
-    Source: of a dependency in train itself the share is g3 of Kivinen & Mannila 1995; the rest is ours.
+    ``train_violations`` of a dependency counts the training rows beside the most frequent b of each a, of
+    equally frequent ones a single one: a whose values tie determines nothing, which is a habit.
+
+    Source: g3 of Kivinen & Mannila 1995 (``train_violations`` of a dependency); the rest is ours.
     """
 
     info: ClassVar[AuditInfo] = AuditInfo(
@@ -94,9 +98,8 @@ class Constraints:
         found = measured(subject, compare, self.info.quantities, rng)
         release, control = tallied[0], tallied[1] if len(tallied) > 1 else None
         _check_counts(rules, subject, release)
-        train = _Tallies.of(rules, subject.train, subject.train)
-        hidden = control.small(subject.suppression) if control else frozenset()
-        habits, notes = _habits(train, subject.suppression)
+        hidden = control.hidden(subject.suppression) if control else frozenset()
+        habits, notes = _habits(rules, subject.train, subject.suppression)
         notes += _unasked(release)
         notes += _withheld(hidden, subject.suppression)
         return Findings((*(_told(m, release, hidden) for m in found), *habits), notes=tuple(notes))
@@ -118,8 +121,9 @@ class _Tally:
 
     def small(self, suppression: int) -> bool:
         """True where it sets apart fewer rows than may be told; none and all set nobody apart."""
-        others = self.asked - self.counted
-        return self.counted > 0 and (self.counted < suppression or 0 < others < suppression)
+        return _few(self.counted, suppression) or (
+            self.counted > 0 and _few(self.asked - self.counted, suppression)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +133,7 @@ class _Tallies:
     broken: Mapping[str, _Tally]
     unseen: Mapping[str, _Tally]
     any: _Tally
+    n_rows: int
 
     @classmethod
     def of(cls, rules: Sequence[Rule], table: Table, train: Table) -> _Tallies:
@@ -142,7 +147,8 @@ class _Tallies:
                 unseen[rule.text] = _Tally(int(question.unseen.sum()), int(question.whole.sum()))
             asked_any |= question.asked
             broken_any |= fails
-        return cls(broken, unseen, _Tally(int(broken_any.sum()), int(asked_any.sum())))
+        any_rule = _Tally(int(broken_any.sum()), int(asked_any.sum()))
+        return cls(broken, unseen, any_rule, table.n_rows)
 
     @property
     def worst(self) -> _Tally:
@@ -168,12 +174,27 @@ class _Tallies:
         tried = f"{len(asked)} rule{'s' * (len(asked) > 1)}"
         return worst_interval(intervals, level, tried) if intervals else None
 
-    def small(self, suppression: int) -> frozenset[tuple[str, str]]:
-        """Keys whose number would tell of few rows; where a rule's would, so would those of all together."""
-        found = {key for key, tally in self.by_key() if tally.small(suppression)}
+    def hidden(self, suppression: int) -> frozenset[tuple[str, str]]:
+        """Keys whose number would tell of few rows; where a rule's would, so would those of all together.
+
+        A share and its interval tell their denominator too, and so how many rows could not be asked. The rows
+        that break any rule, less those that break one, break only others; the sum over the rules, less those
+        that break any, tells of rows that break several.
+        """
+        small = {key for key, tally in self.by_key() if tally.small(suppression)}
+        found = small | {key for key, t in self.by_key() if _few(self.n_rows - t.asked, suppression)}
         if any(name == VIOLATIONS.name for name, _ in found):
-            found |= {(VIOLATIONS.name, ""), (WORST.name, "")}
+            found.add((WORST.name, ""))
+        counts = [tally.counted for tally in self.broken.values()]
+        told = [*(self.any.counted - n for n in counts), sum(counts) - self.any.counted]
+        if any(name == VIOLATIONS.name for name, _ in small) or any(_few(n, suppression) for n in told):
+            found.add((VIOLATIONS.name, ""))
         return frozenset(found)
+
+
+def _few(n: int, suppression: int) -> bool:
+    """True for a number of rows that may not be told."""
+    return 0 < n < suppression
 
 
 def _told(m: Measurement, release: _Tallies, hidden: frozenset[tuple[str, str]]) -> Measurement:
@@ -187,29 +208,49 @@ def _told(m: Measurement, release: _Tallies, hidden: frozenset[tuple[str, str]])
 
 def _withheld(hidden: frozenset[tuple[str, str]], suppression: int) -> list[str]:
     texts = sorted(scope for name, scope in hidden if scope and name == VIOLATIONS.name)
-    if not texts:
-        return []
-    return [
-        f"some control rows, but fewer than {suppression}, break or keep {'; '.join(texts)}: the shares in "
-        f"control of these rules, of the worst and of all together are withheld"
-    ]
+    if texts:
+        return [
+            f"some control rows, but fewer than {suppression}, break, keep or lack values for "
+            f"{'; '.join(texts)}: the shares in control of these rules and of the worst are withheld, and "
+            f"that of all together where it would tell of these rows"
+        ]
+    if (VIOLATIONS.name, "") in hidden:
+        return ["the share of control rows that break any rule is withheld: it would tell of a few rows"]
+    return []
 
 
-def _habits(train: _Tallies, suppression: int) -> tuple[list[Measurement], list[str]]:
+def _habits(rules: Sequence[Rule], train: Table, suppression: int) -> tuple[list[Measurement], list[str]]:
     """Rules that training rows break: their share where enough do, and a note in any case."""
-    habits, notes = [], []
-    for text, tally in train.broken.items():
+    habits, notes, n = [], [], train.n_rows
+    for rule in rules:
+        tally = _in_train(rule, train)
         if not tally.counted:
             continue
         told = f"{tally.share:.2%}"
         if tally.small(suppression):
             told = f"fewer than {suppression}" if tally.counted < suppression else "nearly all"
+        elif _few(n - tally.asked, suppression):
+            told = f"about {tally.share:.0%}"  # an exact share tells how many rows lack values
         else:
-            habits.append(
-                TRAIN_VIOLATIONS.at(tally.share, scope=text, n_requested=tally.asked, n_achieved=tally.asked)
-            )
-        notes.append(f"training rows break {text!r} themselves ({told})")
+            habits.append(TRAIN_VIOLATIONS.at(tally.share, scope=rule.text, n_requested=n, n_achieved=n))
+        notes.append(f"training rows break {rule.text!r} themselves ({told})")
     return habits, notes
+
+
+def _in_train(rule: Rule, train: Table) -> _Tally:
+    """Training rows that break a rule; of a dependency all but one most frequent value per determinant."""
+    if not isinstance(rule, Determines):
+        question = put(rule, train, train)
+        return _Tally(int(question.broken.sum()), int(question.asked.sum()))
+    [groups] = row_groups([train], [train.schema[name] for name in rule.determinants])
+    [found] = codes([train], train.schema[rule.dependent])
+    known = (found != MISSING) & ~np.any([train.missing(name) for name in rule.determinants], axis=0)
+    width = 1 + int(found.max(initial=0))
+    pairs, counts = np.unique(groups[known] * width + found[known], return_counts=True)
+    most = np.zeros(1 + int(groups.max(initial=0)), dtype=np.int64)
+    np.maximum.at(most, pairs // width, counts)
+    asked = int(known.sum())
+    return _Tally(asked - int(most.sum()), asked)
 
 
 def _unasked(release: _Tallies) -> list[str]:

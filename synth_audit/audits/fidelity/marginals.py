@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._marginal_columns import Distance, Pair, has_gaps, missing_difference
+from synth_audit.audits.fidelity._marginal_columns import (
+    Distance,
+    Pair,
+    has_gaps,
+    missing_difference,
+    varies_enough,
+)
 from synth_audit.audits.fidelity._marginal_pictures import picture
 from synth_audit.audits.fidelity._reference import measured
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity
 from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.distributions import distance_interval
 from synth_audit.kernels.intervals import wilson
 
@@ -23,6 +30,11 @@ TOTAL_VARIATION = Quantity(
     "total_variation",
     "Total variation distance",
     help="Share of rows that would have to change to give the real proportions; 0 is identical.",
+)
+WORST_TOTAL_VARIATION = Quantity(
+    "worst_total_variation",
+    "Total variation distance of the worst column",
+    help="The largest of all columns: one that is constant or empty in the release hides in their mean.",
 )
 HELLINGER = Quantity("hellinger", "Hellinger distance", unit="distance", help="0 identical, 1 disjoint.")
 KOLMOGOROV_SMIRNOV = Quantity(
@@ -73,12 +85,20 @@ class Marginals:
     ``wasserstein = ∫ |F − G| dx / s`` (numeric, present values; s the standard deviation in train, which
     every column that varies has, whereas a quartile range is 0 for a column of mostly zeros),
     ``chi_square = 1 − p`` of ``Σ (observed − expected)² / expected`` with train's shares as expectation
-    (discrete), ``missingness`` = difference of the shares of missing values.
+    (discrete), ``missingness`` = difference of the shares of missing values, and
+    ``worst_total_variation = max`` over columns.
+
+    Exact numbers would give away how few rows hold a rare value, or what it is. So cells that fewer than the
+    suppression limit hold in train or control are joined into one for the first two and χ², except those in
+    which no real row lies; where all are joined, the column has no such number. A numeric column has fewer
+    cells where that leaves more to compare. ``ks`` and ``wasserstein`` are left out where fewer rows differ
+    from the most frequent value. All of that is decided by train and control alone.
 
     An empty scope is the mean over columns; ``marginal_distance`` is the mean of ``ks`` for numeric and
-    ``chi_square`` for discrete columns, 1 for a numeric column that is wholly missing on one side. Intervals
+    ``chi_square`` for discrete columns, 1 for a numeric column that is wholly missing in the table. Intervals
     are ± z standard errors from resampling the rows of both tables, the same rows for all columns; Newcombe's
-    for ``missingness``, averaged over columns.
+    for ``missingness``, averaged over columns; none for the two that describe, whose resamples say nothing.
+    That of the worst column is corrected for how many there are.
 
     Fields:
         cells: cells of a numeric column, at least 2.
@@ -95,7 +115,7 @@ class Marginals:
         question="Does each column of the release look like the real one?",
         threat_model="Someone who counts or averages a single column would be misled.",
         not_covered="How columns depend on each other.",
-        quantities=(*_MEANS, MISSINGNESS),
+        quantities=(*_MEANS, WORST_TOTAL_VARIATION, MISSINGNESS),
         risk="fidelity",
         cost="instant",
         source="Disjoint Generative Models, section 3; TableDiffusion thesis, section 6.8.2",
@@ -113,30 +133,65 @@ class Marginals:
 
         found = measured(subject, compare, self.info.quantities, rng)
         apart = {m.scope: m.value for m in found if m.name == TOTAL_VARIATION.name}
-        worst_first = sorted(subject.features, key=lambda c: -apart[c.name])
-        return Findings(tuple(found), tuple(picture(c, subject, self.cells) for c in worst_first))
+        worst_first = sorted(subject.features, key=lambda c: -apart.get(c.name, 0.0))
+        pictures = tuple(picture(c, subject, self.cells) for c in worst_first)
+        return Findings(tuple(found), pictures, _left_out(subject, apart))
 
     def _compare(
         self, subject: Subject, table: Table, rng: np.random.Generator
     ) -> dict[tuple[str, str], Estimate]:
         """Every distance of a table from train, overall and by column."""
-        pair = Pair.of(subject.train, table, self.n_bootstrap, rng)
+        pair = Pair.of(subject, table, self.n_bootstrap, rng)
         by_column = {c.name: pair.distances(c, self.cells) for c in subject.features}
-        room = wilson(0, min(subject.train.n_rows, table.n_rows), subject.level).high
-
-        def estimate(name: str, found: Distance) -> Estimate:
-            # A share ε that was never drawn is a total variation of ε, but a larger Hellinger distance.
-            unseen = math.sqrt(1 - math.sqrt(1 - room)) if name == HELLINGER.name else room
-            return Estimate(found.value, distance_interval(found.value, found.draws, subject.level, unseen))
-
-        found = {(name, ""): estimate(name, mean) for name, mean in _means(by_column).items()}
+        n, level = min(subject.train.n_rows, table.n_rows), subject.level
+        found = {(name, ""): _estimate(name, mean, n, level) for name, mean in _means(by_column).items()}
+        shares = [d[TOTAL_VARIATION.name] for d in by_column.values() if TOTAL_VARIATION.name in d]
+        found |= _worst(shares, n, level)
         for column, distances in by_column.items():
             found |= {
-                (name, column): estimate(name, d)
+                (name, column): _estimate(name, d, n, level)
                 for name, d in distances.items()
                 if name != MARGINAL_DISTANCE.name
             }
         return found | _missingness(subject, table)
+
+
+def _estimate(name: str, found: Distance, n: int, level: float) -> Estimate:
+    """A distance with its interval, for tables of at least n rows; without one if it has no draws."""
+    if found.draws is None:
+        return Estimate(found.value)
+    room = wilson(0, n, level).high
+    # A share ε that was never drawn is a total variation of ε, but a larger Hellinger distance.
+    unseen = math.sqrt(1 - math.sqrt(1 - room)) if name == HELLINGER.name else room
+    return Estimate(found.value, distance_interval(found.value, found.draws, level, unseen))
+
+
+def _worst(found: Sequence[Distance], n: int, level: float) -> dict[tuple[str, str], Estimate]:
+    """The largest total variation of all columns that have one."""
+    if not found:
+        return {}
+    each = corrected_level(level, len(found))
+    known = [_estimate(TOTAL_VARIATION.name, d, n, each).interval for d in found]
+    interval = worst_interval([i for i in known if i is not None], level, f"{len(found)} columns")
+    return {(WORST_TOTAL_VARIATION.name, ""): Estimate(max(d.value for d in found), interval)}
+
+
+def _left_out(subject: Subject, compared: Collection[str]) -> tuple[str, ...]:
+    """How many columns lack which numbers, and why; not which columns."""
+    fewest, notes = subject.suppression, []
+    alike = sum(c.name not in compared for c in subject.features)
+    if alike:
+        notes.append(
+            f"columns compared by their missing values, and numbers where they vary, alone: {alike}; no two "
+            f"of their cells hold {fewest} real rows each."
+        )
+    still = sum(c.kind.numeric and not varies_enough(subject, c.name) for c in subject.features)
+    if still:
+        notes.append(
+            f"numeric columns without ks and wasserstein: {still}; fewer than {fewest} real rows differ from "
+            f"their most frequent value."
+        )
+    return tuple(notes)
 
 
 def _means(by_column: Mapping[str, Mapping[str, Distance]]) -> dict[str, Distance]:
@@ -145,8 +200,9 @@ def _means(by_column: Mapping[str, Mapping[str, Distance]]) -> dict[str, Distanc
     for quantity in _MEANS:
         known = [found[quantity.name] for found in by_column.values() if quantity.name in found]
         if known:
-            draws = np.mean([d.draws for d in known], axis=0)
-            means[quantity.name] = Distance(float(np.mean([d.value for d in known])), draws)
+            draws = [d.draws for d in known if d.draws is not None]
+            mean = np.mean(draws, axis=0) if draws else None
+            means[quantity.name] = Distance(float(np.mean([d.value for d in known])), mean)
     return means
 
 

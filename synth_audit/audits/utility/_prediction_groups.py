@@ -34,22 +34,21 @@ FEWEST = 10
 
 @dataclass(frozen=True)
 class Worst:
-    """The category that loses most; never said which.
+    """The category that loses most; never said which, nor how many rows the categories hold.
 
     Attributes:
         loss: with an interval that is corrected for the number of categories.
-        n_rows: tested rows in the categories that were looked into; of all columns, the most.
+        n_categories: that were looked into.
     """
 
     loss: Estimate
-    n_rows: int
+    n_categories: int
 
 
 @dataclass(frozen=True)
 class _Loss:
     value: float
     error: float
-    n_rows: int
 
 
 def worst_losses(task: Task, predicted: Predicted, subject: Subject) -> dict[str, Worst]:
@@ -74,12 +73,9 @@ def worst_losses(task: Task, predicted: Predicted, subject: Subject) -> dict[str
         ]
         if len(losses) > 1:
             found[column.name] = losses
-    rows = {name: sum(loss.n_rows for loss in losses) for name, losses in found.items()}
-    worst = {name: Worst(_worst(losses, subject.level), rows[name]) for name, losses in found.items()}
     if found:
-        everywhere = [loss for losses in found.values() for loss in losses]
-        worst[""] = Worst(_worst(everywhere, subject.level), max(rows.values()))
-    return worst
+        found[""] = [loss for losses in found.values() for loss in losses]
+    return {name: Worst(_worst(losses, subject.level), len(losses)) for name, losses in found.items()}
 
 
 def _columns(subject: Subject) -> list[Column]:
@@ -117,7 +113,7 @@ def _loss(task: Task, predicted: Predicted, rows: Flags, fewest: int) -> _Loss |
     by_repeat = np.mean(values, axis=0)
     repeats = float(np.var(by_repeat, ddof=1)) / len(by_repeat) if len(by_repeat) > 1 else 0.0
     error = np.sqrt(np.sum(np.mean(influences, axis=0) ** 2) + repeats)
-    return _Loss(float(by_repeat.mean()), float(error), len(y))
+    return _Loss(float(by_repeat.mean()), float(error))
 
 
 def _area_lost(

@@ -69,6 +69,11 @@ def notes(task: Task, subject: Subject) -> tuple[str, ...]:
         notes.append(f"Each model was trained on at most {task.most_rows:,} rows, others in each repeat.")
     if task.n_classes == MOST_CLASSES:
         notes.append(f"Classes beyond the {MOST_CLASSES - 1} most frequent in train count as one.")
+    if task.joined:
+        notes.append(
+            f"Classes of fewer than {subject.suppression} control rows count as one, with others where these "
+            "are fewer together."
+        )
     return tuple(notes)
 
 
@@ -77,4 +82,7 @@ def little_to_lose(real: Measurement) -> tuple[str, ...]:
     least = {"auroc_trtr": 0.6, "r2_trtr": 0.1}[real.name]
     if real.interval is not None and real.interval.low >= least:
         return ()
-    return ("Models trained on real rows may hardly predict the target either: a small loss says little.",)
+    return (
+        "Models trained on real rows may hardly predict the target either: a small loss says little and is "
+        "not judged.",
+    )

@@ -52,6 +52,7 @@ class Task:
         n_classes: classes of the target, 0 for a number in standard deviations of train.
         blocks: for each feature column its coordinates.
         most_rows: rows that one model is trained or tested on.
+        joined: classes count as one since few control rows are in them.
     """
 
     features: dict[str, Floats]
@@ -62,6 +63,7 @@ class Task:
     n_classes: int
     blocks: dict[str, slice]
     most_rows: int
+    joined: bool = False
 
     def pick(self, arm: str, repeat: int) -> Positions:
         """Rows of the pool that a repeat trains on: others each time, as long as there are."""
@@ -78,12 +80,13 @@ def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Gener
     """Draw the rows and encode them.
 
     Rows without a target are left out. A class that train lacks is a class like any other; classes beyond the
-    :data:`MOST_CLASSES` most frequent are one together. Both arms draw the same positions, so that a
+    :data:`MOST_CLASSES` most frequent are one together, and so are those that fewer tested rows hold than may
+    be told of, since a score tells the sizes of its classes. Both arms draw the same positions, so that a
     copy of train is trained on the same rows as train.
 
     Raises:
         NotApplicable: no other column; the target is missing everywhere in a table, or the same in all
-            control rows.
+            control rows; of the classes too few have enough control rows.
     """
     target, control = subject.schema.target, subject.control
     assert target is not None
@@ -97,14 +100,16 @@ def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Gener
         _drawn(known, repeats * most_rows, most_rows, np.random.default_rng(seed))
         for known in (_with_target(subject.synthetic, target, "synthetic"), whole)
     ]
-    tested = _drawn(_with_target(control, target, "control"), most_rows, most_rows, rng)
+    known = _untold(_with_target(control, target, "control"), control.n_rows, subject.suppression, rng)
+    tested = _drawn(known, most_rows, most_rows, rng)
     tables = [*parts, tested]
     y, n_classes = _numbers(tables, whole, target) if target.kind.numeric else _classes(tables, whole, target)
     if len(np.unique(y[2])) < 2:
         raise NotApplicable("the target has a single value among the control rows")
+    y, n_classes, joined = _joined(y, n_classes, subject.suppression)
     x, blocks = _encoded(tables, whole, others)
     arms = [dict(zip(ARMS, values, strict=False)) for values in (x, y)]
-    return Task(arms[0], arms[1], x[2], y[2], tested, n_classes, blocks, most_rows)
+    return Task(arms[0], arms[1], x[2], y[2], tested, n_classes, blocks, most_rows, joined)
 
 
 def _with_target(table: Table, target: Column, name: str) -> Table:
@@ -112,6 +117,14 @@ def _with_target(table: Table, target: Column, name: str) -> Table:
     if not present.any():
         raise NotApplicable(f"the target is missing in every row of {name}")
     return table if present.all() else table.take(present)
+
+
+def _untold(known: Table, n_rows: int, suppression: int, rng: np.random.Generator) -> Table:
+    """Without further random rows where fewer lack a target than may be told of, for n is told."""
+    left = n_rows - suppression
+    if not 0 < n_rows - known.n_rows < suppression or left < 1:
+        return known
+    return known.take(np.sort(rng.permutation(known.n_rows)[:left]))
 
 
 def _drawn(table: Table, most: int, at_once: int, rng: np.random.Generator) -> Table:
@@ -132,6 +145,27 @@ def _classes(tables: Sequence[Table], train: Table, target: Column) -> tuple[lis
     *found, everyone = _ranked([*tables, train], target)
     merged = [np.minimum(y, MOST_CLASSES - 1) for y in found]
     return [*merged], 1 + max(int(y.max()) for y in (*merged, np.minimum(everyone, MOST_CLASSES - 1)))
+
+
+def _joined(y: list[Target], n_classes: int, suppression: int) -> tuple[list[Target], int, bool]:
+    """Classes that some tested rows hold, but fewer than may be told of, as one: the last.
+
+    With them goes the class of those beyond the most frequent, where there is one, and as long as they are
+    too few the rarest of the others among the tested rows. A number has no classes and stays.
+    """
+    held = np.bincount(y[-1], minlength=n_classes) if n_classes else np.zeros(0, dtype=np.int64)
+    few = (held > 0) & (held < suppression)
+    if not few.any():
+        return y, n_classes, False
+    if n_classes == MOST_CLASSES:
+        few[-1] = True
+    for k in np.lexsort((-np.arange(n_classes), held)):
+        if held[few].sum() < suppression and held[k]:
+            few[k] = True
+    if not (held[~few] > 0).any():
+        raise NotApplicable("a class of the target has too few control rows to be scored")
+    place = np.where(few, np.sum(~few), np.cumsum(~few) - 1)
+    return [place[part] for part in y], int(np.sum(~few)) + 1, True
 
 
 def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:

@@ -44,6 +44,8 @@ class Prediction:
     ``most_rows``, its own training rows. ``worst_subgroup_loss`` tells on whom the loss falls,
     ``importance_agreement`` whether the first model leans on the same columns. Train scores at its reference,
     and so do, on average, real rows of other people; not control, which would be tested on its own rows.
+    ``loss`` is left out where the lower end of the real-trained score is below 0.6 (AUROC) or 0.1 (R²), so
+    that no gate passes where nothing could be lost.
 
     Fields:
         models: which models to train; ``logistic`` is ridge regression for a numeric target.
@@ -52,8 +54,8 @@ class Prediction:
         most_rows: training rows of one model, and control rows to test on.
 
     Raises:
-        NotApplicable: no column beside the target; a target that is missing throughout a table, or has a
-            single value in control.
+        NotApplicable: no column beside the target; a target that is missing throughout a table, has a single
+            value in control, or too few control rows in a class that no other can be joined with.
 
     Source: TVineSynth, section 2.4; Disjoint Generative Models.
     """
@@ -100,17 +102,20 @@ class Prediction:
         ]
         overall = {key: np.mean([s[key] for s in per_model], axis=0) for key in per_model[0]}
         main = main_score(task)
-        found = resampled.measured({LOSS.name: overall[f"{main}_loss"], **overall}, "")
+        found = resampled.measured(overall, "")
+        whole = {m.name: m for m in found}
+        little = little_to_lose(whole[f"{main}_trtr"])
+        if not little:
+            found = [*resampled.measured({LOSS.name: overall[f"{main}_loss"]}, ""), *found]
         if len(self.models) > 1:
             for name, of_model in zip(self.models, per_model, strict=True):
                 found += resampled.measured(of_model, name)
-        found += subgroups(worst_losses(task, predicted, subject), found[0].value, n)
+        found += subgroups(worst_losses(task, predicted, subject), whole[f"{main}_loss"].value, n)
         weighed = importances(task, self.models[0], SCORES[main], self.repeats, n_draws, rng)
         if weighed is not None:
             found.append(resampled.agreement(weighed))
         pictures = (score_bars(self.models, per_model, main), *importance_bars(weighed, main, self.models[0]))
-        real = next(m for m in found if m.name == f"{main}_trtr")
-        return Findings(tuple(found), pictures, (*notes(task, subject), *little_to_lose(real)))
+        return Findings(tuple(found), pictures, (*notes(task, subject), *little))
 
 
 def _predictions(task: Task, arm: str, name: ModelName, seeds: Sequence[int]) -> list[Floats]:

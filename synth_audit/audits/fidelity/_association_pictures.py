@@ -1,0 +1,72 @@
+"""Matrices of associations to look at: real, synthetic and their difference."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.audits.fidelity._association_cells import Scale
+from synth_audit.audits.fidelity._association_gaps import AssociationMatrices, Pairs, told_pairs
+from synth_audit.audits.fidelity._reference import sample
+from synth_audit.core.measurement import Series
+from synth_audit.core.schema import Column, Role
+from synth_audit.core.subject import Subject
+
+MOST_COLUMNS = 40
+"""Columns of a picture."""
+
+DIGITS = 2
+"""Decimals of a picture: enough to see, too few to work values out from."""
+
+
+def matrices(
+    subject: Subject,
+    scale: Scale,
+    real: npt.NDArray[np.float64],
+    pairs: Pairs,
+    most_rows: int,
+    rng: np.random.Generator,
+) -> tuple[Series, ...]:
+    """Real, synthetic and difference; withheld where few rows of either table stand apart."""
+    shown = _shown(scale.columns)
+    rows = scale.rows(sample(subject.synthetic, most_rows, rng))
+    made = AssociationMatrices.of(rows, scale.numeric).mixed.values
+    told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
+    # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.
+    return tuple(
+        _matrix(scope, np.where(told, values, np.nan), shown, scale.columns, diagonal)
+        for scope, values, diagonal in (
+            ("train", real, 1.0),
+            ("synthetic", made, 1.0),
+            ("difference", made - real, 0.0),
+        )
+    )
+
+
+def _matrix(
+    scope: str,
+    values: npt.NDArray[np.float64],
+    shown: list[int],
+    columns: tuple[Column, ...],
+    diagonal: float,
+) -> Series:
+    values = np.clip(values.round(DIGITS), -1.0, 1.0) + 0.0
+    np.fill_diagonal(values, diagonal)
+    names = tuple(columns[i].name for i in shown)
+    return Series(
+        name="associations",
+        title=f"Associations between columns: {scope}",
+        kind="matrix",
+        x_label="column",
+        y_label="column",
+        x=names,
+        lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
+        scope=scope,
+    )
+
+
+def _shown(columns: tuple[Column, ...]) -> list[int]:
+    """Positions of the columns in the pictures: target and sensitive ones, then the first of the others."""
+    first = [i for i, c in enumerate(columns) if c.roles & {Role.TARGET, Role.SENSITIVE}]
+    others = [i for i in range(len(columns)) if i not in first]
+    return sorted([*first, *others][:MOST_COLUMNS])
