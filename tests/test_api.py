@@ -74,6 +74,8 @@ def test_copies_fail_and_inputs_are_left_alone(plan):
     evidence = synth_audit.audit(TRAIN, CONTROL, TRAIN.sample(frac=1, random_state=0), plan)
     assert evidence.verdict is Result.FAIL
     assert evidence.measurement("exact_match.share").value == 1
+    with pytest.raises(KeyError, match=r"did you mean exact_match\.share"):
+        evidence.measurement("exact_match.shares")
     pd.testing.assert_frame_equal(TRAIN, before)
 
 

@@ -7,6 +7,7 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -201,11 +202,13 @@ class Evidence:
         return tuple(o for o in self.outcomes if o.status is Status.ERROR)
 
     def measurement(self, name: str, scope: str = "") -> Measurement:
-        """Look up one measurement; raises ``KeyError`` when it is missing."""
-        for m in self.measurements:
-            if (m.name, m.scope) == (name, scope):
-                return m
-        raise KeyError(f"{name}[{scope}]" if scope else name)
+        """Look up one measurement; raises ``KeyError``, with what is near, when it is missing."""
+        known = {f"{m.name}[{m.scope}]" if m.scope else m.name: m for m in self.measurements}
+        wanted = f"{name}[{scope}]" if scope else name
+        if wanted in known:
+            return known[wanted]
+        near = get_close_matches(wanted, known, n=3)
+        raise KeyError(wanted + (f"; did you mean {' or '.join(near)}?" if near else ""))
 
     def to_json(self) -> str:
         """The evidence as JSON text; non-finite numbers as the strings NaN, Infinity, -Infinity."""

@@ -148,9 +148,9 @@ class Propensity:
         placed = told.folds
         curves.append(_Curve(1 - np.concatenate([f.second for f in placed]), first))
         found = {(C2ST_AUROC.name, ""): _area(placed, subject.level)}
-        for column, lost in zip(subject.features, told.lost, strict=True):
-            found[GIVEAWAY.name, column.name] = _area(lost, subject.level)
-        return found
+        lost = {c.name: _area(x, subject.level) for c, x in zip(subject.features, told.lost, strict=True)}
+        worst_first = sorted(lost.items(), key=lambda item: -item[1].value)
+        return found | {(GIVEAWAY.name, name): estimate for name, estimate in worst_first}
 
 
 def _area(folds: Sequence[trees.Placements], level: float) -> Estimate:
