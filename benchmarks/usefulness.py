@@ -23,7 +23,10 @@ from synth_audit.core.plan import parse_plan
 from synth_audit.workflow.pipeline import anchored_subject
 from synth_audit.workflow.runner import run_audits
 
-COLUMNS = {"income": {"role": "target"}}
+PLAN = {
+    "columns": {"income": {"role": "target"}},
+    "rules": ["education -> education_num", "education_num -> education"],
+}
 FAMILIES = ("fidelity", "utility")
 
 
@@ -37,7 +40,7 @@ def shuffled(table: pa.Table) -> pa.Table:
 
 def audited(train: pa.Table, control: pa.Table, candidate: pa.Table) -> Iterator[tuple[AuditOutcome, float]]:
     """Each audit of usefulness that runs by default, one after the other, with its CPU seconds."""
-    subject = anchored_subject(train, control, candidate, parse_plan({"columns": COLUMNS}))
+    subject = anchored_subject(train, control, candidate, parse_plan(PLAN))
     for name, ref in registry.catalogue("audit").items():
         if ref.family not in FAMILIES or name not in registry.default_audits():
             continue

@@ -123,6 +123,12 @@ class Schema:
         """The columns that may be learnt and released: all but identifiers and split keys."""
         return tuple(c for c in self.columns if c.released)
 
+    def foremost(self, most: int) -> tuple[Column, ...]:
+        """At most so many features, in order: target and sensitive ones, and the first of the others."""
+        told = [c for c in self.features if c.roles & {Role.TARGET, Role.SENSITIVE}]
+        kept = {c.name for c in [*told, *(c for c in self.features if c not in told)][:most]}
+        return tuple(c for c in self.features if c.name in kept)
+
     def with_role(self, role: Role) -> tuple[Column, ...]:
         """The columns that have ``role``."""
         return tuple(c for c in self.columns if role in c.roles)

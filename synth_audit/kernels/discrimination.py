@@ -15,6 +15,7 @@ from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.intervals import critical_value, wilson
+from synth_audit.kernels.placements import placements
 from synth_audit.kernels.propensity import by_frequency
 
 Floats = npt.NDArray[np.float64]
@@ -44,7 +45,7 @@ class Placements:
     @classmethod
     def of(cls, first: Floats, second: Floats) -> Placements:
         """From the scores of both tables' rows, shapes (n,) and (m,)."""
-        return cls(_below(first, second), 1 - _below(second, first))
+        return cls(placements(second, first), 1 - placements(first, second))
 
     @property
     def auroc(self) -> float:
@@ -59,12 +60,6 @@ class Placements:
     def less(self, other: Placements) -> Placements:
         """Differences row by row, whose mean and variance are those of the difference of two areas."""
         return Placements(self.second - other.second, self.first - other.first)
-
-
-def _below(scale: Floats, values: Floats) -> Floats:
-    ordered = np.sort(scale)
-    under, upto = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
-    return np.asarray((under + upto) / (2 * len(scale)))
 
 
 def mean_area(folds: Sequence[Placements]) -> float:

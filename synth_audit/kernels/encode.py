@@ -178,6 +178,18 @@ def one_hot(joint: Codes) -> Floats:
     return block
 
 
+def labels_that_fit(counts: Sequence[int], room: int, most: int) -> int:
+    """The largest number of labels, at most ``most``, that every column can keep in ``room``; at least 1.
+
+    Args:
+        counts: labels of each column, of which it keeps all if it has no more.
+    """
+    kept = most
+    while kept > 1 and sum(min(n, kept) for n in counts) > room:
+        kept -= 1
+    return max(kept, 1)
+
+
 def _centre_and_scale(values: Floats) -> tuple[float, float]:
     """Mean and standard deviation of the present values; of values without spread, the value and infinity,
     so that nothing else in that column counts.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.kernels.encode import MISSING, EuclideanEncoder, codes
+from synth_audit.kernels.encode import MISSING, EuclideanEncoder, codes, labels_that_fit
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -108,7 +108,8 @@ class Frame:
         places.numbers([c.name for c in numeric[:n_numeric]])
         parts = [_numeric_part(tables, c, i, n_numeric, scales, places) for i, c in enumerate(numeric)]
         discrete = [c for c in varying if not c.kind.numeric]
-        kept = _labels_that_fit([len(_counts(tables[0], c)) for c in discrete], most - len(places.weights))
+        sizes = [len(_counts(tables[0], c)) for c in discrete]
+        kept = labels_that_fit(sizes, most - len(places.weights), max(sizes, default=1))
         parts += [p for c in discrete if (p := _discrete_part(tables, c, kept, places)) is not None]
         return cls(tables[0], tuple(parts), np.array([*places.weights, 0.0]), tuple(places.owners), n_numeric)
 
@@ -202,11 +203,3 @@ def _counts(train: Table, column: Column) -> Places:
     """How many rows of train have each code."""
     found = codes([train], column)[0]
     return np.bincount(found[found != MISSING])
-
-
-def _labels_that_fit(counts: Sequence[int], room: int) -> int:
-    """The most labels of every column that together take no more coordinates than ``room``; at least 1."""
-    kept = min(max(counts, default=1), room)
-    while kept > 1 and sum(min(n, kept) for n in counts) > room:
-        kept -= 1
-    return max(kept, 1)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import clopper_pearson, critical_value
+from synth_audit.kernels.placements import placements
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,7 +25,7 @@ class Rate(NamedTuple):
 
 def area(members: Floats, others: Floats) -> float:
     """``AUC = P(member > other) + ½ P(member = other)`` of scores, shape (m,) and (n,); in [0, 1]."""
-    return float(np.mean(_placement(members, others)))
+    return float(np.mean(placements(members, others)))
 
 
 def area_interval(members: Floats, others: Floats, level: float) -> Interval:
@@ -37,7 +38,7 @@ def area_interval(members: Floats, others: Floats, level: float) -> Interval:
     """
     value, z = area(members, others), critical_value(level)
     m, n = len(members), len(others)
-    of_members, of_others = _placement(members, others), _placement(others, members)
+    of_members, of_others = placements(members, others), placements(others, members)
     spread = sum(float(np.var(p, ddof=1)) / len(p) for p in (of_members, of_others) if len(p) > 1)
     half = z * math.sqrt(spread)
 
@@ -107,14 +108,6 @@ def precision(hits: int, n_members: int, false_alarms: int, n_others: int, level
     value = tpr / (tpr + fpr) if hits + false_alarms else math.nan
     low, high = (1 / (1 + math.exp(x)) for x in (centre + half, centre - half))
     return Rate(value, Interval(min(low, value), max(high, value), level, "katz"))
-
-
-def _placement(these: Floats, those: Floats) -> Floats:
-    """Share of ``those`` below each of ``these``, ties half, shape of ``these``."""
-    ordered = np.sort(those)
-    both = np.searchsorted(ordered, these, "left") + np.searchsorted(ordered, these, "right")
-    share: Floats = both / (2 * len(those))
-    return share
 
 
 def _beyond(scores: Floats, others: Floats, rank: float) -> Floats:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.kernels.placements import placements
+
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.uint8]
@@ -131,12 +133,9 @@ def area_with_influence(scores: Floats, member: Flags) -> tuple[float, Floats]:
     Returns:
         AUROC, and ψ, shape (m,).
     """
-    levels, level = np.unique(scores, return_inverse=True)
+    inside, outside = scores[member], scores[~member]
     placement = np.empty(len(scores))
-    for side, sign in ((member, 1.0), (~member, -1.0)):
-        of_rest = np.bincount(level[~side], minlength=len(levels))
-        below = (np.cumsum(of_rest) - 0.5 * of_rest) / of_rest.sum()
-        placement[side] = (below if sign > 0 else 1.0 - below)[level[side]]
+    placement[member], placement[~member] = placements(inside, outside), 1 - placements(outside, inside)
     area = float(placement[member].mean())
     sizes = np.where(member, member.sum(), (~member).sum()).astype(np.float64)
     return area, (placement - area) / np.sqrt(sizes * (sizes - 1.0))

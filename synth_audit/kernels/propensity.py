@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.kernels.encode import MISSING, codes
+from synth_audit.kernels.encode import MISSING, codes, labels_that_fit
 from synth_audit.kernels.linear import SMALLEST, Scaling
+from synth_audit.kernels.ordering import scale_by_frequency
 from synth_audit.kernels.parallel import single_threaded_algebra
 
 Floats = npt.NDArray[np.float64]
@@ -39,7 +40,8 @@ def terms(tables: Sequence[Table], columns: Sequence[Column]) -> Floats:
     values = [np.concatenate([t.numbers(c.name) for t in tables]) for c in numeric]
     gaps = [np.isnan(v) for v in values if np.isnan(v).any()]
     room = min(MOST_TERMS, n // ROWS_PER_TERM) - len(values) - len(gaps)
-    most = _most_labels([int(c.max(initial=0)) for c in labelled], room)
+    # Of each column one label has no term, since it follows from the others.
+    most = labels_that_fit([int(c.max(initial=0)) for c in labelled], room, MOST_LABELS)
     blocks = [np.column_stack(values)] if values else []
     blocks += [np.column_stack(gaps).astype(np.float64)] if gaps else []
     blocks += [_indicators(c, most) for c in labelled]
@@ -50,20 +52,7 @@ def terms(tables: Sequence[Table], columns: Sequence[Column]) -> Floats:
 def by_frequency(joint: Codes) -> Codes:
     """Labels renumbered from 0, the most frequent first, missing among them; shape (n,)."""
     shifted = joint - MISSING
-    order = np.argsort(-np.bincount(shifted), kind="stable")
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order))
-    return position[shifted]
-
-
-def _most_labels(counts: Sequence[int], room: int) -> int:
-    """The largest number of labels with a term of their own in each column that fits; at least 1.
-
-    Args:
-        counts: labels of each column, less the one that follows from the others.
-    """
-    fitting = [k for k in range(1, MOST_LABELS + 1) if sum(min(c, k) for c in counts) <= room]
-    return max(fitting, default=1)
+    return scale_by_frequency(shifted, 1 + int(shifted.max(initial=0)))[shifted]
 
 
 def _indicators(ranked: Codes, most: int) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.schema import Column, Role
+from synth_audit.core.schema import Column
 from synth_audit.core.table import Floats, Labels, Table
 from synth_audit.kernels.ordering import Codes, kendall, scale_by_frequency, scale_by_response
 
@@ -54,7 +54,7 @@ class Scales:
         by falling frequency. Nominal labels have no order of their own: on this one τ shows most of what
         they say about the target.
         """
-        columns = _shown(train)
+        columns = train.schema.foremost(MOST_COLUMNS)
         target = train.schema.target
         response = None
         labels: dict[str, list[str]] = {}
@@ -91,14 +91,6 @@ def _apart(values: Floats) -> int:
     """Rows that do not hold the most frequent value."""
     _, counts = np.unique(values, return_counts=True)
     return len(values) - int(counts.max(initial=0))
-
-
-def _shown(train: Table) -> tuple[Column, ...]:
-    """At most ``MOST_COLUMNS`` features in the table's order."""
-    features = train.schema.features
-    first = [c for c in features if c.roles & {Role.TARGET, Role.SENSITIVE}]
-    kept = {c.name for c in [*first, *(c for c in features if c not in first)][:MOST_COLUMNS]}
-    return tuple(c for c in features if c.name in kept)
 
 
 def _sorted_labels(train: Table, column: Column, response: Floats | None) -> list[str]:

@@ -18,6 +18,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 from synth_audit.kernels.encode import row_groups
 from synth_audit.workflow.planted_generator import PlantedGenerator
+from synth_audit.workflow.runner import run_audits
 
 QUICK = {
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
@@ -104,6 +105,17 @@ def built():
         return registry.build("audit", name, QUICK.get(name, {}))
 
     return build
+
+
+@pytest.fixture(scope="session")
+def outcome_of(built):
+    """Run one audit as the runner does, which also checks declared quantities and ranges."""
+
+    def run(name, subject, seed=0):
+        [outcome], _ = run_audits({name: built(name)}, subject, seed)
+        return outcome
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from synth_audit.core.outcome import Status
 from synth_audit.core.plan import KnownAnswerSpec
 from synth_audit.core.response import Sight
 from synth_audit.workflow.examination import conduct
-from synth_audit.workflow.runner import Task, run_audits, run_tasks
+from synth_audit.workflow.runner import Task, run_tasks
 
 AUDITS = tuple(registry.catalogue("audit"))
 PRIVACY = tuple(n for n, ref in registry.catalogue("audit").items() if ref.family == "privacy")
@@ -28,17 +28,6 @@ every_audit = pytest.mark.parametrize("name", AUDITS)
 @pytest.fixture(scope="module")
 def tables(population):
     return population(400, 1), population(200, 2), population(400, 3)
-
-
-@pytest.fixture(scope="module")
-def outcome_of(built):
-    """Run one audit as the runner does, which also checks declared quantities and ranges."""
-
-    def run(name, subject, seed=0):
-        [outcome], _ = run_audits({name: built(name)}, subject, seed)
-        return outcome
-
-    return run
 
 
 @pytest.fixture(scope="module")

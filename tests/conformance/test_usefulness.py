@@ -13,7 +13,6 @@ from synth_audit.core import registry
 from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
 from synth_audit.workflow.reference_ratio import ratio_scope, with_ratios
-from synth_audit.workflow.runner import run_audits
 
 FAMILIES = {name: ref.family for name, ref in registry.catalogue("audit").items()}
 FIDELITY = tuple(name for name, family in FAMILIES.items() if family == "fidelity")
@@ -23,15 +22,6 @@ STRUCTURE = ("associations", "propensity", "prediction")
 
 every_audit = pytest.mark.parametrize("name", USEFULNESS)
 every_comparison = pytest.mark.parametrize("name", FIDELITY)
-
-
-@pytest.fixture(scope="module")
-def outcome_of(built):
-    def run(name, subject, seed=0):
-        [outcome], _ = run_audits({name: built(name)}, subject, seed)
-        return outcome
-
-    return run
 
 
 def shuffled(table, seed=0):

@@ -9,7 +9,7 @@ from synth_audit.audits.fidelity._association_cells import Scale
 from synth_audit.audits.fidelity._association_gaps import AssociationMatrices, Pairs, told_pairs
 from synth_audit.audits.fidelity._reference import sample
 from synth_audit.core.measurement import Series
-from synth_audit.core.schema import Column, Role
+from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 
 MOST_COLUMNS = 40
@@ -28,7 +28,7 @@ def matrices(
     rng: np.random.Generator,
 ) -> tuple[Series, ...]:
     """Real, synthetic and difference; withheld where few rows of either table stand apart."""
-    shown = _shown(scale.columns)
+    shown = [scale.columns.index(c) for c in subject.schema.foremost(MOST_COLUMNS)]
     rows = scale.rows(sample(subject.synthetic, most_rows, rng))
     made = AssociationMatrices.of(rows, scale.numeric).mixed.values
     told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
@@ -63,10 +63,3 @@ def _matrix(
         lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
         scope=scope,
     )
-
-
-def _shown(columns: tuple[Column, ...]) -> list[int]:
-    """Positions of the columns in the pictures: target and sensitive ones, then the first of the others."""
-    first = [i for i, c in enumerate(columns) if c.roles & {Role.TARGET, Role.SENSITIVE}]
-    others = [i for i in range(len(columns)) if i not in first]
-    return sorted([*first, *others][:MOST_COLUMNS])

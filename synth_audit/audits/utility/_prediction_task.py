@@ -16,6 +16,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import MOST_ONE_HOT, EuclideanEncoder, codes, one_hot
 from synth_audit.kernels.linear import Scaling
+from synth_audit.kernels.ordering import scale_by_frequency
 from synth_audit.kernels.prediction import ModelName, Predictor, fit
 
 Floats = npt.NDArray[np.float64]
@@ -173,9 +174,7 @@ def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
     joint = codes(tables, column)
     shifted = [c - min(int(c.min()) for c in joint) for c in joint]
     n = 1 + max(int(c.max()) for c in shifted)
-    order = np.argsort(-np.bincount(shifted[-1], minlength=n), kind="stable")
-    place = np.empty(n, dtype=np.int64)
-    place[order] = np.arange(n)
+    place = scale_by_frequency(shifted[-1], n)
     return [place[c] for c in shifted]
 
 
