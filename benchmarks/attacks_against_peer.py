@@ -36,7 +36,7 @@ from synth_audit.core.plan import parse_plan
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attacks import Tally, risk
 from synth_audit.kernels.intervals import critical_value
-from synth_audit.workflow.pipeline import anchored_subject
+from synth_audit.pipeline.stages import anchored_subject
 
 PEER = "anonymeter==1.1.0"
 SECRET = "capital_gain"

@@ -18,7 +18,7 @@ from synth_audit.core.fitting import draw, fit_shared
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.seeds import child_rng
-from synth_audit.workflow.pipeline import anchored_subject
+from synth_audit.pipeline.stages import anchored_subject
 
 Found = Mapping[tuple[str, str], Measurement]
 

@@ -25,8 +25,8 @@ from synth_audit.core.plan import KnownAnswerSpec, Plan
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
-from synth_audit.workflow.examination import conduct
-from synth_audit.workflow.gate import check_table, judge, load_suite
+from synth_audit.examination.examine import conduct
+from synth_audit.judging.judge import check_table, judge, load_suite
 
 TABLES = {
     "heart": (["heart_train", "heart_test"], None),

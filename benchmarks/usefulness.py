@@ -20,8 +20,8 @@ from synth_audit.core import registry
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import parse_plan
-from synth_audit.workflow.pipeline import anchored_subject
-from synth_audit.workflow.runner import run_audits
+from synth_audit.examination.runner import run_audits
+from synth_audit.pipeline.stages import anchored_subject
 
 PLAN = {
     "columns": {"income": {"role": "target"}},

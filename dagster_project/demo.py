@@ -157,8 +157,9 @@ def released_rows(warehouse: Path, table: str) -> int | None:
 
 
 def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tell: Tell) -> None:
-    from synth_audit.workflow.evidence import Result, read_evidence
-    from synth_audit.workflow.workspace import Workspace
+    from synth_audit.core.verdict import Result
+    from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.workspace import Workspace
 
     workspace = Workspace(folder / f"{table}-audit")
     evidence = read_evidence(workspace.evidence)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 if TYPE_CHECKING:
-    from synth_audit.workflow.evidence import ColumnRecord, Evidence, GateResult
-    from synth_audit.workflow.frontier import FrontierRecord, Number
-    from synth_audit.workflow.records import SplitRecord, SyntheticRecord
-    from synth_audit.workflow.release import ReleaseRecord
-    from synth_audit.workflow.workspace import Workspace
+    from synth_audit.core.verdict import GateResult
+    from synth_audit.pipeline.release import ReleaseRecord
+    from synth_audit.store.evidence import ColumnRecord, Evidence
+    from synth_audit.store.records import SplitRecord, SyntheticRecord
+    from synth_audit.store.workspace import Workspace
+    from synth_audit.studies.frontier import FrontierRecord, Number
 
 Metadata = dict[str, Any]
 

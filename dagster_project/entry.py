@@ -10,10 +10,10 @@ import dagster as dg
 
 from synth_audit import __version__
 from synth_audit.core.plan import Plan
-from synth_audit.workflow.workspace import Workspace
+from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
-    from synth_audit.workflow.suite import Suite
+    from synth_audit.judging.suite import Suite
 
 
 @dataclass(frozen=True)

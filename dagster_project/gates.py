@@ -13,10 +13,11 @@ from dagster_project import describe
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 from synth_audit.core.errors import GateError
-from synth_audit.workflow.gate import BUILT_IN
+from synth_audit.judging.judge import BUILT_IN
 
 if TYPE_CHECKING:
-    from synth_audit.workflow.evidence import Evidence, GateResult
+    from synth_audit.core.verdict import GateResult
+    from synth_audit.store.evidence import Evidence
 
 VERDICT = "verdict"
 """The whole decision: also held up by what is no gate, such as an audit that ended in an error."""
@@ -78,7 +79,8 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
 
 
 def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
-    from synth_audit.workflow.evidence import Result, read_evidence
+    from synth_audit.core.verdict import Result
+    from synth_audit.store.evidence import read_evidence
 
     evidence = read_evidence(table.workspace.evidence)
     _refuse_foreign(table, evidence)
@@ -107,7 +109,7 @@ def _refuse_foreign(table: TableEntry, evidence: "Evidence") -> None:
 
 def _of_gate(table: TableEntry, check: GateCheck, result: "GateResult | None") -> dg.AssetCheckResult:
     """A gate that the evidence does not judge has not passed."""
-    from synth_audit.workflow.evidence import Result
+    from synth_audit.core.verdict import Result
 
     return dg.AssetCheckResult(
         check_name=check.name,

@@ -14,7 +14,7 @@ from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 
 if TYPE_CHECKING:
-    from synth_audit.workflow.runner import Progress
+    from synth_audit.examination.runner import Progress
 
 WORKERS = "SYNTH_AUDIT_WORKERS"
 """Environment variable: processes that an audit is spread over; the numbers do not depend on it."""
@@ -79,21 +79,21 @@ def _kinds(table: TableEntry, stage: Stage) -> set[str]:
 
 
 def _split(table: TableEntry, progress: "Progress") -> Told:
-    from synth_audit.workflow.pipeline import split_table
+    from synth_audit.pipeline.stages import split_table
 
     record = split_table(table.plan, table.workspace)
     return describe.split(record), describe.joined(record.train.sha256, record.control.sha256)
 
 
 def _synthetic(table: TableEntry, progress: "Progress") -> Told:
-    from synth_audit.workflow.pipeline import make_synthetic
+    from synth_audit.pipeline.stages import make_synthetic
 
     record = make_synthetic(table.plan, table.workspace, progress)
     return describe.synthetic(record), record.table.sha256
 
 
 def _audit(table: TableEntry, progress: "Progress") -> Told:
-    from synth_audit.workflow.pipeline import audit_synthetic
+    from synth_audit.pipeline.stages import audit_synthetic
 
     evidence = audit_synthetic(table.plan, table.workspace, progress, _workers())
     return describe.audit(evidence, table.workspace), evidence.digest
@@ -101,7 +101,7 @@ def _audit(table: TableEntry, progress: "Progress") -> Told:
 
 def _report(table: TableEntry, progress: "Progress") -> Told:
     from synth_audit.report import write_report
-    from synth_audit.workflow.evidence import read_evidence
+    from synth_audit.store.evidence import read_evidence
 
     path = write_report(table.workspace)
     evidence = read_evidence(table.workspace.evidence)
@@ -109,7 +109,7 @@ def _report(table: TableEntry, progress: "Progress") -> Told:
 
 
 def _release(table: TableEntry, progress: "Progress") -> Told:
-    from synth_audit.workflow.pipeline import release_synthetic
+    from synth_audit.pipeline.stages import release_synthetic
 
     record = release_synthetic(table.plan, table.workspace)
     return describe.release(record), record.table.sha256

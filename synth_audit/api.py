@@ -9,19 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from synth_audit.core.choices import PluginChoice
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.plan import Plan, load_plan, parse_plan
+from synth_audit.core.plugin_config import PluginChoice
 from synth_audit.frames import as_arrow
 
 if TYPE_CHECKING:
+    from synth_audit.examination.runner import Progress
     from synth_audit.frames import Frame
-    from synth_audit.workflow.calibration import Calibration
-    from synth_audit.workflow.evidence import Evidence
-    from synth_audit.workflow.frontier import FrontierRecord
-    from synth_audit.workflow.release import ReleaseRecord
-    from synth_audit.workflow.runner import Progress
-    from synth_audit.workflow.verify import Check
+    from synth_audit.pipeline.release import ReleaseRecord
+    from synth_audit.pipeline.verify import Check
+    from synth_audit.store.evidence import Evidence
+    from synth_audit.studies.calibration import Calibration
+    from synth_audit.studies.frontier import FrontierRecord
 
 PlanLike: TypeAlias = Plan | Mapping[str, Any] | str | Path
 
@@ -56,10 +56,10 @@ def audit(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
+    from synth_audit.examination.runner import silent
+    from synth_audit.pipeline import stages as pipeline
     from synth_audit.report import write_report
-    from synth_audit.workflow import pipeline
-    from synth_audit.workflow.runner import silent
-    from synth_audit.workflow.workspace import Workspace
+    from synth_audit.store.workspace import Workspace
 
     settled = _narrowed(as_plan(plan if plan is not None else _named_after(synthetic)), only, seed)
     subject = pipeline.anchored_subject(
@@ -98,10 +98,10 @@ def run(
         release: False stops before the release.
         workers: processes to spread the audits over; the numbers do not depend on it.
     """
+    from synth_audit.core.verdict import Result
+    from synth_audit.examination.runner import silent
+    from synth_audit.pipeline import stages as pipeline
     from synth_audit.report import write_report
-    from synth_audit.workflow import pipeline
-    from synth_audit.workflow.evidence import Result
-    from synth_audit.workflow.runner import silent
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
@@ -133,10 +133,10 @@ def frontier(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
+    from synth_audit.examination.runner import silent
     from synth_audit.report import write_report
     from synth_audit.report.frontier import write_frontier
-    from synth_audit.workflow.runner import silent
-    from synth_audit.workflow.sweep import sweep
+    from synth_audit.studies.sweep import sweep
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
@@ -175,10 +175,11 @@ def calibrate(
         DataError: train has too few rows to plant a leak in.
         PlanError: no privacy audit is chosen, or there are fewer than two steps.
     """
+    from synth_audit.examination.runner import silent
+    from synth_audit.pipeline import stages as pipeline
     from synth_audit.report.calibration import render_calibration
-    from synth_audit.workflow import calibration, pipeline
-    from synth_audit.workflow.runner import silent
-    from synth_audit.workflow.workspace import Workspace, write_text
+    from synth_audit.store.workspace import Workspace, write_text
+    from synth_audit.studies import calibration
 
     settled = _narrowed(as_plan(plan if plan is not None else _named_after(train)), only, seed)
     if steps < 2:
@@ -210,7 +211,7 @@ def calibrate(
 
 def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
     """Judge existing evidence by another suite; needs no data. The result is no basis for a release."""
-    from synth_audit.workflow import gate as room
+    from synth_audit.judging import judge as room
 
     known = _evidence(evidence)
     if not known.intact:
@@ -227,7 +228,7 @@ def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
 def render_report(evidence: Evidence | str | Path, path: str | Path | None = None) -> str:
     """Render the report from evidence alone; also write it to ``path`` if given."""
     from synth_audit.report import render_report as render
-    from synth_audit.workflow.workspace import write_text
+    from synth_audit.store.workspace import write_text
 
     html = render(_evidence(evidence))
     if path is not None:
@@ -242,8 +243,8 @@ def verify(evidence: Evidence | str | Path, tables: Mapping[str, Frame] | None =
         tables: any of ``source``, ``train``, ``control``, ``synthetic`` still at hand; those in the
             restricted folder beside the evidence file are checked without being named.
     """
-    from synth_audit.workflow.verify import verify as check
-    from synth_audit.workflow.workspace import Workspace
+    from synth_audit.pipeline.verify import verify as check
+    from synth_audit.store.workspace import Workspace
 
     found: dict[str, Frame] = {}
     if not isinstance(evidence, (str, Path)):
@@ -270,16 +271,16 @@ def release(
         synthetic: the table that was audited, when it was made elsewhere and is not in the workspace.
         candidate: name or folder of one that a sweep of this plan tried, to release that.
     """
-    from synth_audit.workflow import pipeline
-    from synth_audit.workflow.candidates import entrant_of
-    from synth_audit.workflow.evidence import read_evidence
-    from synth_audit.workflow.release import release as leave
+    from synth_audit.pipeline import stages as pipeline
+    from synth_audit.pipeline.release import release as leave
+    from synth_audit.store.evidence import read_evidence
+    from synth_audit.studies.candidates import candidate_of
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
     if candidate is not None:
-        entrant, workspace = entrant_of(settled, workspace, candidate)
-        settled = entrant.plan
+        chosen, workspace = candidate_of(settled, workspace, candidate)
+        settled = chosen.plan
     if synthetic is None:
         return pipeline.release_synthetic(settled, workspace)
     return leave(settled, read_evidence(workspace.evidence), as_arrow(synthetic, "synthetic"))
@@ -296,7 +297,7 @@ def as_plan(plan: PlanLike) -> Plan:
 
 def workspace_of(plan: PlanLike, out: str | Path | None) -> Any:
     """The workspace of a plan: ``out``, else ``<name>-audit`` in the folder its paths start from."""
-    from synth_audit.workflow.workspace import Workspace
+    from synth_audit.store.workspace import Workspace
 
     settled = as_plan(plan)
     return Workspace(Path(out) if out is not None else settled.base / f"{settled.name}-audit")
@@ -328,6 +329,6 @@ def _narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:
 
 
 def _evidence(evidence: Evidence | str | Path) -> Evidence:
-    from synth_audit.workflow.evidence import read_evidence
+    from synth_audit.store.evidence import read_evidence
 
     return read_evidence(evidence) if isinstance(evidence, (str, Path)) else evidence

@@ -17,14 +17,15 @@ import click
 
 from synth_audit.core import registry
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.response import derived_of
+from synth_audit.core.sensitivity import derived_of
 
 if TYPE_CHECKING:
-    from synth_audit.workflow.calibration import Calibration, Curve
-    from synth_audit.workflow.evidence import Evidence, GateResult
-    from synth_audit.workflow.frontier import Candidate, FrontierRecord, Number
-    from synth_audit.workflow.runner import Progress
-    from synth_audit.workflow.verify import Check
+    from synth_audit.core.verdict import GateResult
+    from synth_audit.examination.runner import Progress
+    from synth_audit.pipeline.verify import Check
+    from synth_audit.store.evidence import Evidence
+    from synth_audit.studies.calibration import Calibration, Curve
+    from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
 
 _SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "insufficient evidence": ("?", "yellow")}
 _SENTENCES = {
@@ -127,7 +128,7 @@ def show_frontier(found: FrontierRecord, files: Sequence[Path], command: str, *,
     click.echo(_next_step(found, command))
 
 
-def _frontier_row(c: Candidate) -> tuple[str, ...]:
+def _frontier_row(c: CandidateResult) -> tuple[str, ...]:
     counts = [sum(g.result == result for g in c.gates) for result in _SIGNS]
     gates = " ".join(f"{n} {sign}" for n, (sign, _) in zip(counts, _SIGNS.values(), strict=True) if n)
     score = "" if c.score is None else f"{c.score:.3f}"
@@ -166,7 +167,7 @@ def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
 
 def show_catalogue(*, as_json: bool) -> None:
     """Print every plug-in with its one-line description."""
-    rooms: tuple[registry.Room, ...] = ("source", "generator", "audit")
+    rooms: tuple[registry.PluginGroup, ...] = ("source", "generator", "audit")
     found = {room: {name: _title(ref) for name, ref in registry.catalogue(room).items()} for room in rooms}
     if as_json:
         click.echo(json.dumps(found, indent=2))

@@ -16,8 +16,8 @@ import click
 from synth_audit.core.errors import ReleaseRefused, SynthAuditError
 
 if TYPE_CHECKING:
-    from synth_audit.workflow.evidence import Evidence
-    from synth_audit.workflow.frontier import FrontierRecord
+    from synth_audit.store.evidence import Evidence
+    from synth_audit.studies.frontier import FrontierRecord
 
 
 class Exit(IntEnum):
@@ -62,7 +62,7 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
             _complain(error)
             code = Exit.BAD_INPUT
         except Exception as error:  # its text may hold a cell value, so only kind and place are shown
-            from synth_audit.workflow.runner import describe_error
+            from synth_audit.examination.runner import describe_error
 
             _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
             code = Exit.AUDIT_ERROR

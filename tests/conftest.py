@@ -1,15 +1,29 @@
-"""Invented evidence, for the tests of the report and of how a browser shows it."""
+"""Invented evidence for the tests of report and browser; one small audited table for those of stages."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import shutil
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from synth_audit.core.outcome import AuditOutcome
+from synth_audit.core.plan import Plan, load_plan
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.report import write_report
+from synth_audit.store.evidence import Evidence, read_evidence
+from synth_audit.store.workspace import Workspace
 
 _FOLDER = Path(__file__).parent / "report"
 
@@ -40,3 +54,118 @@ def one(build: ModuleType) -> AuditOutcome:
     """One audit whose numbers all see a full copy."""
     outcome: AuditOutcome = build.answering(build.closest_record())
     return outcome
+
+
+CANARY = "Zanzibar-7391"
+"""A rare value of the sensitive table that nobody without access to it may see."""
+
+
+def people(n: int = 240, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 90, n)
+    cities = [("north", "south", "east")[i] for i in rng.integers(0, 3, n)]
+    cities[:4] = [CANARY] * 4
+    return pa.table(
+        {
+            "person": [f"Person-{seed}-{i:05d}" for i in range(n)],
+            "age": age,
+            "income": np.round(rng.lognormal(10, 0.4, n), 2),
+            "city": cities,
+            "ill": np.where(age + rng.normal(0, 15, n) > 55, "yes", "no"),
+        }
+    )
+
+
+def gate(ident: str, name: str, maximum: float, severity: str = "critical") -> dict[str, Any]:
+    return {
+        "type": "expect_measurement_to_be_within",
+        "kwargs": {"name": name, "maximum": maximum},
+        "meta": {"id": ident, "reason": "for the test"},
+        "severity": severity,
+    }
+
+
+@dataclass(frozen=True)
+class Case:
+    """A folder with a plan, its source, its suite and its workspace."""
+
+    folder: Path
+
+    @property
+    def plan(self) -> Plan:
+        return load_plan(self.folder / "plan.yaml")
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace(self.folder / "out")
+
+    @property
+    def evidence(self) -> Evidence:
+        return read_evidence(self.workspace.evidence)
+
+    @property
+    def synthetic(self) -> pa.Table:
+        return pq.read_table(self.workspace.synthetic)
+
+    def replan(self, **changes: object) -> Plan:
+        path = self.folder / "plan.yaml"
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
+        return self.plan
+
+    def set_gates(self, *gates: dict[str, Any]) -> None:
+        suite = {"name": "small", "expectations": list(gates)}
+        (self.folder / "gates.json").write_text(json.dumps(suite))
+
+
+@pytest.fixture(scope="session")
+def canary() -> str:
+    return CANARY
+
+
+@pytest.fixture(scope="session")
+def make_people() -> Callable[..., pa.Table]:
+    return people
+
+
+@pytest.fixture(scope="session")
+def make_gate() -> Callable[..., dict[str, Any]]:
+    return gate
+
+
+@pytest.fixture(scope="session")
+def make_case() -> Callable[..., Case]:
+    """Makes a folder ready to run; nothing has run in it."""
+
+    def make(folder: Path, **changes: object) -> Case:
+        folder.mkdir(exist_ok=True)
+        pq.write_table(people(), folder / "people.parquet")
+        case = Case(folder)
+        case.set_gates(gate("copies", "exact_match.excess", 0.2))
+        plan = {
+            "source": {"parquet": {"path": "people.parquet"}},
+            "columns": {"person": {"role": "identifier"}, "ill": {"role": "target"}},
+            "rules": ["age >= 18"],
+            "generator": "independent",
+            "gates": "gates.json",
+            "release": {"parquet": {"path": "out-of-the-house/released.parquet"}},
+            "seed": 5,
+        }
+        (folder / "plan.yaml").write_text(yaml.safe_dump(plan | changes))
+        return case
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, make_case: Callable[..., Case]) -> Case:
+    """All stages and the report but no release, with every audit, and a pass. Not to be altered."""
+    case = make_case(tmp_path_factory.mktemp("finished") / "case")
+    pipeline.produce(case.plan, case.workspace)
+    write_report(case.workspace)
+    return case
+
+
+@pytest.fixture
+def case(finished: Case, tmp_path: Path) -> Case:
+    """A copy of the finished case."""
+    return Case(Path(shutil.copytree(finished.folder, tmp_path / "case")))

@@ -15,7 +15,7 @@ import synth_audit
 from synth_audit import api
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.outcome import Status
-from synth_audit.workflow.evidence import Result
+from synth_audit.core.verdict import Result
 
 CELL = "Zanzibar-7391"
 

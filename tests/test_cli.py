@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from synth_audit import __version__, api, cli
 from synth_audit.core import registry
 from synth_audit.core.plan import load_plan
-from synth_audit.workflow.evidence import read_evidence
+from synth_audit.store.evidence import read_evidence
 
 PLAN = {
     "source": {"parquet": {"path": "people.parquet"}},

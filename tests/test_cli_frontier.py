@@ -18,8 +18,8 @@ import yaml
 from click.testing import CliRunner
 
 from synth_audit import cli
-from synth_audit.workflow.frontier import read_frontier
-from synth_audit.workflow.workspace import Workspace
+from synth_audit.store.workspace import Workspace
+from synth_audit.studies.frontier import read_frontier
 
 PLAN = {
     "source": "people.parquet",

@@ -18,8 +18,8 @@ from dagster_project.stages import stage_assets
 from synth_audit.api import workspace_of
 from synth_audit.core.plan import Plan, parse_plan
 from synth_audit.core.plan_schema import plan_schema
-from synth_audit.workflow.candidates import entrants
-from synth_audit.workflow.suite import load_suite
+from synth_audit.judging.suite import load_suite
+from synth_audit.studies.candidates import candidates_of
 
 HOME = "SYNTH_AUDIT_HOME"
 """Environment variable: the folder that relative paths start from; the project's root without it."""
@@ -137,7 +137,7 @@ class AuditedTable(dg.Component):
         plan.build_source()
         plan.build_generator()
         if plan.frontier is not None:
-            entrants(plan, sys.maxsize)
+            candidates_of(plan, sys.maxsize)
         chosen = self.settings.workspace
         return TableEntry(
             key=re.sub(r"\W", "_", plan.name),

@@ -39,7 +39,7 @@ def describe(name: str, as_json: bool) -> Exit:
     Example:
       synth-audit describe closest_record
     """
-    rooms: tuple[registry.Room, ...] = ("source", "generator", "audit")
+    rooms: tuple[registry.PluginGroup, ...] = ("source", "generator", "audit")
     refs = [r for room in rooms if (r := registry.catalogue(room).get(name))]
     if not refs:
         known = sorted({n for room in rooms for n in registry.catalogue(room)})
@@ -64,7 +64,7 @@ def schema(what: str) -> Exit:
     Example:
       synth-audit schema plan > plan.schema.json
     """
-    from synth_audit.workflow.evidence import evidence_schema
+    from synth_audit.store.evidence import evidence_schema
 
     click.echo(json.dumps(plan_schema() if what == "plan" else evidence_schema(), indent=2))
     return Exit.PASS

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.core.arrow_types import is_binary, is_text
 from synth_audit.core.errors import DataError
-from synth_audit.core.storage import is_binary, is_text
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.core.arrow_types import is_text
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.rules import Rule, check_rules, ordering
 from synth_audit.core.schema import (
@@ -23,7 +24,6 @@ from synth_audit.core.schema import (
     numbers_of,
     storage_allows,
 )
-from synth_audit.core.storage import is_text
 
 if TYPE_CHECKING:
     from synth_audit.core.plan import ColumnSpec

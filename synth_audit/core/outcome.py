@@ -9,7 +9,7 @@ from typing import Any
 
 from synth_audit.core.measurement import Findings, Measurement, Series
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.response import Response
+from synth_audit.core.sensitivity import SensitivityCurve
 
 
 class Status(StrEnum):
@@ -41,7 +41,7 @@ class AuditOutcome:
     series: tuple[Series, ...] = ()
     notes: tuple[str, ...] = ()
     reason: str = ""
-    responses: tuple[Response, ...] = ()
+    responses: tuple[SensitivityCurve, ...] = ()
 
     def with_findings(self, findings: Findings) -> AuditOutcome:
         """The outcome of a completed run; measurements are stamped with the audit's name."""

@@ -23,13 +23,13 @@ from pydantic import (
 )
 
 from synth_audit.core import registry
-from synth_audit.core.choices import Choice, Place, PluginChoice, combinations
 from synth_audit.core.errors import PlanError, problems_of
-from synth_audit.core.moments import microseconds
+from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.core.rule_text import FORMS, parse_rules
 from synth_audit.core.rules import Rule
 from synth_audit.core.schema import RELEASED, Bounds, Kind, Role
 from synth_audit.core.strict_yaml import load_yaml
+from synth_audit.core.timestamps import microseconds
 
 if TYPE_CHECKING:
     from synth_audit.core.plugin import Audit, Generator, Source
@@ -121,7 +121,7 @@ class FrontierSpec(BaseModel):
         default_factory=dict,
         description="settings of the generator with the values to try; several make a grid",
     )
-    generators: tuple[Choice, ...] = Field((), description="further generators to try, as they stand")
+    generators: tuple[PluginConfig, ...] = Field((), description="further generators to try, as they stand")
     privacy: str | None = Field(
         None, description="measurement to judge privacy by, `name` or `name[scope]`; chosen when left out"
     )
@@ -144,7 +144,7 @@ class Plan(BaseModel):
         pattern=r"^[\w.-]+$",
         description="what the report calls the table; the plan file's name if left out",
     )
-    source: Place | None = Field(None, description="where the sensitive table is")
+    source: Location | None = Field(None, description="where the sensitive table is")
     columns: dict[str, ColumnSpec] = Field(
         default_factory=dict, description="declared columns; the others are inferred and reported"
     )
@@ -152,12 +152,12 @@ class Plan(BaseModel):
         (), description=f"what every row obeys, beside bounds and categories: {FORMS}"
     )
     split: SplitSpec = Field(default_factory=SplitSpec)
-    generator: Choice | None = Field(None, description="what makes the synthetic table")
+    generator: PluginConfig | None = Field(None, description="what makes the synthetic table")
     rows: int | None = Field(None, gt=0, description="synthetic rows; as many as train if left out")
-    audits: tuple[Choice, ...] = Field((), description="audits to run; the usual ones if left out")
+    audits: tuple[PluginConfig, ...] = Field((), description="audits to run; the usual ones if left out")
     known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
     gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
-    release: Place | None = Field(None, description="where a passing synthetic table goes")
+    release: Location | None = Field(None, description="where a passing synthetic table goes")
     frontier: FrontierSpec | None = Field(
         None, description="what `synth-audit frontier` tries; decides nothing in an audit of the plan itself"
     )
@@ -251,7 +251,7 @@ class Plan(BaseModel):
         plan._base = base
         return plan
 
-    def _build(self, room: registry.Room, choice: PluginChoice | None, key: str) -> Any:
+    def _build(self, room: registry.PluginGroup, choice: PluginChoice | None, key: str) -> Any:
         if choice is None:
             raise PlanError(
                 f"the plan has no {key}",

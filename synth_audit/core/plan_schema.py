@@ -11,7 +11,7 @@ from synth_audit.core.plan import Plan
 def plan_schema() -> dict[str, Any]:
     """JSON Schema of the plan, with the configuration of every plug-in that is installed."""
     schema = Plan.model_json_schema(by_alias=True)
-    rooms: dict[registry.Room, tuple[str, ...]] = {
+    rooms: dict[registry.PluginGroup, tuple[str, ...]] = {
         "source": ("source", "release"),
         "generator": ("generator",),
         "audit": ("audits",),

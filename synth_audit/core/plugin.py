@@ -154,7 +154,7 @@ class Generator(Protocol):
 
 @runtime_checkable
 class Source(Protocol):
-    """Reads one table. One that reads what some target could replace must be :class:`Placed` too."""
+    """Reads one table. One that reads what some target could replace must be :class:`Locatable` too."""
 
     info: ClassVar[SourceInfo]
 
@@ -164,7 +164,7 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Placed(Protocol):
+class Locatable(Protocol):
     """A source that can say where it is, so that no release takes the place of the sensitive table."""
 
     def place(self, base: Path) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class Placed(Protocol):
 
 
 @runtime_checkable
-class Target(Placed, Protocol):
+class Target(Locatable, Protocol):
     """A source that can also take a release."""
 
     info: ClassVar[SourceInfo]

@@ -16,12 +16,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core.errors import PlanError, PluginError, problems_of
 
-Room = Literal["source", "generator", "audit"]
+PluginGroup = Literal["source", "generator", "audit"]
 
 PRIVACY = "privacy"
 """Family of the audits that look for leaks, and that must show that they would see one."""
 
-_PACKAGES: dict[Room, tuple[str, ...]] = {
+_PACKAGES: dict[PluginGroup, tuple[str, ...]] = {
     "source": ("synth_audit.sources",),
     "generator": ("synth_audit.generators",),
     "audit": (
@@ -41,7 +41,7 @@ class PluginRef:
             the first dot of its name, else ``privacy``.
     """
 
-    room: Room
+    room: PluginGroup
     name: str
     family: str
     module: str
@@ -56,7 +56,7 @@ class PluginRef:
         return _load(self)
 
 
-def catalogue(room: Room) -> dict[str, PluginRef]:
+def catalogue(room: PluginGroup) -> dict[str, PluginRef]:
     """Every plug-in of a room by name, in alphabetical order, importing none of them.
 
     Raises:
@@ -74,7 +74,7 @@ def catalogue(room: Room) -> dict[str, PluginRef]:
     return {ref.name: ref for ref in sorted(refs, key=lambda r: r.name)}
 
 
-def find(room: Room, name: str, *, where: str = "") -> PluginRef:
+def find(room: PluginGroup, name: str, *, where: str = "") -> PluginRef:
     """The plug-in of that name.
 
     Raises:
@@ -91,7 +91,7 @@ def find(room: Room, name: str, *, where: str = "") -> PluginRef:
     return known[name]
 
 
-def build(room: Room, name: str, config: Mapping[str, object], *, where: str = "") -> Any:
+def build(room: PluginGroup, name: str, config: Mapping[str, object], *, where: str = "") -> Any:
     """Make a configured plug-in from plain values, validating every field.
 
     Raises:
@@ -145,7 +145,7 @@ def _adapter(cls: type) -> TypeAdapter[Any]:
 
 
 @cache
-def _built_in(room: Room) -> tuple[PluginRef, ...]:
+def _built_in(room: PluginGroup) -> tuple[PluginRef, ...]:
     refs = []
     for package in _PACKAGES[room]:
         paths = importlib.import_module(package).__path__
@@ -158,11 +158,11 @@ def _built_in(room: Room) -> tuple[PluginRef, ...]:
     return tuple(refs)
 
 
-def _entry_points(room: Room) -> tuple[EntryPoint, ...]:
+def _entry_points(room: PluginGroup) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=f"synth_audit.{room}s"))
 
 
-def _from_entry_point(room: Room, point: EntryPoint) -> PluginRef:
+def _from_entry_point(room: PluginGroup, point: EntryPoint) -> PluginRef:
     family, _, name = point.name.rpartition(".")
     default = PRIVACY if room == "audit" else f"{room}s"
     return PluginRef(room, name, family or default, point.module, point.attr or None)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from synth_audit.core.errors import PlanError
-from synth_audit.core.moments import microseconds
+from synth_audit.core.timestamps import microseconds
 
 if TYPE_CHECKING:
     from synth_audit.core.schema import Column, Schema

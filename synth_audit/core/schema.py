@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.core.arrow_types import is_binary
 from synth_audit.core.errors import DataError
-from synth_audit.core.storage import is_binary
 
 if TYPE_CHECKING:
     from synth_audit.core.rules import Rule
@@ -123,7 +123,7 @@ class Schema:
         """The columns that may be learnt and released: all but identifiers and split keys."""
         return tuple(c for c in self.columns if c.released)
 
-    def foremost(self, most: int) -> tuple[Column, ...]:
+    def leading_features(self, most: int) -> tuple[Column, ...]:
         """At most so many features, in order: target and sensitive ones, and the first of the others."""
         told = [c for c in self.features if c.roles & {Role.TARGET, Role.SENSITIVE}]
         kept = {c.name for c in [*told, *(c for c in self.features if c not in told)][:most]}

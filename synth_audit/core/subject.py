@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from synth_audit.core.cache import Cache
+from synth_audit.core.execution import Spread
 from synth_audit.core.schema import Column, Schema
-from synth_audit.core.spreading import Spread
 from synth_audit.core.table import Table
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core import registry
-from synth_audit.core.choices import Place, PluginChoice
 from synth_audit.core.errors import DataError
 from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate, Source
+from synth_audit.core.plugin_config import Location, PluginChoice
 from synth_audit.core.schema import Schema
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.table import Table, read_table
@@ -158,7 +158,7 @@ class External:
 
     def _source(self) -> Source:
         try:
-            choice: PluginChoice = TypeAdapter(Place).validate_python(self.source)
+            choice: PluginChoice = TypeAdapter(Location).validate_python(self.source)
         except ValidationError:
             raise ValueError("source must be a path, or one source with its settings") from None
         where = f"generator.external.source.{choice.name}"

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from synth_audit.kernels.predicates import (
     ABSENT,
-    Lexicon,
+    ColumnCodebook,
     Positions,
     Predicates,
     Rows,
@@ -28,7 +28,7 @@ _ROUNDS = 8
 """How often each outlier is described, every time by other columns."""
 
 
-def univariate(synthetic: Rows, lexicon: Lexicon, n: int, rng: np.random.Generator) -> Predicates:
+def univariate(synthetic: Rows, lexicon: ColumnCodebook, n: int, rng: np.random.Generator) -> Predicates:
     """Every predicate on one column that matches exactly one synthetic row, or a random n of them.
 
     Values that occur once (``==``), extremes (``<= min``, ``>= max``) and "is missing", where only one row
@@ -45,7 +45,7 @@ def univariate(synthetic: Rows, lexicon: Lexicon, n: int, rng: np.random.Generat
 
 
 def multivariate(
-    synthetic: Rows, lexicon: Lexicon, k: int, n: int, max_trials: int, rng: np.random.Generator
+    synthetic: Rows, lexicon: ColumnCodebook, k: int, n: int, max_trials: int, rng: np.random.Generator
 ) -> Predicates:
     """Conjunctions over k random columns of a random synthetic row that match no other synthetic row.
 
@@ -74,7 +74,7 @@ def multivariate(
 
 def guided(
     synthetic: Rows,
-    lexicon: Lexicon,
+    lexicon: ColumnCodebook,
     outliers: Positions,
     n: int,
     n_bins: int,
@@ -104,7 +104,7 @@ def guided(
     return found.take(np.arange(min(n, len(found))))
 
 
-def naive(lexicon: Lexicon, k: int, n: int, rng: np.random.Generator) -> Predicates:
+def naive(lexicon: ColumnCodebook, k: int, n: int, rng: np.random.Generator) -> Predicates:
     """n predicates made without the release: k random columns, values uniform in each column's domain.
 
     A label or boolean is drawn from the column's categories, with ``==``; a number from its bounds, with
@@ -140,7 +140,7 @@ def _searched(
 
 
 def _single_values(
-    synthetic: Rows, lexicon: Lexicon, j: int
+    synthetic: Rows, lexicon: ColumnCodebook, j: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Ranges of codes of column j that hold exactly one synthetic row: one value, or up to an extreme."""
     counts, last = np.diff(synthetic.starts[j]), lexicon.last(j)
@@ -170,7 +170,7 @@ def _subsets(d: int, k: int, size: int, rng: np.random.Generator) -> npt.NDArray
     return np.sort(np.argsort(rng.random((size, d)), axis=1)[:, :k], axis=1).astype(np.int32)
 
 
-def _bins(rows: Rows, lexicon: Lexicon, j: int, n_bins: int) -> tuple[npt.NDArray[np.int32], ...]:
+def _bins(rows: Rows, lexicon: ColumnCodebook, j: int, n_bins: int) -> tuple[npt.NDArray[np.int32], ...]:
     """Ends of the range of codes into which each code of column j falls, shape (last + 1,) each."""
     last = lexicon.last(j)
     code = np.arange(last + 1, dtype=np.int32)
@@ -209,7 +209,7 @@ def _grown(
 
 
 def _from_domain(
-    lexicon: Lexicon, j: int, uniform: npt.NDArray[np.float64], upwards: npt.NDArray[np.bool_]
+    lexicon: ColumnCodebook, j: int, uniform: npt.NDArray[np.float64], upwards: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Ranges of codes for uniform draws from the domain of column j, shape (n,) each."""
     column, values, last = lexicon.columns[j], lexicon.values[j], lexicon.last(j)

@@ -12,7 +12,7 @@ from synth_audit.core.measurement import Interval
 from synth_audit.kernels.attacks import Risk
 from synth_audit.kernels.guesses import naive
 from synth_audit.kernels.intervals import critical_value, wilson
-from synth_audit.kernels.predicates import Lexicon, Matches, Predicates, Rows, match
+from synth_audit.kernels.predicates import ColumnCodebook, Matches, Predicates, Rows, match
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -98,7 +98,12 @@ class Trial:
 
     @classmethod
     def of(
-        cls, predicates: Predicates, lexicon: Lexicon, train: Rows, control: Rows, rng: np.random.Generator
+        cls,
+        predicates: Predicates,
+        lexicon: ColumnCodebook,
+        train: Rows,
+        control: Rows,
+        rng: np.random.Generator,
     ) -> Trial:
         """Try the guesses, counting no further than the rates need, and naive ones of the usual width."""
         n_t, n_c = len(train), len(control)

@@ -26,11 +26,11 @@ _BITS = 2**22
 """Outcomes of conditions held at a time, a byte each."""
 
 _CHUNK = 8192
-"""Candidate rows looked at before it is asked whether enough were found."""
+"""CandidateResult rows looked at before it is asked whether enough were found."""
 
 
 @dataclass(frozen=True, eq=False)
-class Lexicon:
+class ColumnCodebook:
     """What the codes of each column stand for.
 
     Attributes:
@@ -141,7 +141,7 @@ class Matches:
         return np.equal(self.counts, 1)
 
 
-def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Lexicon, list[Rows]]:
+def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[Rows]]:
     """Number the values of several tables alike and prepare each table for matching.
 
     Numbers are compared as float64, datetimes in microseconds; NaN and null are missing.
@@ -153,7 +153,7 @@ def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Lexicon,
         raise ValueError("predicates need a column")
     values, numbered = zip(*(_numbered(tables, column) for column in columns), strict=True)
     ends = np.cumsum([t.n_rows for t in tables])[:-1]
-    lexicon = Lexicon(tuple(columns), tuple(values))
+    lexicon = ColumnCodebook(tuple(columns), tuple(values))
     lasts = [lexicon.last(j) for j in range(len(columns))]
     parts = np.split(np.array(numbered), ends, axis=1)
     return lexicon, [Rows.of(np.ascontiguousarray(part), lasts) for part in parts]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from synth_audit.workflow.evidence import Evidence
-    from synth_audit.workflow.workspace import Workspace
+    from synth_audit.store.evidence import Evidence
+    from synth_audit.store.workspace import Workspace
 
 __all__ = ["render_report", "write_report"]
 
@@ -25,7 +25,7 @@ def render_report(evidence: Evidence) -> str:
 
 def write_report(workspace: Workspace) -> Path:
     """Render the report of a workspace from its evidence alone, into its review folder."""
-    from synth_audit.workflow.evidence import read_evidence
-    from synth_audit.workflow.workspace import write_text
+    from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.workspace import write_text
 
     return write_text(workspace.report, render_report(read_evidence(workspace.evidence)))

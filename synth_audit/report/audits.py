@@ -12,14 +12,14 @@ from markupsafe import Markup
 from synth_audit.core import registry
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.response import REFERENCE_RATIO
+from synth_audit.core.sensitivity import REFERENCE_RATIO
+from synth_audit.examination.reference_ratio import ratio_scope
 from synth_audit.report import charts, strips, words
 from synth_audit.report.known_answer import sight_sign, sight_text
 from synth_audit.report.leaks import leak_sentence
 from synth_audit.report.pictures import pictures_of
 from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, ScopeTable
-from synth_audit.report.witnesses import Witness, quantity_texts
-from synth_audit.workflow.reference_ratio import ratio_scope
+from synth_audit.report.witnesses import MeasurementSensitivity, quantity_texts
 
 _OPEN_PICTURES = 4
 _FOLDED_PICTURES = 36
@@ -31,7 +31,7 @@ _DIRECTIONS = {
 
 
 def audit_view(
-    outcome: AuditOutcome, found: Sequence[Witness], gates: Sequence[GateView], anchor: str
+    outcome: AuditOutcome, found: Sequence[MeasurementSensitivity], gates: Sequence[GateView], anchor: str
 ) -> AuditView:
     """Everything one audit has to say.
 
@@ -78,7 +78,7 @@ class _Said:
     """An audit's measurements with what the known-answer check and the gates say of them."""
 
     outcome: AuditOutcome
-    found: Sequence[Witness]
+    found: Sequence[MeasurementSensitivity]
     gates: Sequence[GateView]
 
     @property
@@ -103,7 +103,7 @@ class _Said:
         alike = m.reference.candidate if m.reference else None
         return text if alike is None else f"{words.number(alike.value, m.unit)} on as many rows: {text}"
 
-    def witness(self, m: Measurement) -> Witness | None:
+    def witness(self, m: Measurement) -> MeasurementSensitivity | None:
         """What is known of how it answers leaks."""
         return next((w for w in self.found if w.measurement is m), None)
 

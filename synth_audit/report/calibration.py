@@ -12,7 +12,7 @@ from synth_audit.report import words
 from synth_audit.report.page import page
 from synth_audit.report.pictures import picture_of
 from synth_audit.report.view import Cells, Picture
-from synth_audit.workflow.calibration import Calibration, Curve
+from synth_audit.studies.calibration import Calibration, Curve
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from synth_audit.core import registry
 from synth_audit.core.errors import SynthAuditError
 from synth_audit.core.measurement import Direction, Quantity
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.response import DERIVED
+from synth_audit.core.sensitivity import DERIVED
+from synth_audit.core.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.gates import sign_of
 from synth_audit.report.scatter import Axis, Dot
 from synth_audit.report.view import Sign
-from synth_audit.workflow.evidence import Result
-from synth_audit.workflow.frontier import ERROR, Candidate, FrontierRecord, Number
+from synth_audit.studies.frontier import ERROR, CandidateResult, FrontierRecord, Number
 
 _ENDINGS = {Result.PASS: "passed", Result.FAIL: "failed", Result.INSUFFICIENT: "undecided"}
 
@@ -51,7 +51,7 @@ class GateRow:
     signs: tuple[Sign | None, ...]
 
 
-def short_names(candidates: Sequence[Candidate]) -> tuple[tuple[str, ...], str]:
+def short_names(candidates: Sequence[CandidateResult]) -> tuple[tuple[str, ...], str]:
     """What tells the candidates apart, and what that is: the values of the one setting varied, else names."""
     names = tuple(words.clean(c.name) for c in candidates)
     heads = {f"{c.generator.get('name')} {' '.join(map(str, c.varied))}=" for c in candidates}
@@ -88,13 +88,13 @@ def direction_of(series: str) -> Direction | None:
     return found.pop() if len(found) == 1 else None
 
 
-def result_of(candidate: Candidate) -> Result:
+def result_of(candidate: CandidateResult) -> Result:
     """Its verdict as a result; a candidate without a table has not been decided."""
     known = candidate.verdict in set(Result)
     return Result(candidate.verdict) if known else Result.INSUFFICIENT
 
 
-def dot_of(candidate: Candidate, label: str, *, chosen: bool) -> Dot | None:
+def dot_of(candidate: CandidateResult, label: str, *, chosen: bool) -> Dot | None:
     """Its point; None without both numbers."""
     p, u = candidate.privacy, candidate.utility
     if p is None or u is None:
@@ -127,7 +127,7 @@ def _sign(result: str | None) -> Sign | None:
     return sign_of(Result(result) if result in set(Result) else Result.INSUFFICIENT)
 
 
-def _row(c: Candidate, privacy: Axis, utility: Axis, *, chosen: bool) -> CandidateRow:
+def _row(c: CandidateResult, privacy: Axis, utility: Axis, *, chosen: bool) -> CandidateRow:
     sign = sign_of(result_of(c))
     known = c.privacy_score is not None and c.utility_score is not None
     return CandidateRow(
@@ -147,7 +147,7 @@ def _row(c: Candidate, privacy: Axis, utility: Axis, *, chosen: bool) -> Candida
     )
 
 
-def _gates(c: Candidate) -> str:
+def _gates(c: CandidateResult) -> str:
     results = [g.result for g in c.gates]
     if not results:
         return "none judged"

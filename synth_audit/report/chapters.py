@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import yaml
 
 from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.audits import audit_view, has_numbers
 from synth_audit.report.examples import examples
@@ -16,7 +17,7 @@ from synth_audit.report.exposed import exposed_records
 from synth_audit.report.known_answer import known_answer
 from synth_audit.report.view import Cells, Chapter, Fact, GateView, RiskView
 from synth_audit.report.witnesses import witnesses
-from synth_audit.workflow.evidence import Evidence, Result
+from synth_audit.store.evidence import Evidence
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from synth_audit.report.axes import WIDTH, axis_title, position_labels, value_ax
 from synth_audit.report.legends import legend
 from synth_audit.report.looks import Look
 from synth_audit.report.view import Cells, Picture
-from synth_audit.report.witnesses import Witness, sharpest
+from synth_audit.report.witnesses import MeasurementSensitivity, sharpest
 
 _TITLE = "How likely each audit is to notice a leak, by its size"
 _DECADES = (0.0001, 0.001, 0.01, 0.1, 1.0)
@@ -22,7 +22,7 @@ _MOST_LINES = 8
 _LISTED = (*(d * f for d in _DECADES[:-1] for f in (1, 2, 5)), 1.0)
 
 
-def detection_picture(found: Sequence[Witness], anchor: str) -> Picture | None:
+def detection_picture(found: Sequence[MeasurementSensitivity], anchor: str) -> Picture | None:
     """The sharpest measurement of each audit, with the numbers; None when no audit has one."""
     best = [w for w in best_of_audits(found) if chance(w, 1.0) is not None]
     if not best:
@@ -39,14 +39,14 @@ def detection_picture(found: Sequence[Witness], anchor: str) -> Picture | None:
     return Picture(_TITLE, drawing, Cells("Probability that the leak is noticed", header, rows))
 
 
-def best_of_audits(found: Sequence[Witness]) -> list[Witness]:
+def best_of_audits(found: Sequence[MeasurementSensitivity]) -> list[MeasurementSensitivity]:
     """The sharpest measurement of each audit that has one, sharpest first."""
     audits = dict.fromkeys(w.outcome.audit for w in found)
     best = [sharpest([w for w in found if w.outcome.audit == a]) for a in audits]
     return sorted((w for w in best if w is not None), key=lambda w: w.least or 0.0)
 
 
-def chance(witness: Witness, share: float) -> float | None:
+def chance(witness: MeasurementSensitivity, share: float) -> float | None:
     """Probability that a leak of this share is noticed; None where the check does not say."""
     span, half = witness.span, witness.response.half_width
     if not witness.sees or span is None or span <= 0 or half is None or not math.isfinite(half):
@@ -54,7 +54,7 @@ def chance(witness: Witness, share: float) -> float | None:
     return detection_probability(share, span, half, witness.level)
 
 
-def _svg(best: Sequence[Witness], named: dict[str, str], anchor: str) -> str:
+def _svg(best: Sequence[MeasurementSensitivity], named: dict[str, str], anchor: str) -> str:
     looks = {named[w.outcome.audit]: Look(i, anchor) for i, w in enumerate(best)}
     head = legend(looks, 0.0)
     axis, y_scale, left = value_axis(0.0, 100.0, head.height, "probability that the leak is noticed, %")
@@ -85,7 +85,7 @@ def _x_axis(scale: svg.Linear, top: float, bottom: float) -> str:
     return out + "".join(svg.line(x, top, x, bottom + 4, rule=True) for x in places)
 
 
-def _line(w: Witness, look: Look, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
+def _line(w: MeasurementSensitivity, look: Look, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
     logs = [i / _PER_DECADE - 4 for i in range(4 * _PER_DECADE + 1)]
     points = [(x_scale(x), y_scale(100 * (chance(w, 10**x) or 0.0))) for x in logs]
     d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from synth_audit.core.verdict import GateResult, Result
 from synth_audit.report import words
 from synth_audit.report.strips import gate_strip_svg
 from synth_audit.report.view import Cells, Picture
-from synth_audit.workflow.evidence import GateResult, Result
 
 _CASES = (
     (Result.PASS, "Pass: the whole interval is on the safe side", 0.03, 0.02, 0.05),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from synth_audit.core.exposure import ExposedGroup, Subgroup
 from synth_audit.core.outcome import AuditOutcome
+from synth_audit.examination.exposure import LIKELY
 from synth_audit.report import words
 from synth_audit.report.view import Cells, Chapter, ExposedView, Fact, GateView
-from synth_audit.workflow.evidence import Evidence
-from synth_audit.workflow.exposure import LIKELY, ExposedGroup, Subgroup
+from synth_audit.store.evidence import Evidence
 
 ANCHOR = "exposed-records"
 _SILENT = (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from synth_audit.core.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.candidates import (
     CandidateRow,
@@ -24,9 +25,8 @@ from synth_audit.report.page import page
 from synth_audit.report.panels import box_panels, matrix_pictures
 from synth_audit.report.scatter import scatter_svg
 from synth_audit.report.view import Cells, Fact, Picture, Sign
-from synth_audit.workflow.evidence import Result
-from synth_audit.workflow.frontier import ERROR, FrontierRecord
-from synth_audit.workflow.workspace import write_text
+from synth_audit.store.workspace import write_text
+from synth_audit.studies.frontier import ERROR, FrontierRecord
 
 _OPEN_PANELS = 12
 _OPEN_MATRICES = 8
@@ -215,7 +215,7 @@ def _plot(record: FrontierRecord, names: tuple[str, ...]) -> Picture:
         (r.name, r.privacy, r.privacy_interval, r.utility, r.utility_interval, r.sign.word)
         for r in candidate_rows(record)
     )
-    header = ("Candidate", privacy.title, "Interval", utility.title, "Interval", "Verdict")
+    header = ("CandidateResult", privacy.title, "Interval", utility.title, "Interval", "Verdict")
     return Picture(title, Markup(drawing), Cells(title, header, rows))  # noqa: S704  (escapes its texts)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from synth_audit.core.verdict import GateResult, Result
 from synth_audit.report import strips, svg, words
 from synth_audit.report.charts import units_of
 from synth_audit.report.view import GateView, Sign, VerdictView
-from synth_audit.workflow.evidence import Evidence, GateResult, Result
+from synth_audit.store.evidence import Evidence
 
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 _BOUNDS = {

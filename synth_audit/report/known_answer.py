@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from synth_audit.core.measurement import Measurement
-from synth_audit.core.response import LEAK_EQUIVALENT, Answer, Sight
+from synth_audit.core.sensitivity import LEAK_EQUIVALENT, PlantedResult, Sensitivity
+from synth_audit.core.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.detection import best_of_audits, detection_picture
 from synth_audit.report.gates import sign_of
 from synth_audit.report.leaks import common_scale, leak_sentence, leak_strip_svg
 from synth_audit.report.view import Cells, Chapter, GateView, KnownAnswerView, LeakRow, Shown, SightRow, Sign
-from synth_audit.report.witnesses import Witness, sharpest, witnesses
-from synth_audit.workflow.evidence import Evidence, Result
+from synth_audit.report.witnesses import MeasurementSensitivity, sharpest, witnesses
+from synth_audit.store.evidence import Evidence
 
 ANCHOR = "known-answer"
 TITLE = "Would a leak have been seen?"
@@ -51,13 +52,13 @@ def known_answer(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
     )
 
 
-def sight_sign(sight: Sight) -> Sign:
+def sight_sign(sight: Sensitivity) -> Sign:
     """Shape and word of seeing and blindness."""
-    sign = sign_of(Result.PASS if sight is Sight.SEES else Result.INSUFFICIENT)
-    return Sign(sign.kind, "Sees" if sight is Sight.SEES else "Blind", sign.icon)
+    sign = sign_of(Result.PASS if sight is Sensitivity.SENSITIVE else Result.INSUFFICIENT)
+    return Sign(sign.kind, "Sees" if sight is Sensitivity.SENSITIVE else "Blind", sign.icon)
 
 
-def sight_text(w: Witness) -> str:
+def sight_text(w: MeasurementSensitivity) -> str:
     """What a measurement sees, in short: beside its number."""
     if not w.sees:
         return f"blind here: {w.response.reason}" if w.response.reason else "blind here"
@@ -66,7 +67,7 @@ def sight_text(w: Witness) -> str:
     return f"sees a full copy, and {words.smallest_leak(w.least)} or more"
 
 
-def _rank(w: Witness) -> tuple[bool, float]:
+def _rank(w: MeasurementSensitivity) -> tuple[bool, float]:
     """Blind ones first, then the sharpest; those without a smallest leak last."""
     return (w.sees, math.inf if w.least is None else w.least)
 
@@ -81,7 +82,7 @@ def _share_label(share: float) -> str:
     )
 
 
-def _headline(found: Sequence[Witness]) -> str:
+def _headline(found: Sequence[MeasurementSensitivity]) -> str:
     if not found:
         return "No measurement of this audit was tried on a planted leak."
     seeing = sum(w.sees for w in found)
@@ -111,7 +112,7 @@ def _planted(evidence: Evidence) -> str:
     )
 
 
-def _alarm(evidence: Evidence, found: Sequence[Witness]) -> str:
+def _alarm(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> str:
     blind = [w for w in found if not w.sees]
     if not blind or evidence.planting.reason:
         return ""
@@ -123,7 +124,7 @@ def _alarm(evidence: Evidence, found: Sequence[Witness]) -> str:
     return words.sentence(f"{text}; {relied} of them should have decided" if relied else text)
 
 
-def _row(w: Witness, shares: Sequence[float], anchor: str) -> SightRow:
+def _row(w: MeasurementSensitivity, shares: Sequence[float], anchor: str) -> SightRow:
     answers = {a.share: a for a in w.response.answers}
     return SightRow(
         anchor=anchor,
@@ -138,7 +139,7 @@ def _row(w: Witness, shares: Sequence[float], anchor: str) -> SightRow:
     )
 
 
-def _shown(w: Witness, share: float, answer: Answer | None) -> Shown:
+def _shown(w: MeasurementSensitivity, share: float, answer: PlantedResult | None) -> Shown:
     label = _share_label(share)
     if answer is None:
         return Shown(label, "–")
@@ -160,7 +161,7 @@ def _called(share: float, called: bool) -> str:
     return "noticed" if called else "not noticed"
 
 
-def _least(w: Witness) -> str:
+def _least(w: MeasurementSensitivity) -> str:
     if not w.sees:
         return "none"
     if not w.proportional:
@@ -171,7 +172,7 @@ def _least(w: Witness) -> str:
     return f"from {words.detectable(w.least)}"
 
 
-def _best(found: Sequence[Witness]) -> Cells:
+def _best(found: Sequence[MeasurementSensitivity]) -> Cells:
     rows = tuple(
         (w.audit_title, w.name, words.detectable(w.least))
         for w in best_of_audits(found)
@@ -180,7 +181,7 @@ def _best(found: Sequence[Witness]) -> Cells:
     return Cells("The sharpest measurement of each audit", ("Audit", "Measurement", "Shows leaks from"), rows)
 
 
-def _leak_rows(found: Sequence[Witness]) -> tuple[LeakRow, ...]:
+def _leak_rows(found: Sequence[MeasurementSensitivity]) -> tuple[LeakRow, ...]:
     known = [(w, w.restated) for w in found if w.restated is not None]
     scale = common_scale([m for _, m in known])
     worst = sorted(known, key=lambda x: (not math.isnan(x[1].value), -x[1].value))

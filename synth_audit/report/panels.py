@@ -17,8 +17,8 @@ from synth_audit.report.heatmap import matrix_svg
 from synth_audit.report.pictures import picture_of
 from synth_audit.report.plots import full_title
 from synth_audit.report.view import Cells, Picture
-from synth_audit.workflow.associations import Correlations
-from synth_audit.workflow.frontier import FrontierRecord
+from synth_audit.studies.correlations import Correlations
+from synth_audit.studies.frontier import FrontierRecord
 
 _ABSENT = (math.nan,) * len(BOX_LINES)
 _MEDIAN = BOX_LINES.index("median")

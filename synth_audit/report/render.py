@@ -9,7 +9,7 @@ from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.page import page
 from synth_audit.report.view import Fact, ReportView
 from synth_audit.report.witnesses import sight_line, witnesses
-from synth_audit.workflow.evidence import Evidence
+from synth_audit.store.evidence import Evidence
 
 _TABLES = ("source", "train", "control", "synthetic")
 _NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}

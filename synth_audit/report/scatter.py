@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from synth_audit.core.verdict import Result
 from synth_audit.report import strips, svg, words
 from synth_audit.report.axes import WIDTH
-from synth_audit.workflow.evidence import Result
 
 _PLOT = 300.0
 _TOP = 30.0

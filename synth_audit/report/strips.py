@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from synth_audit.core.measurement import Measurement
+from synth_audit.core.verdict import GateResult, Result
 from synth_audit.report import svg, words
-from synth_audit.workflow.evidence import GateResult, Result
 
 WIDTH, HEIGHT = 360.0, 54.0
 _PAD, _TOP, _BAND = 10.0, 17.0, 20.0

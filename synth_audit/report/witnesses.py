@@ -10,16 +10,22 @@ from typing import Any
 from synth_audit.core import registry
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.response import DERIVED, LEAK_EQUIVALENT, WORST_SUBGROUP, Response, Sight
+from synth_audit.core.sensitivity import (
+    DERIVED,
+    LEAK_EQUIVALENT,
+    WORST_SUBGROUP,
+    Sensitivity,
+    SensitivityCurve,
+)
+from synth_audit.judging.decide import EVERY_SCOPE
+from synth_audit.judging.sensitivity_checked import derived_from
 from synth_audit.report import words
 from synth_audit.report.view import GateView, SightLine
-from synth_audit.workflow.decision import EVERY_SCOPE
-from synth_audit.workflow.evidence import Evidence
-from synth_audit.workflow.known_answer import restates
+from synth_audit.store.evidence import Evidence
 
 
 @dataclass(frozen=True)
-class Witness:
+class MeasurementSensitivity:
     """One measurement, how it answers planted leaks, and who relies on it.
 
     Attributes:
@@ -29,7 +35,7 @@ class Witness:
     """
 
     outcome: AuditOutcome
-    response: Response
+    response: SensitivityCurve
     title: str
     measurement: Measurement | None
     restated: Measurement | None
@@ -50,7 +56,7 @@ class Witness:
     @property
     def sees(self) -> bool:
         """True when it tells a full copy from new people."""
-        return self.response.sight is Sight.SEES
+        return self.response.sight is Sensitivity.SENSITIVE
 
     @property
     def least(self) -> float | None:
@@ -74,7 +80,7 @@ class Witness:
         return any(g.blocking for g in self.gates)
 
 
-def witnesses(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Witness, ...]:
+def witnesses(evidence: Evidence, gates: Sequence[GateView]) -> tuple[MeasurementSensitivity, ...]:
     """Every measurement with a response, in the order of the evidence."""
     wide = _wide(evidence)
     return tuple(
@@ -84,7 +90,7 @@ def witnesses(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Witness, .
     )
 
 
-def sharpest(found: Sequence[Witness]) -> Witness | None:
+def sharpest(found: Sequence[MeasurementSensitivity]) -> MeasurementSensitivity | None:
     """The one that shows the smallest leak; None when none shows any with certainty."""
     known = [(w.least, i) for i, w in enumerate(found) if w.least is not None]
     return found[min(known)[1]] if known else None
@@ -99,7 +105,7 @@ def quantity_texts(outcome: AuditOutcome, name: str) -> tuple[str, str]:
     return quantity.replace("_", " ").capitalize(), ""
 
 
-def sight_line(evidence: Evidence, found: Sequence[Witness]) -> SightLine:
+def sight_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SightLine:
     """What this audit would have seen, in one line for the first screen."""
     relied = [w for w in found if w.decides]
     if evidence.planting.reason or not found:
@@ -135,14 +141,14 @@ def _unknown(evidence: Evidence) -> str:
     return "No audit of privacy was part of this run: it would not have seen any leak."
 
 
-def _besides(found: Sequence[Witness]) -> str:
+def _besides(found: Sequence[MeasurementSensitivity]) -> str:
     best = sharpest(found)
     if best is None or best.least is None:
         return ""
     return f"The sharpest of the others would have shown {words.smallest_leak(best.least)}."
 
 
-def _blindness(relied: Sequence[Witness], blind: Sequence[Witness]) -> str:
+def _blindness(relied: Sequence[MeasurementSensitivity], blind: Sequence[MeasurementSensitivity]) -> str:
     if not blind:
         return ""
     names = "; ".join(f"{w.audit_title}: {w.name}" for w in blind[:3]) + ("; …" if len(blind) > 3 else "")
@@ -153,19 +159,19 @@ def _blindness(relied: Sequence[Witness], blind: Sequence[Witness]) -> str:
 
 
 def _witness(
-    evidence: Evidence, outcome: AuditOutcome, response: Response, gates: tuple[GateView, ...]
-) -> Witness:
+    evidence: Evidence, outcome: AuditOutcome, response: SensitivityCurve, gates: tuple[GateView, ...]
+) -> MeasurementSensitivity:
     mine = (response.name, response.scope)
     measurement = next((m for m in outcome.measurements if (m.name, m.scope) == mine), None)
     interval = measurement.interval if measurement else None
     quantity = response.name.rpartition(".")[2]
     declared = outcome.info.quantities if outcome.info else ()
-    return Witness(
+    return MeasurementSensitivity(
         outcome=outcome,
         response=response,
         title=quantity_texts(outcome, response.name)[0],
         measurement=measurement,
-        restated=next((m for m in outcome.measurements if restates(m) == mine), None),
+        restated=next((m for m in outcome.measurements if derived_from(m) == mine), None),
         proportional=all(q.proportional for q in declared if q.name == quantity),
         level=interval.level if interval else evidence.level,
         gates=gates,
@@ -185,7 +191,7 @@ def _every_scope(suite: Mapping[str, Any]) -> Iterator[str]:
                 yield ident
 
 
-def _rests_on(gate: GateView, response: Response, wide: bool) -> bool:
+def _rests_on(gate: GateView, response: SensitivityCurve, wide: bool) -> bool:
     """True when the gate judges the measurement itself, its leak-equivalent, or subgroups of its attack.
 
     Any number of an attack that sees will do for its subgroups, so the blind ones beside it do not count.
@@ -194,12 +200,12 @@ def _rests_on(gate: GateView, response: Response, wide: bool) -> bool:
     if quantity == LEAK_EQUIVALENT.name:
         if wide:
             return response.name.startswith(f"{audit}.")
-        return restates(Measurement(gate.measurement, math.nan, gate.scope)) == (
+        return derived_from(Measurement(gate.measurement, math.nan, gate.scope)) == (
             response.name,
             response.scope,
         )
     if quantity == WORST_SUBGROUP.name:
         attack = gate.scope.rpartition("by ")[0].rstrip()
         same = response.name.startswith(f"{audit}.") and (wide or response.scope == attack)
-        return same and response.sight is Sight.SEES
+        return same and response.sight is Sensitivity.SENSITIVE
     return gate.measurement == response.name and (wide or gate.scope == response.scope)

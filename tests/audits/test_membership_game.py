@@ -30,10 +30,10 @@ from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
+from synth_audit.examination.runner import run_audits
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
 from synth_audit.kernels.shadow import FEATURE_SETS
-from synth_audit.workflow.runner import run_audits
 
 SMALL = {
     "iterations": 3,

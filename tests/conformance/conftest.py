@@ -16,9 +16,9 @@ from synth_audit.core.plugin import Leak
 from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
+from synth_audit.examination.planted_generator import PlantedGenerator
+from synth_audit.examination.runner import run_audits
 from synth_audit.kernels.encode import row_groups
-from synth_audit.workflow.planted_generator import PlantedGenerator
-from synth_audit.workflow.runner import run_audits
 
 QUICK = {
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},

@@ -14,9 +14,9 @@ from synth_audit.core import registry
 from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import KnownAnswerSpec
-from synth_audit.core.response import Sight
-from synth_audit.workflow.examination import conduct
-from synth_audit.workflow.runner import Task, run_tasks
+from synth_audit.core.sensitivity import Sensitivity
+from synth_audit.examination.examine import conduct
+from synth_audit.examination.runner import Task, run_tasks
 
 AUDITS = tuple(registry.catalogue("audit"))
 PRIVACY = tuple(n for n, ref in registry.catalogue("audit").items() if ref.family == "privacy")
@@ -286,7 +286,7 @@ def test_its_headline_sees_a_full_copy(name, examined):
     [outcome] = [o for o in examined[1][1].outcomes if o.audit == name]
     assert outcome.responses
     headlines = [r for r in outcome.responses if not r.scope]
-    assert any(r.sight is Sight.SEES for r in headlines), [r.reason for r in headlines]
+    assert any(r.sight is Sensitivity.SENSITIVE for r in headlines), [r.reason for r in headlines]
 
 
 def test_the_number_of_processes_changes_no_number(examined):

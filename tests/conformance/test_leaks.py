@@ -11,9 +11,9 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.plan import DEFAULT_GATES, KnownAnswerSpec
-from synth_audit.workflow.evidence import Result
-from synth_audit.workflow.examination import conduct
-from synth_audit.workflow.gate import check_table, judge, load_suite
+from synth_audit.core.verdict import Result
+from synth_audit.examination.examine import conduct
+from synth_audit.judging.judge import check_table, judge, load_suite
 
 N = 500
 

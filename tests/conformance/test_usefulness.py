@@ -12,7 +12,7 @@ import pytest
 from synth_audit.core import registry
 from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
-from synth_audit.workflow.reference_ratio import ratio_scope, with_ratios
+from synth_audit.examination.reference_ratio import ratio_scope, with_ratios
 
 FAMILIES = {name: ref.family for name, ref in registry.catalogue("audit").items()}
 FIDELITY = tuple(name for name, family in FAMILIES.items() if family == "fidelity")

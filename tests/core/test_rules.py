@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from synth_audit.core.errors import PlanError
 from synth_audit.core.inference import infer_schema
-from synth_audit.core.moments import microseconds
 from synth_audit.core.plan import ColumnSpec, parse_plan
 from synth_audit.core.plan_schema import plan_schema
 from synth_audit.core.rule_text import parse_rule, parse_rules
@@ -26,6 +25,7 @@ from synth_audit.core.rules import (
     ordered,
     quoted,
 )
+from synth_audit.core.timestamps import microseconds
 
 DAY = datetime.datetime(2024, 12, 31, tzinfo=datetime.UTC)
 

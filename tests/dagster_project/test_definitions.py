@@ -21,8 +21,8 @@ from dagster_project.components.audited_table import TableSettings
 from dagster_project.definitions import defs
 from synth_audit.core.errors import GateError, PlanError
 from synth_audit.core.plan import Plan, parse_plan
-from synth_audit.workflow.gate import BUILT_IN
-from synth_audit.workflow.suite import load_suite
+from synth_audit.judging.judge import BUILT_IN
+from synth_audit.judging.suite import load_suite
 
 # Dagster's own loader uses beta parts of Dagster and a deprecated part of pydantic.
 pytestmark = [

@@ -10,7 +10,7 @@ import pytest
 
 from dagster_project.components import AuditedTable
 from synth_audit.core.errors import PlanError
-from synth_audit.workflow.frontier import read_frontier
+from synth_audit.studies.frontier import read_frontier
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 SPEC = {"generators": ["shuffled", "copied", "broken"], "privacy": "exact_match.excess"}

@@ -142,7 +142,7 @@ def test_no_cell_value_reaches_the_run_records(
 
 def test_an_unexpected_error_shows_its_kind_and_place_only(run: Run) -> None:
     result = run("broken")
-    assert failures(result)[0].startswith("synthetic: RuntimeError at pipeline.py:")
+    assert failures(result)[0].startswith("synthetic: RuntimeError at stages.py:")
     assert materialised(result) == ["split"]
 
 

@@ -18,8 +18,8 @@ from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.rule_text import parse_rule, parse_rules
 from synth_audit.core.rules import Determines, OneOf, Ordered, Within
 from synth_audit.core.table import read_table
-from synth_audit.kernels import expectations
-from synth_audit.kernels.expectations import Counted, count
+from synth_audit.judging import great_expectations_runner as expectations
+from synth_audit.judging.great_expectations_runner import Counted, count
 from synth_audit.kernels.rules import put
 
 TEXTS = (

@@ -25,23 +25,15 @@ from report_pieces import (  # made importable by conftest.py
     with_subgroups,
 )
 
+from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.measurement import Interval, Series
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plugin import PrivacyCertificate
-from synth_audit.core.response import Planting
-from synth_audit.workflow.evidence import (
-    ColumnRecord,
-    Evidence,
-    GateReport,
-    GateResult,
-    GeneratorRecord,
-    Result,
-    TableCheck,
-    TableRecord,
-)
-from synth_audit.workflow.exposure import ExposedGroup, RecordView, Subgroup
+from synth_audit.core.sensitivity import PlantedLeaks
+from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
+from synth_audit.store.evidence import ColumnRecord, Evidence, GeneratorRecord, TableRecord
 
-PLANTING = Planting(19542, 9758, 19541, SHARES)
+PLANTING = PlantedLeaks(19542, 9758, 19541, SHARES)
 RECORDS = RecordView(
     39084,
     812,
@@ -184,7 +176,7 @@ def undecided() -> Evidence:
     outcomes += (errored(), not_applicable(), unimportable())
     blockers = ("the audit density_ratio ended in an error",)
     gated = report_of(gates(risk=Result.INSUFFICIENT), blockers)
-    return evidence(outcomes, gated, planting=Planting(reason=reason))
+    return evidence(outcomes, gated, planting=PlantedLeaks(reason=reason))
 
 
 def crowded() -> Evidence:

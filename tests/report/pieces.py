@@ -7,7 +7,13 @@ from dataclasses import replace
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.response import LEAK_EQUIVALENT, WORST_SUBGROUP, Answer, Response, Sight
+from synth_audit.core.sensitivity import (
+    LEAK_EQUIVALENT,
+    WORST_SUBGROUP,
+    PlantedResult,
+    Sensitivity,
+    SensitivityCurve,
+)
 from synth_audit.kernels.response import minimum_detectable
 
 COLUMNS = (
@@ -40,19 +46,19 @@ def measurement(name: str, value: float, half: float | None = None, **more: obje
 SHARES = (0.0, 0.01, 1.0)
 
 
-def response(m: Measurement, full: float, half: float, **more: object) -> Response:
+def response(m: Measurement, full: float, half: float, **more: object) -> SensitivityCurve:
     """How a measurement answers planted leaks, in proportion to their share from 0 to ``full``."""
     fields = {
-        "answers": tuple(Answer(f, f * full, f * full - half, f * full + half) for f in SHARES),
+        "answers": tuple(PlantedResult(f, f * full, f * full - half, f * full + half) for f in SHARES),
         "null": 0.0,
         "half_width": half,
         "minimum_detectable": minimum_detectable(full, half, 0.95),
     }
-    return Response(m.name, m.scope, m.direction, Sight.SEES, **{**fields, **more})  # type: ignore[arg-type]
+    return SensitivityCurve(m.name, m.scope, m.direction, Sensitivity.SENSITIVE, **{**fields, **more})  # type: ignore[arg-type]
 
 
-def blind(m: Measurement, reason: str = "a full copy gives no clearly worse value") -> Response:
-    return Response(m.name, m.scope, m.direction, Sight.BLIND, reason)
+def blind(m: Measurement, reason: str = "a full copy gives no clearly worse value") -> SensitivityCurve:
+    return SensitivityCurve(m.name, m.scope, m.direction, Sensitivity.INSENSITIVE, reason)
 
 
 def restated(m: Measurement, value: float, half: float) -> Measurement:

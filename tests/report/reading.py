@@ -8,11 +8,11 @@ from html import unescape
 from synth_audit.report.gates import gate_views
 from synth_audit.report.known_answer import known_answer
 from synth_audit.report.view import KnownAnswerView, SightLine
-from synth_audit.report.witnesses import Witness, sight_line, witnesses
-from synth_audit.workflow.evidence import Evidence
+from synth_audit.report.witnesses import MeasurementSensitivity, sight_line, witnesses
+from synth_audit.store.evidence import Evidence
 
 
-def found_in(evidence: Evidence) -> tuple[Witness, ...]:
+def found_in(evidence: Evidence) -> tuple[MeasurementSensitivity, ...]:
     return witnesses(evidence, gate_views(evidence))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from synth_audit.core.measurement import BOX_LINES, Series
-from synth_audit.workflow.associations import Correlations
-from synth_audit.workflow.frontier import Candidate, FrontierRecord, GateOutcome, Number, choose, scored
+from synth_audit.studies.correlations import Correlations
+from synth_audit.studies.frontier import CandidateResult, FrontierRecord, GateOutcome, Number, choose, scored
 
 
 def box_series(name: str, x: tuple[str, ...], centre: float, scope: str = "") -> Series:
@@ -14,14 +14,14 @@ def box_series(name: str, x: tuple[str, ...], centre: float, scope: str = "") ->
     return Series(name, "Games", "box", "", "size", x, lines, scope)
 
 
-def candidate(level: int | None, verdict: str, privacy: float, utility: float) -> Candidate:
+def candidate(level: int | None, verdict: str, privacy: float, utility: float) -> CandidateResult:
     name = f"vine truncation={'all' if level is None else level}"
     games = (
         box_series("mab", ("synthetic sets", "real rows"), privacy, "income"),
         box_series("privacy_gain_boxes", ("outlying", "random"), 1 - privacy),
     )
     gated = GateOutcome("retained.max", "The secret is not handed on", verdict)
-    return Candidate(
+    return CandidateResult(
         name,
         f"vine-truncation-{level}",
         {"name": "vine", "config": {"truncation": level}},
@@ -36,10 +36,10 @@ def candidate(level: int | None, verdict: str, privacy: float, utility: float) -
     )
 
 
-def sweep(*candidates: Candidate, **more: object) -> FrontierRecord:
+def sweep(*candidates: CandidateResult, **more: object) -> FrontierRecord:
     """A sweep with its choice; three levels and one without a table when nothing is given."""
-    broken = Candidate("vine truncation=26", "vine-26", {"name": "vine", "config": {}}, {"truncation": 26},
-                       "error", problem="DataError in the fit")  # fmt: skip
+    broken = CandidateResult("vine truncation=26", "vine-26", {"name": "vine", "config": {}},
+                             {"truncation": 26}, "error", problem="DataError in the fit")  # fmt: skip
     tried = candidates or (
         candidate(1, "pass", 0.1, 0.62),
         candidate(5, "pass", 0.2, 0.70),

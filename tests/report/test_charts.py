@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from synth_audit.core.measurement import BOX_LINES, Series
+from synth_audit.core.verdict import Result
 from synth_audit.report import charts, svg
-from synth_audit.workflow.evidence import Result
 
 NAN = math.nan
 SPACE = "{http://www.w3.org/2000/svg}"

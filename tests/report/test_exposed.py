@@ -7,11 +7,11 @@ from types import ModuleType
 
 import pytest
 
+from synth_audit.core.exposure import ExposedGroup, RecordView
 from synth_audit.report import render_report
 from synth_audit.report.exposed import exposed_records
 from synth_audit.report.view import ExposedView
-from synth_audit.workflow.evidence import Evidence
-from synth_audit.workflow.exposure import ExposedGroup, RecordView
+from synth_audit.store.evidence import Evidence
 
 
 def view_of(evidence: Evidence) -> ExposedView:

@@ -11,14 +11,14 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 from report_sweeps import box_series, candidate, sweep
 
+from synth_audit.core.verdict import Result
 from synth_audit.report import heatmap, scatter
 from synth_audit.report.candidates import axis_of, direction_of, gate_rows, short_names
 from synth_audit.report.frontier import render_frontier, write_frontier
 from synth_audit.report.panels import box_panels, matrix_pictures
 from synth_audit.report.scatter import Axis, Dot
-from synth_audit.workflow.associations import Correlations
-from synth_audit.workflow.evidence import Result
-from synth_audit.workflow.frontier import FrontierRecord, GateOutcome
+from synth_audit.studies.correlations import Correlations
+from synth_audit.studies.frontier import FrontierRecord, GateOutcome
 
 SPACE = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('x')</script>\"&amp;\u202egnp.exe"

@@ -10,7 +10,7 @@ import pytest
 from report_reading import chapter, found_in, line_of, text, view_of  # made importable by conftest.py
 
 from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.response import Response
+from synth_audit.core.sensitivity import SensitivityCurve
 from synth_audit.kernels.response import DETECTED, detection_probability
 from synth_audit.report import render_report, words
 from synth_audit.report.detection import best_of_audits, chance, detection_picture
@@ -130,7 +130,7 @@ def test_what_cannot_be_drawn_is_left_out(
 
 
 def test_an_exact_number_sees_a_single_row(build: ModuleType, one: AuditOutcome) -> None:
-    exact: Response = replace(one.responses[0], half_width=0.0, minimum_detectable=0.0)
+    exact: SensitivityCurve = replace(one.responses[0], half_width=0.0, minimum_detectable=0.0)
     gate = build.gate("g", "t", measurement="closest_record.share")
     evidence = build.judged(replace(one, responses=(exact,)), gate)
     assert "would show a single copied row" in render_report(evidence)

@@ -10,7 +10,7 @@ import pytest
 from report_reading import chapter, text  # made importable by conftest.py
 
 from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.response import LEAK_EQUIVALENT, WORST_SUBGROUP
+from synth_audit.core.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
 from synth_audit.report import render_report, words
 from synth_audit.report.leaks import Scale, common_scale, leak_strip_svg
 

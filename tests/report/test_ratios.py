@@ -9,7 +9,7 @@ import pytest
 
 from synth_audit.core.measurement import Interval, Measurement, Reference
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.response import REFERENCE_RATIO
+from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.report.audits import audit_view
 from synth_audit.report.view import NumberRow
 

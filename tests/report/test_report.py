@@ -14,10 +14,11 @@ from types import ModuleType
 import pytest
 
 from synth_audit.core.measurement import Direction, Measurement
+from synth_audit.core.verdict import Result
 from synth_audit.report import render_report
 from synth_audit.report.audits import worst_first
 from synth_audit.report.gates import gate_views
-from synth_audit.workflow.evidence import Result, parse_evidence
+from synth_audit.store.evidence import parse_evidence
 
 KINDS = ("passing", "failing", "undecided", "hostile", "crowded")
 VOID = {"meta", "br", "hr", "img", "input", "link"}

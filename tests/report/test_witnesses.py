@@ -7,7 +7,7 @@ import pytest
 from report_reading import found_in, line_of, text, view_of  # made importable by conftest.py
 
 from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.response import LEAK_EQUIVALENT, WORST_SUBGROUP, Planting
+from synth_audit.core.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP, PlantedLeaks
 from synth_audit.report import render_report, words
 from synth_audit.report.view import SightLine
 from synth_audit.report.witnesses import sharpest
@@ -99,7 +99,7 @@ def test_blind_numbers_behind_gates_are_named(build: ModuleType) -> None:
 def test_what_is_not_known_is_said(build: ModuleType, one: AuditOutcome, change: str, said: str) -> None:
     planting, outcome = build.PLANTING, one
     if change == "nothing planted":
-        planting = Planting(reason="too few rows")
+        planting = PlantedLeaks(reason="too few rows")
     elif change == "all blind":
         outcome = replace(one, responses=tuple(build.blind(m) for m in one.measurements[:2]))
     elif change == "no limit":

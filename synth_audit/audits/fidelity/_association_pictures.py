@@ -28,7 +28,7 @@ def matrices(
     rng: np.random.Generator,
 ) -> tuple[Series, ...]:
     """Real, synthetic and difference; withheld where few rows of either table stand apart."""
-    shown = [scale.columns.index(c) for c in subject.schema.foremost(MOST_COLUMNS)]
+    shown = [scale.columns.index(c) for c in subject.schema.leading_features(MOST_COLUMNS)]
     rows = scale.rows(sample(subject.synthetic, most_rows, rng))
     made = AssociationMatrices.of(rows, scale.numeric).mixed.values
     told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.fidelity._reference import measured
-from synth_audit.core.errors import GateError, NotApplicable
+from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Measurement, Quantity
 from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.rules import Determines, Rule, declared_rules
@@ -19,7 +19,7 @@ from synth_audit.core.table import Table
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.encode import MISSING, codes, row_groups
 from synth_audit.kernels.intervals import wilson
-from synth_audit.kernels.rules import Question, put
+from synth_audit.kernels.rules import put
 
 VIOLATIONS = Quantity(
     "violations",
@@ -45,13 +45,10 @@ TRAIN_VIOLATIONS = Quantity(
     help="Told where training rows break a rule themselves: then it is a habit and not a law.",
 )
 
-_FRAME_BYTES = 64 * 2**20
-"""Most memory of the frame on which rules are counted at one time."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
-    """Share of synthetic rows that break the rules declared in the plan, counted by Great Expectations.
+    """Share of synthetic rows that break the rules declared in the plan.
 
     Rules are those under ``rules`` and the bounds and categories under ``columns``. For each,
     ``violations = broken / asked`` over the rows that hold all values it needs; an empty scope is the share
@@ -82,7 +79,6 @@ class Constraints:
 
         Raises:
             NotApplicable: the plan declares no rule.
-            GateError: Great Expectations cannot evaluate a rule, or counts otherwise than we do.
         """
         rules = declared_rules(subject.schema)
         if not rules:
@@ -97,7 +93,6 @@ class Constraints:
 
         found = measured(subject, compare, self.info.quantities, rng)
         release, control = tallied[0], tallied[1] if len(tallied) > 1 else None
-        _check_counts(rules, subject, release)
         hidden = control.hidden(subject.suppression) if control else frozenset()
         habits, notes = _habits(rules, subject.train, subject.suppression)
         notes += _unasked(release)
@@ -258,25 +253,3 @@ def _unasked(release: _Tallies) -> list[str]:
     if not lacking:
         return []
     return [f"no synthetic row holds all values that could be asked for: {'; '.join(lacking)}"]
-
-
-def _check_counts(rules: Sequence[Rule], subject: Subject, release: _Tallies) -> None:
-    """Let Great Expectations count on the release; raise ``GateError`` where it counts otherwise."""
-    import pandas as pd
-
-    from synth_audit.kernels.expectations import count
-
-    at_once = max(1, _FRAME_BYTES // (2 * 8 * subject.synthetic.n_rows))
-    for first in range(0, len(rules), at_once):
-        asked = [put(r, subject.synthetic, subject.train) for r in rules[first : first + at_once]]
-        frame = pd.DataFrame({name: x for i, q in enumerate(asked) for name, x in _named(i, q).items()})
-        expectations = {q.rule.text: q.expectation(list(_named(i, q))) for i, q in enumerate(asked)}
-        for text, counted in count(frame, expectations).items():
-            ours = release.broken[text]
-            if (counted.broken, counted.asked) != (ours.counted, ours.asked):
-                raise GateError(f"Great Expectations counts {text!r} otherwise than its definition does")
-
-
-def _named(number: int, question: Question) -> dict[str, object]:
-    """The operands under names of their own, whatever the columns are called."""
-    return {f"{number}.{i}": x for i, x in enumerate(question.operands)}

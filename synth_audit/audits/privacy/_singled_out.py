@@ -8,13 +8,13 @@ import numpy as np
 
 from synth_audit.core.measurement import Exposure, Series
 from synth_audit.kernels.isolation import Trial
-from synth_audit.kernels.predicates import Lexicon
+from synth_audit.kernels.predicates import ColumnCodebook
 
 _MOST_COLUMNS = 5
 """An exposure names at most this many columns."""
 
 
-def exposure_of(scope: str, trial: Trial, lexicon: Lexicon, n_train: int) -> Exposure:
+def exposure_of(scope: str, trial: Trial, lexicon: ColumnCodebook, n_train: int) -> Exposure:
     """The records singled out, and the columns most used for it.
 
     No trial on control: as fewer rows leave more of them alone, the same guesses would single out another

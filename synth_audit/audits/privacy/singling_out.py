@@ -24,7 +24,7 @@ from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, ris
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
 from synth_audit.kernels.isolation import Trial, published_factor
 from synth_audit.kernels.neighbours import nearest_other
-from synth_audit.kernels.predicates import Lexicon, Positions, Predicates, Rows, encode
+from synth_audit.kernels.predicates import ColumnCodebook, Positions, Predicates, Rows, encode
 
 RISK = Quantity(
     "risk",
@@ -185,7 +185,7 @@ class SinglingOut:
         )
 
     def _guesses(
-        self, subject: Subject, synthetic: Rows, lexicon: Lexicon, rng: np.random.Generator
+        self, subject: Subject, synthetic: Rows, lexicon: ColumnCodebook, rng: np.random.Generator
     ) -> Iterator[tuple[str, Predicates]]:
         """Scope and distinct guesses of each setting."""
         n, d = self.n_attacks, len(lexicon.columns)

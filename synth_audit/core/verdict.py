@@ -1,0 +1,90 @@
+"""What judging may say: the result of each gate, of each check of the table, and of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Result(StrEnum):
+    """The three ends of a gate, and of the whole verdict."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    INSUFFICIENT = "insufficient evidence"
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """One expectation on the synthetic table, evaluated while the table was at hand.
+
+    Attributes:
+        key: identifies the expectation (type and arguments) across suites and runs.
+        met: None when it could not be evaluated, which no gate passes.
+    """
+
+    key: str
+    met: bool | None
+    explanation: str
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """One gate's decision.
+
+    Attributes:
+        gate: identifier, unique in the suite.
+        title: the requirement in words.
+        reason: why the limit is what it is, from the suite.
+        blocking: a gate that does not pass keeps the release in.
+        measurement, scope: what was judged; empty for a check of the table itself.
+        bound: the end of the interval that was compared: upper, lower, or value.
+        explanation: why the result is what it is; advice: what to do about it.
+        n_needed: attacks or rows that would probably decide an undecided gate.
+    """
+
+    gate: str
+    title: str
+    result: Result
+    blocking: bool
+    reason: str
+    explanation: str
+    advice: str = ""
+    measurement: str = ""
+    scope: str = ""
+    bound: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    n_needed: int | None = None
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """All gates of a suite applied to one piece of evidence.
+
+    Attributes:
+        suite: the suite as it was applied, in Great Expectations' own form.
+        blockers: reasons beside the gates that keep the release in, such as an audit that errored.
+    """
+
+    suite_name: str
+    suite: Mapping[str, Any]
+    suite_sha256: str
+    results: tuple[GateResult, ...]
+    blockers: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Result:
+        """Pass only if there is a blocking gate, every blocking gate passes and nothing else blocks."""
+        blocking = [g.result for g in self.results if g.blocking]
+        if Result.FAIL in blocking:
+            return Result.FAIL
+        if not blocking or self.blockers or Result.INSUFFICIENT in blocking:
+            return Result.INSUFFICIENT
+        return Result.PASS

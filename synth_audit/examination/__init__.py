@@ -1,0 +1,1 @@
+"""Examines one candidate: audits, planted leaks, exposed records; never a limit."""

@@ -1,0 +1,189 @@
+"""Runs audits so that each ends as measured, not applicable or an error, and none can vanish."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from synth_audit.core import registry
+from synth_audit.core.errors import NotApplicable, PluginError
+from synth_audit.core.execution import Spread, elsewhere
+from synth_audit.core.measurement import Exposure, Findings
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.plugin import Audit, AuditInfo, Need
+from synth_audit.core.schema import Role
+from synth_audit.core.seeds import child_rng
+from synth_audit.core.sensitivity import DERIVED
+from synth_audit.core.subject import Subject
+
+
+class BrokenContract(PluginError):
+    """An audit returned what it had not declared. Raised here only, so its text is ours to show."""
+
+
+_ROUNDING = 1e-9
+"""How far a value may stray out of its declared range by floating point alone."""
+
+
+class Progress(Protocol):
+    """Called before and after each piece of long work."""
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """``done`` of ``total`` pieces are finished; ``what`` is under way."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One audit on one subject.
+
+    Attributes:
+        title: what a reader sees while it runs.
+        stream: names the child generator of its draws, so that no other task moves them.
+    """
+
+    name: str
+    audit: Audit
+    subject: Subject
+    title: str
+    stream: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskResult:
+    """What became of a task; exposures hold positions of real rows and stay apart from the outcome."""
+
+    outcome: AuditOutcome
+    exposures: tuple[Exposure, ...] = ()
+    seconds: float = 0.0
+
+
+def run_audits(
+    audits: Mapping[str, Audit], subject: Subject, seed: int, progress: Progress = silent, workers: int = 1
+) -> tuple[tuple[AuditOutcome, ...], dict[str, float]]:
+    """Run every audit once, each with its own child generator.
+
+    Returns:
+        One outcome per audit in the given order, and the seconds each took.
+    """
+    tasks = [Task(name, audit, subject, name, ("audit", name)) for name, audit in audits.items()]
+    ended = run_tasks(tasks, seed, progress, workers)
+    seconds = {f"audit.{task.name}": end.seconds for task, end in zip(tasks, ended, strict=True)}
+    return tuple(end.outcome for end in ended), seconds
+
+
+def run_tasks(
+    tasks: Sequence[Task], seed: int, progress: Progress = silent, workers: int = 1
+) -> tuple[TaskResult, ...]:
+    """What became of each task, in order; the numbers do not depend on ``workers``, the processes at work.
+
+    Audits that spread their own work run one after the other, the others beside one another before them.
+    """
+    order = sorted(range(len(tasks)), key=lambda i: tasks[i].audit.info.spreads)
+    ended: dict[int, TaskResult] = {}
+    total = len(tasks)
+
+    def tell(piece: str = "") -> None:
+        title = tasks[order[len(ended)]].title if len(ended) < total else "audits"
+        progress(f"{title}: {piece}" if piece else title, len(ended), total)
+
+    tell()
+    work = _ending([tasks[i] for i in order], seed, workers, tell)
+    with closing(work):  # an interruption must end the processes before the folder they share is deleted
+        for i, end in zip(order, work, strict=True):
+            ended[i] = end
+            tell()
+    return tuple(ended[i] for i in range(total))
+
+
+def _ending(
+    tasks: Sequence[Task], seed: int, workers: int, tell: Callable[[str], None]
+) -> Generator[TaskResult, None, None]:
+    """What became of each task, as they end."""
+    several = sum(not task.audit.info.spreads for task in tasks)
+    if workers < 2 or several < 2:
+        several = 0
+    else:
+        with elsewhere(workers, [partial(_run_one, task, seed) for task in tasks[:several]]) as ends:
+            yield from ends
+    for task in tasks[several:]:
+        subject = replace(task.subject, spread=Spread(workers, tell))
+        yield _run_one(replace(task, subject=subject), seed)
+
+
+def _run_one(task: Task, seed: int) -> TaskResult:
+    start = time.perf_counter()
+    outcome, findings = _attempt(task, seed)
+    exposures = findings.exposures if findings else ()
+    return TaskResult(outcome, exposures, round(time.perf_counter() - start, 3))
+
+
+def _attempt(task: Task, seed: int) -> tuple[AuditOutcome, Findings | None]:
+    audit, subject = task.audit, task.subject
+    outcome = AuditOutcome(
+        audit=task.name,
+        family=registry.find("audit", task.name).family,
+        status=Status.NOT_APPLICABLE,
+        info=audit.info,
+        config=registry.config_of(audit),
+    )
+    if lacking := [need for need in audit.info.needs if not _has(subject, need)]:
+        return replace(outcome, reason=f"needs {' and '.join(lacking)}"), None
+    try:
+        findings = audit.run(subject, child_rng(seed, *task.stream))
+        _check_contract(audit.info, findings)
+    except NotApplicable as reason:
+        return replace(outcome, reason=reason.what), None
+    # Any other fault of a plug-in must become a visible outcome; a SystemExit would even end as a pass.
+    except (Exception, SystemExit) as error:
+        return replace(outcome, status=Status.ERROR, reason=describe_error(error)), None
+    return outcome.with_findings(findings), findings
+
+
+def _has(subject: Subject, need: Need) -> bool:
+    match need:
+        case Need.CONTROL:
+            return subject.control is not None
+        case Need.TARGET:
+            return subject.schema.target is not None
+        case Need.SENSITIVE:
+            return bool(subject.schema.with_role(Role.SENSITIVE))
+        case Need.GENERATOR:
+            return subject.generator is not None and getattr(subject.generator, "refits", True)
+
+
+def _check_contract(info: AuditInfo, findings: Findings) -> None:
+    """A measurement must be declared, within its range, and there once."""
+    declared = {q.name: q for q in info.quantities}
+    for m in findings.measurements:
+        if m.name not in declared:
+            raise BrokenContract(f"quantity {m.name!r} is not declared in the audit's info")
+        low, high = declared[m.name].range
+        if math.isfinite(m.value) and not low - _ROUNDING <= m.value <= high + _ROUNDING:
+            raise BrokenContract(f"quantity {m.name!r} is outside its declared range")
+    if reserved := {q.name for q in DERIVED} & set(declared):
+        raise BrokenContract(f"quantity {min(reserved)!r} is worked out by the runner, not by an audit")
+    keys = Counter((m.name, m.scope) for m in findings.measurements)
+    if twice := [name for (name, _), n in keys.items() if n > 1]:
+        raise BrokenContract(f"quantity {twice[0]!r} is measured twice for one scope")
+
+
+def describe_error(error: BaseException) -> str:
+    """Kind and place of an error. Its text may hold a cell value, so only the runner's own show theirs."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [f for f in frames if f.filename != __file__] or frames
+    own = [f for f in inside if "synth_audit" in Path(f.filename).parts] or inside
+    place = f"{Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name}" if own else "unknown place"
+    text = f": {error}" if isinstance(error, BrokenContract) else ""
+    return f"{type(error).__name__} at {place}{text}"

@@ -1,0 +1,120 @@
+"""The schema contract: what the declarations promise of a released table, as ordinary expectations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from synth_audit.core.errors import GateError
+from synth_audit.core.schema import Column, Kind, Schema, storage_allows
+from synth_audit.core.table import Table
+from synth_audit.judging.suite import key_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS_TYPE = "expect_table_columns_to_match_set"
+_PREFIX = "contract: "
+_TYPES = {
+    Kind.CONTINUOUS: ["float64"],
+    Kind.INTEGER: ["int64", "Int64Dtype"],
+    Kind.CATEGORICAL: ["str"],
+    Kind.BOOLEAN: ["str"],
+    Kind.DATETIME: ["datetime64[us]"],
+}
+
+
+def contract(schema: Schema) -> tuple[dict[str, Any], ...]:
+    """The expectations that every release of this schema must meet.
+
+    The released columns exist and no others; each holds its kind; no value is missing where the plan
+    says so; declared bounds and categories are kept. Inferred ones are not used: they are private.
+
+    Returns:
+        Great Expectations' own form; they apply to the frame of :func:`gate_frame`.
+    """
+    names = sorted(c.name for c in schema.features)
+    columns = _expectation(COLUMNS_TYPE, column_set=names, exact_match=True)
+    return (columns, *(x for c in schema.features for x in _of_column(c)))
+
+
+def contract_key(expectation: Mapping[str, Any]) -> str:
+    """Key of a check of the contract, told apart from the suite's own by its first word."""
+    return _PREFIX + key_of(expectation)
+
+
+def contract_part(key: str) -> Mapping[str, Any] | None:
+    """The expectation behind a contract's key; None for any other key."""
+    if not key.startswith(_PREFIX):
+        return None
+    try:
+        part = json.loads(key.removeprefix(_PREFIX))
+    except ValueError:
+        part = None
+    if not isinstance(part, dict) or set(part) != {"type", "kwargs"} or not isinstance(part["kwargs"], dict):
+        raise GateError("a check of the schema contract is damaged", where="table_checks")
+    return part
+
+
+def gate_frame(table: Table) -> pd.DataFrame:
+    """The table as expectations see it, the same whatever file it came from.
+
+    Continuous columns are float64; integer ones int64, or Int64 where values are missing; dates and
+    times datetime64[us] in UTC; discrete ones text labels as in the plan. A column that does not
+    hold its kind stays as it is, so that its type check fails.
+    """
+    import pandas as pd
+
+    names = table.names
+    return pd.DataFrame({n: _series(table, n) for n in names}, columns=list(names))
+
+
+def _of_column(column: Column) -> list[dict[str, Any]]:
+    name = column.name
+    found = [
+        _expectation("expect_column_values_to_be_in_type_list", column=name, type_list=_TYPES[column.kind])
+    ]
+    if not column.nullable:
+        found.append(_expectation("expect_column_values_to_not_be_null", column=name))
+    if column.declared_bounds is not None:
+        low, high = (_bound(x, column.kind) for x in column.declared_bounds)
+        found.append(
+            _expectation("expect_column_values_to_be_between", column=name, min_value=low, max_value=high)
+        )
+    if column.declared_categories is not None:
+        allowed = sorted(column.declared_categories)
+        found.append(_expectation("expect_column_values_to_be_in_set", column=name, value_set=allowed))
+    return found
+
+
+def _expectation(kind: str, **kwargs: Any) -> dict[str, Any]:
+    return {"type": kind, "kwargs": kwargs, "severity": "critical"}
+
+
+def _bound(x: float, kind: Kind) -> float | str:
+    if kind is not Kind.DATETIME:
+        return x
+    return (datetime(1970, 1, 1) + timedelta(microseconds=x)).isoformat()  # UTC, as in the frame
+
+
+def _series(table: Table, name: str) -> pd.Series[Any]:
+    import pandas as pd
+
+    column, values = table.schema[name], table.data.column(name)
+    if not column.released or not storage_allows(column.kind, values.type):
+        return pd.Series(values.to_pandas().astype(object))
+    if column.kind is Kind.DATETIME:
+        # By way of whole microseconds, which strips a time zone without moving the instant.
+        zoned = values.cast(pa.timestamp("us", tz=getattr(values.type, "tz", None)), safe=False)
+        return pd.Series(zoned.cast(pa.int64()).cast(pa.timestamp("us")).to_pandas())
+    if not column.kind.numeric:
+        return pd.Series(table.labels(name), dtype=object)
+    numbers = pd.Series(table.numbers(name))
+    present = numbers.dropna()
+    if column.kind is Kind.CONTINUOUS or not (present == present.round()).all():
+        return numbers
+    return numbers.astype("int64" if len(present) == len(numbers) else "Int64")

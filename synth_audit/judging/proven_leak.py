@@ -1,0 +1,77 @@
+"""The gate that every suite gets: no number may prove that the release behaves like one with copied rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from synth_audit.core import registry
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.sensitivity import LEAK_EQUIVALENT
+from synth_audit.core.verdict import GateResult, Result
+from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.intervals import critical_value
+
+PROVEN_LEAK = "proven_leak"
+"""Identifier of the gate."""
+
+TOLERATED = 0.05
+"""Leak-equivalent that no number may prove to be exceeded: the upper end of the 1 to 5 % that limits are
+stated in; a leak of that size discloses one person in twenty outright."""
+
+TITLE = "No number proves that more than 5 % of the rows behave like copies"
+_REASON = (
+    "Limits bind the pessimistic end of an interval and leave honest releases of small tables room. That "
+    "room must not shelter a release whose whole interval tells of a leak. So one leak-equivalent that lies "
+    "wholly above 5 % holds the release, whatever the suite allows; its interval is corrected for their "
+    "number, or an honest release would be held by chance."
+)
+_ADVICE = "The release carries what is true of its training rows only: use a generator with less capacity."
+
+
+def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
+    """Judge the leak-equivalents of all privacy measurements together; without any, nothing is proven."""
+    found = [
+        m
+        for o in outcomes
+        if o.family == registry.PRIVACY and o.status is Status.MEASURED
+        for m in o.measurements
+        if m.name.endswith(f".{LEAK_EQUIVALENT.name}") and m.interval is not None and m.finite and not m.short
+    ]
+    if not found:
+        words = "No measurement has a leak-equivalent, so none proves a leak."
+        return GateResult(PROVEN_LEAK, TITLE, Result.PASS, True, _REASON, words)
+    worst = max(found, key=lambda m: _low(m, len(found)))
+    low = _low(worst, len(found))
+    proven = low > TOLERATED
+    where = f"{worst.name.partition('.')[0]}.{worst.scope}"
+    words = (
+        f"{where} behaves like a release in which at least {low:.1%} of the rows were copied, after allowing "
+        f"for {len(found)} numbers of which any might."
+        if proven
+        else f"Of {len(found)} numbers none lies wholly above {TOLERATED:.0%}; {where} comes nearest."
+    )
+    assert worst.interval is not None
+    return GateResult(
+        gate=PROVEN_LEAK,
+        title=TITLE,
+        result=Result.FAIL if proven else Result.PASS,
+        blocking=True,
+        reason=_REASON,
+        explanation=words,
+        advice=_ADVICE if proven else "",
+        measurement=worst.name,
+        scope=worst.scope,
+        bound="value",
+        value=low,
+        level=worst.interval.level,
+        maximum=TOLERATED,
+    )
+
+
+def _low(m: Measurement, n: int) -> float:
+    """The interval's lower end at the level at which n of them hold together, stretched as a normal one."""
+    assert m.interval is not None
+    level = m.interval.level
+    stretch = critical_value(corrected_level(level, n)) / critical_value(level)
+    return m.value - stretch * (m.value - m.interval.low)

@@ -1,0 +1,1 @@
+"""The stages in a row, and what guards them."""

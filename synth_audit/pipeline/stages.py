@@ -1,0 +1,294 @@
+"""The stages in a row. Each reads the values before it from the workspace, so each can run alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from synth_audit.core import registry
+from synth_audit.core.cache import Cache
+from synth_audit.core.entities import split
+from synth_audit.core.errors import DataError
+from synth_audit.core.inference import infer_schema
+from synth_audit.core.plan import Plan
+from synth_audit.core.plugin import Audit, PrivacyCertificate
+from synth_audit.core.registry import config_of
+from synth_audit.core.seeds import child_rng
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table, read_table
+from synth_audit.examination.examine import conduct
+from synth_audit.examination.runner import Progress, silent
+from synth_audit.judging import judge as gate
+from synth_audit.pipeline.release import ReleaseRecord, release, release_target
+from synth_audit.pipeline.warnings import about_external, about_settings, inspect
+from synth_audit.store.evidence import (
+    Evidence,
+    GeneratorRecord,
+    TableRecord,
+    column_records,
+    installed_versions,
+    read_evidence,
+)
+from synth_audit.store.measurements import measurement_frame
+from synth_audit.store.records import SplitRecord, SyntheticRecord
+from synth_audit.store.workspace import Workspace, read_parquet, write_parquet, write_text
+
+MADE_ELSEWHERE = GeneratorRecord(
+    name="external",
+    config={},
+    certificate=PrivacyCertificate("none", "the table was made elsewhere; nothing is known of how"),
+)
+
+
+def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
+    """Pull the source and set control rows aside.
+
+    Raises:
+        PlanError: the release could not be written or would replace the source.
+        GateError: the gate suite is wrong.
+        DataError: the source cannot be read or split.
+    """
+    preflight(plan)
+    data = plan.build_source().read(plan.base)
+    schema = infer_schema(data, plan.columns, rules=plan.stated_rules, where="source")
+    source = read_table(data, schema, where="source")
+    if source.n_rows < 2:
+        raise DataError(
+            "the source has a single row",
+            where="source",
+            expected="rows for both train and control",
+            fix="check the query or file that the plan's source reads",
+        )
+    train, control = split(source, plan.split.control, plan.seed)
+    train, control = _anchor(train.data, control.data, plan)
+    record = SplitRecord(
+        plan_sha256=plan.digest,
+        source=TableRecord.of(source),
+        train=TableRecord.of(train),
+        control=TableRecord.of(control),
+        columns=column_records(train.schema),
+        warnings=inspect(train, control, plan.suppression),
+    )
+    workspace.prepare()
+    write_parquet(workspace.train, train.data, private=True)
+    write_parquet(workspace.control, control.data, private=True)
+    record.write(workspace.split_record)
+    return record
+
+
+def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent) -> SyntheticRecord:
+    """Fit the generator on train and draw the candidate."""
+    data = read_parquet(workspace.train, made_by="split")
+    train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
+    generator = plan.build_generator()
+    assert plan.generator is not None
+    name = plan.generator.name
+    start = time.perf_counter()
+    progress(f"fit {name}", 0, 2)
+    model = generator.fit(train.released_only(), child_rng(plan.seed, "generator", name, "fit"))
+    progress(f"sample {name}", 1, 2)
+    drawn = model.sample(plan.rows or train.n_rows, child_rng(plan.seed, "generator", name, "sample"))
+    progress(name, 2, 2)
+    synthetic = read_table(drawn.data, train.schema, where="synthetic", partial=True)
+    record = SyntheticRecord(
+        plan_sha256=plan.digest,
+        train=TableRecord.of(train),
+        table=TableRecord.of(synthetic),
+        generator=GeneratorRecord(name, config_of(generator), model.certificate),
+        columns=column_records(synthetic.schema.released_only()),
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    write_parquet(workspace.synthetic, synthetic.data, private=True)
+    record.write(workspace.synthetic_record)
+    return record
+
+
+def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
+    """Train and control as the split left them."""
+    train, control = (read_parquet(p, made_by="split") for p in (workspace.train, workspace.control))
+    known, other = _anchor(train, control, plan)
+    return known, other
+
+
+def audit_synthetic(
+    plan: Plan,
+    workspace: Workspace,
+    progress: Progress = silent,
+    workers: int = 1,
+    cache: Cache | None = None,
+) -> Evidence:
+    """Audit and judge the candidate; write the evidence and the measurements.
+
+    Args:
+        cache: what the audits of several candidates share; one of its own if left out.
+    """
+    splitting = SplitRecord.read(workspace.split_record)
+    making = SyntheticRecord.read(workspace.synthetic_record)
+    train, control = real_tables(plan, workspace)
+    data = read_parquet(workspace.synthetic, made_by="synthetic")
+    synthetic = read_table(data, train.schema, where="synthetic", partial=True)
+    _refuse_stale(plan, splitting, making, (train, control, synthetic))
+    subject = Subject(train, control, synthetic, plan.build_generator(), plan.level, plan.suppression)
+    audited = examine(
+        plan,
+        subject,
+        making.generator,
+        source=splitting.source,
+        warnings=about_external(making.generator),
+        timings={"generate": making.seconds},
+        progress=progress,
+        workers=workers,
+        cache=cache,
+    )
+    keep(audited, workspace)
+    return audited.evidence
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """Evidence, which may be shown, and the positions of exposed training rows, which may not."""
+
+    evidence: Evidence
+    exposed: pa.Table
+
+
+def examine(
+    plan: Plan,
+    subject: Subject,
+    generator: GeneratorRecord,
+    *,
+    audits: Mapping[str, Audit] | None = None,
+    source: TableRecord | None = None,
+    warnings: tuple[str, ...] = (),
+    timings: Mapping[str, float] | None = None,
+    progress: Progress = silent,
+    workers: int = 1,
+    cache: Cache | None = None,
+) -> Audited:
+    """Audit and judge three tables at hand: the one place where evidence is made.
+
+    Args:
+        audits: just these, instead of the plan's and those that its gates need.
+    """
+    suite = gate.load_suite(plan.gates, plan.base)
+    gate.check_suite(suite)
+    weaker = about_settings(plan, suite)
+    found = conduct(
+        audits or audits_of(plan, suite), subject, plan.seed, plan.known_answer, progress, workers, cache
+    )
+    checks = gate.check_table(suite, subject.synthetic)
+    gates = gate.judge(suite, found.outcomes, checks)
+    tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
+    records = {name: TableRecord.of(table) for name, table in tables.items() if table is not None}
+    evidence = Evidence(
+        table=plan.name,
+        plan=plan.plain(),
+        plan_sha256=plan.digest,
+        seed=plan.seed,
+        level=plan.level,
+        suppression=plan.suppression,
+        columns=column_records(subject.schema),
+        tables=({"source": source} if source else {}) | records,
+        generator=generator,
+        outcomes=found.outcomes,
+        table_checks=checks,
+        gates=gates,
+        verdict=gates.verdict,
+        planting=found.planting,
+        records=found.view,
+        warnings=(*warnings, *weaker, *inspect(subject.train, subject.control, plan.suppression)),
+        versions=installed_versions(),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        timings={**(timings or {}), **found.seconds},
+    ).sealed()
+    return Audited(evidence, found.exposed)
+
+
+def audits_of(plan: Plan, suite: gate.Suite) -> dict[str, Audit]:
+    """The plan's audits, and with their defaults those that a blocking gate needs and the plan does not name.
+
+    A gate brings its audit along: leaving an attack out of a plan must not make the release look safer,
+    nor should it hold up a release that the attack would have let pass.
+    """
+    audits = plan.build_audits()
+    wanted = {g.limit.audit for g in suite.measured if g.blocking and g.limit}
+    extra = {n: registry.build("audit", n, {}, where=f"audits.{n}") for n in sorted(wanted - set(audits))}
+    return audits | extra
+
+
+def keep(audited: Audited, workspace: Workspace) -> None:
+    """Write evidence and measurements into the review folder, and drop the report of an older audit.
+
+    Positions of exposed rows go into the restricted folder.
+    """
+    workspace.prepare()
+    workspace.report.unlink(missing_ok=True)
+    write_parquet(workspace.exposed, audited.exposed, private=True)
+    write_parquet(workspace.measurements, measurement_frame(audited.evidence))
+    write_text(workspace.evidence, audited.evidence.to_json())
+
+
+def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
+    """Release the audited bytes, or refuse; see :func:`synth_audit.pipeline.release.release`."""
+    evidence = read_evidence(workspace.evidence)
+    return release(plan, evidence, read_parquet(workspace.synthetic, made_by="synthetic"))
+
+
+def produce(plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1) -> Evidence:
+    """All stages up to the evidence; the report and the release are further steps."""
+    progress("pull and split", 0, 1)
+    split_table(plan, workspace)
+    progress("pull and split", 1, 1)
+    make_synthetic(plan, workspace, progress)
+    return audit_synthetic(plan, workspace, progress, workers)
+
+
+def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Table, plan: Plan) -> Subject:
+    """Three tables made elsewhere as a subject; the schema is read off train and the plan."""
+    known, other = _anchor(train, control, plan)
+    candidate = read_table(synthetic, known.schema, where="synthetic", partial=True)
+    return Subject(known, other, candidate, None, plan.level, plan.suppression)
+
+
+def _anchor(train: pa.Table, control: pa.Table | None, plan: Plan) -> tuple[Table, Any]:
+    schema = infer_schema(train, plan.columns, rules=plan.stated_rules)
+    known = read_table(train, schema, where="train")
+    if known.n_rows < 2:
+        raise DataError(
+            "train has a single row",
+            where="train",
+            expected="at least two rows",
+            fix="check the file, or set fewer rows aside",
+        )
+    return known, None if control is None else read_table(control, schema, where="control")
+
+
+def preflight(plan: Plan) -> None:
+    """A mistake in suite, audits or release should show before a fit, not after it."""
+    if plan.release is not None:
+        release_target(plan)
+    audits_of(plan, gate.load_suite(plan.gates, plan.base))
+
+
+def _refuse_stale(
+    plan: Plan, splitting: SplitRecord, making: SyntheticRecord, tables: tuple[Table, Table, Table]
+) -> None:
+    """An audit must describe one run of one plan: nothing may have changed between the stages."""
+    train, control, synthetic = (TableRecord.of(table) for table in tables)
+    stale = ""
+    if (plan.digest, train, control) != (splitting.plan_sha256, splitting.train, splitting.control):
+        stale = "split"
+    elif (plan.digest, train, synthetic) != (making.plan_sha256, making.train, making.table):
+        stale = "synthetic"
+    if stale:
+        raise DataError(
+            f"the output of the {stale} stage does not belong to this plan and data",
+            where="workspace",
+            expected="all stages run with the same plan, in order",
+            fix=f"run the {stale} stage and those after it again",
+        )

@@ -1,0 +1,124 @@
+"""Writes a plan to start from: a commented example, or one that fits a given table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+
+from synth_audit.core.arrow_types import is_text
+from synth_audit.core.inference import MAX_CATEGORIES, infer_schema
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.rules import nameable
+from synth_audit.core.schema import Column, Kind, Role
+from synth_audit.core.table import Table, read_table
+
+_HEAD = """\
+# A plan decides everything about one table. `synth-audit schema` prints its JSON Schema,
+# `synth-audit list` every source, generator and audit, `synth-audit describe NAME` their settings.
+# Relative paths start at this file. Run it with: synth-audit run {file}
+"""
+
+_COLUMNS = """
+# Kinds: continuous, integer, categorical, boolean, datetime.
+# Roles: feature, target, sensitive, identifier, split_key; a list gives a column several.
+# What you declare (bounds, categories) is taken to be public knowledge. Columns left out are inferred.
+"""
+
+_RULES = """
+# Rules that every row obeys, such as `age >= 18`, `admitted <= discharged` or `zip, street -> city`; audit
+# `constraints` counts what breaks them, and bounds and categories above. Limits and categories are never
+# proposed here: the ends of a range are somebody's values. Declare what everybody may know.
+"""
+
+_NO_RULES = """\
+# rules:
+# - admitted <= discharged
+"""
+
+_FOUND = """\
+# These held on all rows of the source: look them over, and keep what must hold. Behind each stands how many
+# rows would break it if its columns had nothing to do with each other.
+rules:
+"""
+
+_REST = """
+split: {control: 0.2}            # share of people kept from the generator, to test against
+
+generator: {vine: {}}            # see `synth-audit describe vine`
+
+# audits: [exact_match, closest_record]   # all of them when left out
+gates: expectations/release.json # the suite that ships; copy it to make your own
+
+# release: {parquet: {path: released.parquet}}   # where a passing table goes
+seed: 1
+"""
+
+
+def starter_plan(source: Mapping[str, Any], data: pa.Table | None, file: str) -> str:
+    """YAML text of a plan.
+
+    Args:
+        source: the source choice to write.
+        data: the table it reads, to propose columns from; None for an example.
+        file: name of the plan file, for the comment on how to run it.
+
+    Raises:
+        DataError: no column of the table, or none of its rows, can be audited.
+    """
+    table = None if data is None else _read(data)
+    parts = [_HEAD.format(file=file), "\n", _yaml({"source": dict(source)}), _COLUMNS]
+    parts.append(_yaml({"columns": _EXAMPLE if table is None else _proposed(table)}))
+    parts += [_RULES, _NO_RULES if table is None else _rules(table), _REST]
+    return "".join(parts)
+
+
+_EXAMPLE = {
+    "patient_id": {"role": "identifier"},
+    "diagnosis": {"role": "target"},
+    "income": {"role": "sensitive", "bounds": [0, 500000]},
+}
+
+
+def _read(data: pa.Table) -> Table:
+    """The table, with text that has too many values for a category taken for identifiers."""
+    crowded = {
+        field.name: ColumnSpec.model_validate({"role": Role.IDENTIFIER})
+        for field, values in zip(data.schema, data.columns, strict=True)
+        if is_text(field.type) and pc.count_distinct(values).as_py() > MAX_CATEGORIES
+    }
+    return read_table(data, infer_schema(data, crowded, where="source"), where="source")
+
+
+def _proposed(table: Table) -> dict[str, dict[str, str]]:
+    """Kind of every column, and the role identifier where each row has its own value."""
+    return {column.name: _column(table, column) for column in table.schema}
+
+
+def _column(table: Table, column: Column) -> dict[str, str]:
+    said = {"kind": str(column.kind)}
+    numbered = column.kind in (Kind.INTEGER, Kind.CATEGORICAL)
+    if not column.released or (numbered and len(set(table.labels(column.name))) == table.n_rows > 1):
+        said["role"] = str(Role.IDENTIFIER)
+    return said
+
+
+def _rules(table: Table) -> str:
+    """The rules found on the columns that are not proposed as identifiers, a comment where there are none."""
+    from synth_audit.kernels.rule_discovery import discover
+
+    named = _proposed(table)
+    found = discover(table, [c for c in table.schema if "role" not in named[c.name] and nameable(c.name)])
+    if not found:
+        return _NO_RULES
+    lines = [(_yaml([p.rule.text], flow=False).rstrip("\n"), f"{p.chance:.0%}") for p in found]
+    width = max(len(text) for text, _ in lines)
+    return _FOUND + "".join(f"{text:<{width}}  # {share}\n" for text, share in lines)
+
+
+def _yaml(value: object, *, flow: bool | None = None) -> str:
+    width = 100 if flow is None else float("inf")
+    return yaml.safe_dump(value, sort_keys=False, default_flow_style=flow, allow_unicode=True, width=width)

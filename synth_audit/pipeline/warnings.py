@@ -1,0 +1,92 @@
+"""What a reader must be told: of the data, of where it was made, of settings. No values, no small counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from synth_audit.core.plan import Plan
+from synth_audit.core.schema import Column, Kind
+from synth_audit.core.table import Table
+from synth_audit.judging.suite import Suite
+from synth_audit.kernels.encode import row_groups
+from synth_audit.store.evidence import GeneratorRecord
+
+_MOSTLY_ITS_OWN = 0.5
+"""Share of rows with a label of their own from which a category looks like a name."""
+
+_ENOUGH_TO_JUDGE = 50
+"""Fewer rows than this may be all different by chance."""
+
+
+def inspect(train: Table, control: Table | None, suppression: int) -> tuple[str, ...]:
+    """Everything worth a warning, in the order of the columns."""
+    found = [text for column in train.schema.features if (text := _column_warning(train, column))]
+    if control is not None and (text := _overlap_warning(train, control, suppression)):
+        found.append(text)
+    return tuple(found)
+
+
+def shown_count(count: int, suppression: int) -> str:
+    """A count as it may be shown: exact from the suppression limit on."""
+    return f"{count:,}" if count >= suppression else f"fewer than {suppression}"
+
+
+def _column_warning(train: Table, column: Column) -> str:
+    missing = train.missing(column.name)
+    if missing.all():
+        return f"column {column.name!r} is wholly missing in train; it carries no information"
+    distinct = len(set(train.labels(column.name)[~missing]))
+    if distinct == 1:
+        return f"column {column.name!r} is constant in train; it carries no information"
+    present = int((~missing).sum())
+    if (
+        column.kind is Kind.CATEGORICAL
+        and present >= _ENOUGH_TO_JUDGE
+        and distinct >= present * _MOSTLY_ITS_OWN
+    ):
+        return (
+            f"column {column.name!r} has {distinct:,} labels for {present:,} rows, like names or free text; "
+            f"labels are released as they are, so give it `role: identifier` or group them at the source"
+        )
+    if column.kind is Kind.INTEGER and _like_identifier(distinct, missing):
+        return (
+            f"column {column.name!r} has a different value in every row, like an identifier; "
+            f"if it is one, give it `role: identifier`"
+        )
+    return ""
+
+
+def _like_identifier(distinct: int, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> bool:
+    return bool(not missing.any() and distinct == len(missing) >= _ENOUGH_TO_JUDGE)
+
+
+def _overlap_warning(train: Table, control: Table, suppression: int) -> str:
+    in_train, in_control = row_groups([train, control], train.schema.features)
+    shared = int(np.isin(in_control, in_train).sum())
+    if not shared:
+        return ""
+    return (
+        f"{shown_count(shared, suppression)} of {control.n_rows:,} control rows also occur in train; if they "
+        f"are the same records and not natural duplicates, control is not independent and risk is understated"
+    )
+
+
+def about_external(generator: GeneratorRecord) -> tuple[str, ...]:
+    """A finished table may have been made from control rows too; a program run here never saw them."""
+    if generator.name != "external" or generator.config.get("command"):
+        return ()
+    return (
+        "the table was made elsewhere before this split: if control rows were among those it was made from, "
+        "every comparison with control understates the risk",
+    )
+
+
+def about_settings(plan: Plan, suite: Suite) -> tuple[str, ...]:
+    """Limits are reasoned for an audit's own settings; a plan that changes them must say so to its reader."""
+    gated = {g.limit.audit for g in suite.measured if g.blocking and g.limit}
+    changed = [c for c in plan.audits if c.name in gated and c.config]
+    return tuple(
+        f"the plan changes {', '.join(sorted(c.config))} of {c.name}, which a blocking gate judges; "
+        "its limit was set for the audit's own settings"
+        for c in changed
+    )

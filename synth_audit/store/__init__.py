@@ -1,0 +1,1 @@
+"""What lasts: workspaces, evidence, records of stages."""

@@ -1,0 +1,236 @@
+"""The evidence file: everything a decision rests on, re-checkable years later without the data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.exposure import RecordView
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.plugin import PrivacyCertificate
+from synth_audit.core.schema import Schema
+from synth_audit.core.sensitivity import PlantedLeaks
+from synth_audit.core.table import Table
+from synth_audit.core.verdict import GateReport, Result, TableCheck
+
+SCHEMA_VERSION = "1.1"
+
+_RECORDED_PACKAGES = (
+    "synth-audit",
+    "numpy",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "duckdb",
+    "scikit-learn",
+    "pyvinecopulib",
+    "great-expectations",
+)
+
+
+@dataclass(frozen=True)
+class TableRecord:
+    """Identity of one table: its rows and its order-independent content hash."""
+
+    rows: int
+    sha256: str
+
+    @classmethod
+    def of(cls, table: Table) -> TableRecord:
+        """Record a table."""
+        return cls(table.n_rows, table.fingerprint)
+
+
+@dataclass(frozen=True)
+class ColumnRecord:
+    """What was known of a column, without a single value of it."""
+
+    name: str
+    kind: str
+    storage: str
+    roles: tuple[str, ...]
+    kind_declared: bool
+    domain_declared: bool
+    categories: int | None
+
+
+@dataclass(frozen=True)
+class GeneratorRecord:
+    """Which generator made the synthetic table, how it was configured and what it may claim."""
+
+    name: str
+    config: Mapping[str, Any]
+    certificate: PrivacyCertificate
+
+
+@with_config(ConfigDict(ser_json_inf_nan="strings"))
+@dataclass(frozen=True)
+class Evidence:
+    """One audited candidate.
+
+    ``planting`` says how the known-answer check planted leaks; what it found stands with each outcome.
+    ``records`` is what a reviewer may know of the most exposed training records.
+
+    ``timings`` and ``created`` describe the run and stand outside the digest: the same plan and data
+    give the same digest.
+    """
+
+    table: str
+    plan: Mapping[str, Any]
+    plan_sha256: str
+    seed: int
+    level: float
+    suppression: int
+    columns: tuple[ColumnRecord, ...]
+    tables: Mapping[str, TableRecord]
+    generator: GeneratorRecord
+    outcomes: tuple[AuditOutcome, ...]
+    table_checks: tuple[TableCheck, ...]
+    gates: GateReport
+    verdict: Result
+    planting: PlantedLeaks = field(default_factory=PlantedLeaks)
+    records: RecordView = field(default_factory=RecordView)
+    warnings: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    schema_version: str = SCHEMA_VERSION
+    digest: str = ""
+    created: str = ""
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """Every measurement of every audit."""
+        return tuple(m for outcome in self.outcomes for m in outcome.measurements)
+
+    @property
+    def errored(self) -> tuple[AuditOutcome, ...]:
+        """The audits that ended in an error."""
+        return tuple(o for o in self.outcomes if o.status is Status.ERROR)
+
+    def measurement(self, name: str, scope: str = "") -> Measurement:
+        """Look up one measurement; raises ``KeyError``, with what is near, when it is missing."""
+        known = {f"{m.name}[{m.scope}]" if m.scope else m.name: m for m in self.measurements}
+        wanted = f"{name}[{scope}]" if scope else name
+        if wanted in known:
+            return known[wanted]
+        near = get_close_matches(wanted, known, n=3)
+        raise KeyError(wanted + (f"; did you mean {' or '.join(near)}?" if near else ""))
+
+    def to_json(self) -> str:
+        """The evidence as JSON text; non-finite numbers as the strings NaN, Infinity, -Infinity."""
+        return _adapter().dump_json(self, indent=2).decode() + "\n"
+
+    def sealed(self) -> Evidence:
+        """The evidence with its digest: SHA-256 of its JSON without digest, time of day and timings."""
+        return replace(self, digest=self._compute_digest())
+
+    @property
+    def intact(self) -> bool:
+        """True when the digest matches the content."""
+        return self.digest == self._compute_digest()
+
+    def _compute_digest(self) -> str:
+        plain = json.loads(self.to_json())
+        content = {k: v for k, v in plain.items() if k not in ("digest", "created", "timings")}
+        return sha256_of(content)
+
+
+def read_evidence(path: Path | str) -> Evidence:
+    """Read an evidence file.
+
+    Raises:
+        DataError: it is missing, damaged or of another schema version.
+    """
+    path = Path(path)
+    try:
+        return parse_evidence(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(
+            f"the evidence cannot be read ({type(error).__name__})",
+            where=str(path),
+            fix="run the audit first (`synth-audit run PLAN`), or name its folder with --out if it has one",
+        ) from None
+    except (ValidationError, ValueError):
+        raise DataError(
+            "the file is not evidence of this version, or it is damaged",
+            where=str(path),
+            expected=f"evidence.json, schema version {SCHEMA_VERSION}",
+            fix="run the audit again",
+        ) from None
+
+
+def parse_evidence(text: str) -> Evidence:
+    """Evidence from its JSON text; raises ``ValidationError`` or ``ValueError``."""
+    evidence = _adapter().validate_json(text)
+    if evidence.schema_version != SCHEMA_VERSION:
+        raise ValueError(f"schema version {evidence.schema_version}")
+    return evidence
+
+
+def evidence_schema() -> dict[str, Any]:
+    """JSON Schema of the evidence file."""
+    schema: dict[str, Any] = _with_words_for_numbers(_adapter().json_schema())
+    return schema
+
+
+def _with_words_for_numbers(schema: Any) -> Any:
+    """The schema with NaN and the infinities as the strings that stand for them in the file."""
+    if isinstance(schema, list):
+        return [_with_words_for_numbers(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {key: _with_words_for_numbers(part) for key, part in schema.items()}
+    if parts.get("type") != "number":
+        return parts
+    words = {"enum": ["NaN", "Infinity", "-Infinity"]}
+    return {k: v for k, v in parts.items() if k != "type"} | {"anyOf": [{"type": "number"}, words]}
+
+
+def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:
+    """The columns as they may stand in a reviewed file."""
+    return tuple(
+        ColumnRecord(
+            name=c.name,
+            kind=str(c.kind),
+            storage=str(c.storage),
+            roles=tuple(sorted(c.roles)),
+            kind_declared=c.kind_declared,
+            domain_declared=bool(c.declared_bounds or c.declared_categories),
+            categories=len(c.categories) if c.released and not c.kind.numeric else None,
+        )
+        for c in schema
+    )
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of everything that computes, for the evidence."""
+    found = {"python": platform.python_version()}
+    for name in _RECORDED_PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def sha256_of(value: object) -> str:
+    """SHA-256 of a JSON value in canonical form, the same as of a plan's own digest."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def _adapter() -> TypeAdapter[Evidence]:
+    return TypeAdapter(Evidence)

@@ -1,0 +1,1 @@
+"""Many candidates or many leaks side by side."""

@@ -1,0 +1,186 @@
+"""The full leaky evaluation: every privacy measurement against the share of copied rows, noise or none."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from pydantic import ConfigDict, TypeAdapter, with_config
+
+from synth_audit.core import registry
+from synth_audit.core.cache import Cache
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.measurement import Direction, Measurement
+from synth_audit.core.outcome import Status
+from synth_audit.core.plugin import Audit
+from synth_audit.core.seeds import child_rng
+from synth_audit.core.sensitivity import PlantedLeaks
+from synth_audit.core.subject import Subject
+from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
+from synth_audit.examination.runner import Progress, Task, TaskResult, run_tasks, silent
+from synth_audit.kernels.noise import Noise
+
+STRENGTH = 0.05
+"""Noise of the published evaluation: each of its three kinds is this, or none."""
+
+QUIET = (Noise(),)
+LOUD = tuple(Noise(*kinds) for kinds in itertools.product((0.0, STRENGTH), repeat=3))
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement on one planted leak."""
+
+    share: float
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A measurement against the share of copied rows, under one kind of noise.
+
+    Attributes:
+        points: by ascending share.
+        slope, intercept: of the least-squares line.
+        r_squared: share of the variance that the line explains; NaN for fewer than three points or none.
+    """
+
+    name: str
+    scope: str
+    noise: Noise
+    points: tuple[Point, ...]
+    slope: float
+    intercept: float
+    r_squared: float
+
+
+@with_config(ConfigDict(ser_json_inf_nan="strings"))
+@dataclass(frozen=True)
+class Calibration:
+    """All curves, and what became of audits that gave none.
+
+    Attributes:
+        silent: audits without a number on some leak, with their reason.
+    """
+
+    table: str
+    seed: int
+    level: float
+    planting: PlantedLeaks
+    curves: tuple[Curve, ...]
+    silent: Mapping[str, str]
+
+    def to_json(self) -> str:
+        """The calibration as JSON text."""
+        return _adapter().dump_json(self, indent=2).decode() + "\n"
+
+
+def calibrate(
+    audits: Mapping[str, Audit],
+    subject: Subject,
+    *,
+    table: str,
+    seed: int,
+    shares: Sequence[float],
+    noises: Sequence[Noise] = QUIET,
+    max_rows: int = 10_000,
+    progress: Progress = silent,
+    workers: int = 1,
+) -> Calibration:
+    """Measure planted leaks of every share under every noise, with every privacy audit.
+
+    Args:
+        subject: train and control; its synthetic table only sets the size of the planted releases.
+        shares: of copied rows, in [0, 1].
+
+    Raises:
+        DataError: train has too few rows to plant a leak in.
+        PlanError: no privacy audit is among them.
+    """
+    chosen = {n: a for n, a in audits.items() if registry.find("audit", n).family == registry.PRIVACY}
+    if not chosen:
+        raise PlanError(
+            "none of the audits looks for leaks, so there is nothing to calibrate",
+            where="audits",
+            expected="at least one privacy audit",
+            fix="`synth-audit list` shows all",
+        )
+    with TemporaryDirectory(prefix="synth-audit-") as folder:
+        ground = prepare_injection(replace(subject, seed=seed, cache=Cache(Path(folder))), max_rows)
+        if not isinstance(ground, LeakInjector):
+            raise DataError(
+                f"no leak can be planted: {ground.reason}",
+                where="train",
+                expected="enough training rows for a release and a training table of their own",
+                fix="calibrate on a larger table of the same kind",
+            )
+        grid = list(itertools.product(noises, sorted(set(shares))))
+        tasks = [task for noise, share in grid for task in _tasks(chosen, ground, noise, share, seed)]
+        ended = run_tasks(tasks, seed, progress, workers)
+    places = [(noise, share) for noise, share in grid for _ in chosen]
+    return Calibration(
+        table=table,
+        seed=seed,
+        level=subject.level,
+        planting=ground.planting(sorted(set(shares))),
+        curves=_curves(places, ended),
+        silent={e.outcome.audit: e.outcome.reason for e in ended if e.outcome.status is not Status.MEASURED},
+    )
+
+
+def _tasks(
+    audits: Mapping[str, Audit], ground: LeakInjector, noise: Noise, share: float, seed: int
+) -> list[Task]:
+    name = f"{share:g} {noise.sigma:g} {noise.rate:g} {noise.flip:g}"
+    leaks = noise.disturb(ground.leaks(share), child_rng(seed, "calibration", name))
+    leaky = ground.leaky(ground.release(share, leaks))
+    return [
+        Task(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n)) for n, audit in audits.items()
+    ]
+
+
+def _curves(places: Sequence[tuple[Noise, float]], ended: Sequence[TaskResult]) -> tuple[Curve, ...]:
+    found: dict[tuple[str, str, Noise], list[Point]] = {}
+    for (noise, share), end in zip(places, ended, strict=True):
+        for m in end.outcome.measurements:
+            if m.direction is not Direction.NEUTRAL and m.interval is not None and m.finite:
+                found.setdefault((m.name, m.scope, noise), []).append(_point(share, m))
+    return tuple(_curve(*key, points) for key, points in sorted(found.items(), key=_by_name))
+
+
+def _by_name(item: tuple[tuple[str, str, Noise], list[Point]]) -> tuple[str, str, float, float, float]:
+    name, scope, noise = item[0]
+    return name, scope, noise.sigma, noise.rate, noise.flip
+
+
+def _point(share: float, m: Measurement) -> Point:
+    assert m.interval is not None
+    return Point(share, m.value, m.interval.low, m.interval.high)
+
+
+def _curve(name: str, scope: str, noise: Noise, points: Sequence[Point]) -> Curve:
+    x, y = (np.array([getattr(p, part) for p in points]) for part in ("share", "value"))
+    slope, intercept, explained = float("nan"), float("nan"), float("nan")
+    if len(points) > 2 and np.ptp(x) > 0:
+        slope, intercept = (float(c) for c in np.polyfit(x, y, 1))
+        spread = float(np.sum((y - y.mean()) ** 2))
+        if spread > 0:
+            explained = 1 - float(np.sum((y - intercept - slope * x) ** 2)) / spread
+    return Curve(name, scope, noise, tuple(points), slope, intercept, explained)
+
+
+def parse_calibration(text: str) -> Calibration:
+    """A calibration from its JSON text; raises ``ValidationError``."""
+    return _adapter().validate_json(text)
+
+
+@cache
+def _adapter() -> TypeAdapter[Calibration]:
+    return TypeAdapter(Calibration)

@@ -1,0 +1,235 @@
+"""The record of a sweep: what each candidate gave away, what it is good for, and which one was chosen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.measurement import Series
+from synth_audit.core.verdict import Result
+from synth_audit.store.evidence import sha256_of
+from synth_audit.studies.correlations import NO_CORRELATIONS, Correlations
+
+SCHEMA_VERSION = "1.0"
+
+ERROR = "error"
+"""Verdict of a candidate that never became a table."""
+
+
+class GateOutcome(NamedTuple):
+    """How one blocking gate ended; the others stand in the candidate's own report."""
+
+    gate: str
+    title: str
+    result: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A measurement; NaN at both ends where it came without an interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CandidateResult:
+    """One generator that was tried.
+
+    Attributes:
+        name: what it differs by, for example ``vine truncation=5``.
+        slug: its folder under ``candidates/``.
+        generator: ``name`` and ``config``, as in a plan.
+        varied: the settings that the sweep changed; empty for a generator listed by itself.
+        verdict: pass, fail, insufficient evidence, or error when there is no table.
+        privacy, utility: the two measurements; None where they are missing or cannot be relied on.
+        privacy_score, utility_score: the same on [0, 1] over the candidates, higher is better.
+        score: PU = α · privacy_score + (1 − α) · utility_score.
+        boxes: box plots of the games against this generator.
+        correlations: of its table; without names when there is no table.
+        seconds: taken by making and auditing it, without what all candidates share.
+        problem: kind and place of what went wrong; empty when nothing did.
+        kept: it was taken over from an earlier sweep.
+    """
+
+    name: str
+    slug: str
+    generator: Mapping[str, Any]
+    varied: Mapping[str, Any]
+    verdict: str
+    gates: tuple[GateOutcome, ...] = ()
+    privacy: Number | None = None
+    utility: Number | None = None
+    privacy_score: float | None = None
+    utility_score: float | None = None
+    score: float | None = None
+    boxes: tuple[Series, ...] = ()
+    correlations: Correlations = NO_CORRELATIONS
+    seconds: float = 0.0
+    problem: str = ""
+    kept: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """True when every blocking gate lets its table leave."""
+        return self.verdict == Result.PASS
+
+
+@with_config(ConfigDict(ser_json_inf_nan="strings"))
+@dataclass(frozen=True)
+class FrontierRecord:
+    """A sweep over candidates and what came of it.
+
+    Attributes:
+        plan_sha256: of the plan whose generator was varied.
+        level: of every interval: ``1 − (1 − plan's level) / candidates``, since each candidate is a chance
+            of a wrong pass.
+        alpha: weight of privacy in the choice, in [0, 1].
+        privacy, utility: the measurements, ``name`` or ``name[scope]``; empty when none was there.
+        candidates: in the order of the sweep.
+        chosen: name of the best candidate that passed; None when none did.
+        reason: the choice in one sentence.
+        real_correlations: of the training rows.
+        split_kept: when the split was made, if an earlier run made it; else empty.
+        releasable: the plan names a place that a candidate could be released to.
+        privacy_gated: a deciding gate judges the measurement of privacy.
+    """
+
+    table: str
+    plan_sha256: str
+    seed: int
+    level: float
+    alpha: float
+    utility: str
+    privacy: str
+    candidates: tuple[CandidateResult, ...]
+    chosen: str | None
+    reason: str
+    real_correlations: Correlations
+    created: str = ""
+    split_kept: str = ""
+    releasable: bool = False
+    privacy_gated: bool = True
+    schema_version: str = SCHEMA_VERSION
+
+    @property
+    def best(self) -> CandidateResult | None:
+        """The chosen candidate."""
+        return next((c for c in self.candidates if c.name == self.chosen), None)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what was found, the same for the same plan and data: without times and what was kept."""
+        plain = json.loads(self.to_json())
+        candidates = [
+            {k: v for k, v in c.items() if k not in ("seconds", "kept")} for c in plain["candidates"]
+        ]
+        return sha256_of({**plain, "candidates": candidates, "created": "", "split_kept": ""})
+
+    def to_json(self) -> str:
+        """The record as JSON text; non-finite numbers as the strings NaN, Infinity, -Infinity."""
+        return _adapter().dump_json(self, indent=2).decode() + "\n"
+
+
+def parse_frontier(text: str) -> FrontierRecord:
+    """A record from its JSON text; raises ``ValidationError`` or ``ValueError``."""
+    record = _adapter().validate_json(text)
+    if record.schema_version != SCHEMA_VERSION:
+        raise ValueError(f"schema version {record.schema_version}")
+    return record
+
+
+def read_frontier(path: Path | str) -> FrontierRecord:
+    """Read a record.
+
+    Raises:
+        DataError: it is missing, damaged or of another schema version.
+    """
+    try:
+        return parse_frontier(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValidationError, ValueError) as error:
+        raise DataError(
+            f"the record of the sweep cannot be read ({type(error).__name__})",
+            where=str(path),
+            expected=f"frontier.json, schema version {SCHEMA_VERSION}",
+            fix="run `synth-audit frontier PLAN`; candidates that are whole are kept",
+        ) from None
+
+
+def scored(
+    candidates: tuple[CandidateResult, ...], alpha: float, *, higher_privacy: bool, higher_utility: bool
+) -> tuple[CandidateResult, ...]:
+    """The candidates with their scores: ``PU = α P + (1 − α) U``.
+
+    P and U are the measurements on [0, 1], smallest to largest over all candidates that have them, turned
+    so that 1 is the best; all are 1 when they do not differ.
+
+    Args:
+        alpha: weight of privacy, in [0, 1].
+        higher_privacy, higher_utility: whether a higher number is the better one.
+
+    Source: TVineSynth, appendix D.
+    """
+    privacy = _normalised([c.privacy for c in candidates], higher_privacy)
+    utility = _normalised([c.utility for c in candidates], higher_utility)
+    return tuple(
+        replace(
+            c,
+            privacy_score=p,
+            utility_score=u,
+            score=None if p is None or u is None else alpha * p + (1 - alpha) * u,
+        )
+        for c, p, u in zip(candidates, privacy, utility, strict=True)
+    )
+
+
+def choose(candidates: tuple[CandidateResult, ...]) -> tuple[CandidateResult | None, str]:
+    """The candidate with the best score among those that pass, the first of several; and why, in words."""
+    passed = [c for c in candidates if c.passed]
+    of_all = f"of {len(candidates)} candidate{'s' * (len(candidates) != 1)}"
+    if not passed:
+        failed = sum(c.verdict == Result.FAIL for c in candidates)
+        broken = sum(c.verdict == ERROR for c in candidates)
+        parts = [f"{failed} failed a gate"] * bool(failed) + [f"{broken} gave no table"] * bool(broken)
+        if undecided := len(candidates) - failed - broken:
+            parts.append(f"{undecided} lacked evidence")
+        return None, f"None {of_all} may leave: {', '.join(parts)}."
+    if len(passed) == 1:
+        return passed[0], f"{passed[0].name} is the only one {of_all} that may leave."
+    known = [c for c in passed if c.score is not None]
+    if not known:
+        return None, (
+            f"{len(passed)} {of_all} passed, but privacy and utility were not both measured for any of them, "
+            "so none was chosen."
+        )
+    best = max(known, key=lambda c: c.score or 0.0)  # the first of several equals
+    score = f"the best score, {best.score:.3f},"
+    return best, f"{best.name} has {score} among the {len(passed)} {of_all} that may leave."
+
+
+def _normalised(numbers: list[Number | None], higher: bool) -> list[float | None]:
+    values = [n.value for n in numbers if n is not None]
+    if not values:
+        return [None] * len(numbers)
+    low, high = min(values), max(values)
+    span = high - low
+
+    def place(value: float) -> float:
+        if span == 0:
+            return 1.0
+        return (value - low) / span if higher else (high - value) / span
+
+    return [None if n is None else place(n.value) for n in numbers]
+
+
+@cache
+def _adapter() -> TypeAdapter[FrontierRecord]:
+    return TypeAdapter(FrontierRecord)

@@ -1,0 +1,223 @@
+"""Tries every candidate of a plan on one split, each in its own workspace, and chooses among what passes."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from synth_audit.core.cache import Cache
+from synth_audit.core.errors import DataError, SynthAuditError
+from synth_audit.core.plan import Plan
+from synth_audit.core.plugin import PrivacyCertificate
+from synth_audit.core.seeds import child_rng
+from synth_audit.core.table import read_table
+from synth_audit.examination.runner import Progress, describe_error, silent
+from synth_audit.judging.judge import load_suite
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline.verify import verify
+from synth_audit.store.evidence import Evidence, TableRecord, installed_versions, read_evidence
+from synth_audit.store.records import SplitRecord
+from synth_audit.store.workspace import (
+    Workspace,
+    link_or_copy,
+    read_parquet,
+    replacing_folder,
+    write_text,
+)
+from synth_audit.studies.candidates import Candidate, candidates_of, column_count
+from synth_audit.studies.correlations import Correlations, Scales
+from synth_audit.studies.frontier import FrontierRecord
+from synth_audit.studies.ranking import CandidateRun, ranked
+
+_CACHE = "cache-"
+
+
+def sweep(
+    plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1, *, fresh: bool = False
+) -> FrontierRecord:
+    """Audit every candidate of the plan and choose the best of those that pass.
+
+    The source is pulled and split once, unless the workspace holds this plan's split already. A candidate
+    whose evidence is of its plan, of this split and whole is kept. An interruption leaves each candidate
+    wholly there or not at all.
+
+    Args:
+        workers: processes to spread the audits of a candidate over; the numbers do not depend on it.
+        fresh: pull the source again and keep nothing.
+
+    Raises:
+        PlanError: there is nothing to try, or no such measurement.
+        GateError: the gate suite is wrong.
+        DataError: the source cannot be read, or another sweep is at work in the workspace.
+    """
+    pipeline.preflight(plan)
+    candidates_of(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
+    with exclusive_lock(workspace.prepare()):
+        splitting, split_kept = _split(plan, workspace, progress, fresh)
+        asked = candidates_of(plan, column_count(splitting))
+        for old in (workspace.frontier, workspace.frontier_page):
+            old.unlink(missing_ok=True)
+        train, _ = pipeline.real_tables(plan, workspace)
+        scales = Scales.of(train, plan.suppression)
+        with TemporaryDirectory(prefix=_CACHE, dir=workspace.restricted) as folder:  # mode 0700
+            course = SweepRun(workspace, splitting, scales, Cache(Path(folder)), workers, fresh)
+            tried = [course.run(e, _within(progress, i, asked)) for i, e in enumerate(asked)]
+        record = ranked(plan, tried, scales.correlations(train), split_kept)
+        write_text(workspace.frontier, record.to_json())
+        _clear_away(workspace, {e.slug for e in asked})
+    return record
+
+
+@dataclass(frozen=True, eq=False)
+class SweepRun:
+    """What all candidates meet alike."""
+
+    workspace: Workspace
+    splitting: SplitRecord
+    scales: Scales
+    cache: Cache
+    workers: int
+    fresh: bool
+
+    def run(self, candidate: Candidate, progress: Progress) -> CandidateRun:
+        """Audit an candidate, or take over what an earlier sweep found."""
+        own = self.workspace.candidate(candidate.slug)
+        if not self.fresh and (kept := self._still_good(candidate, own)) is not None:
+            progress("kept", 1, 1)
+            return CandidateRun(candidate, kept, self._correlations(own, candidate), kept=True)
+        shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
+        try:
+            with replacing_folder(own.root) as folder:
+                room = Workspace(folder).prepare()
+                self._carry_over(room, candidate)
+                evidence = self._made_and_audited(candidate, room, progress)
+        except _NoTable as reason:
+            return CandidateRun(candidate, None, problem=str(reason))
+        problem = "; ".join(f"{o.audit}: {o.reason}" for o in evidence.errored)
+        return CandidateRun(candidate, evidence, self._correlations(own, candidate), problem=problem)
+
+    def _made_and_audited(self, candidate: Candidate, room: Workspace, progress: Progress) -> Evidence:
+        _make(candidate, room, progress)
+        try:
+            return pipeline.audit_synthetic(candidate.plan, room, progress, self.workers, cache=self.cache)
+        except DataError as error:
+            raise _NoTable(f"{type(error).__name__}: {error.what}") from None
+
+    def _carry_over(self, room: Workspace, candidate: Candidate) -> None:
+        """Give a candidate the split of the sweep, as if its own plan had made it."""
+        link_or_copy(self.workspace.train, room.train)
+        link_or_copy(self.workspace.control, room.control)
+        replace(self.splitting, plan_sha256=candidate.plan.digest).write(room.split_record)
+
+    def _still_good(self, candidate: Candidate, own: Workspace) -> Evidence | None:
+        """The evidence of an earlier sweep if it is what this one would find, and its tables are there."""
+        try:
+            evidence = read_evidence(own.evidence)
+            tables = {n: read_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
+        except DataError:
+            return None
+        suite = load_suite(candidate.plan.gates, candidate.plan.base)
+        real = {"train": self.splitting.train, "control": self.splitting.control}
+        same = (
+            evidence.plan_sha256 == candidate.plan.digest
+            and evidence.gates.suite_sha256 == suite.sha256
+            and {name: evidence.tables.get(name) for name in real} == real
+            and evidence.versions == installed_versions()
+            and not evidence.errored
+        )
+        whole = same and all(check.holds for check in verify(evidence, tables))
+        return evidence if whole and self._still_there(candidate, own, evidence) else None
+
+    def _still_there(self, candidate: Candidate, own: Workspace, evidence: Evidence) -> bool:
+        """False when a finished table, for which no setting vouches, has other rows now."""
+        generator = candidate.plan.build_generator()
+        if getattr(generator, "refits", True):
+            return True
+        train = pipeline.real_tables(candidate.plan, own)[0]
+        rng = child_rng(candidate.plan.seed, "generator", candidate.generator.name, "sample")
+        try:
+            drawn = generator.fit(train.released_only(), rng).sample(candidate.plan.rows or train.n_rows, rng)
+            now = read_table(drawn.data, train.schema, where="synthetic", partial=True)
+        # Whatever is wrong with it shows when it is made anew, where it is told of.
+        except (Exception, SystemExit):
+            return False
+        return TableRecord.of(now) == evidence.tables.get("synthetic")
+
+    def _correlations(self, own: Workspace, candidate: Candidate) -> Correlations:
+        data = read_parquet(own.synthetic, made_by="synthetic")
+        schema = pipeline.real_tables(candidate.plan, own)[0].schema
+        return self.scales.correlations(read_table(data, schema, where="synthetic", partial=True))
+
+
+class _NoTable(Exception):
+    """A generator gave no table; the text says why and holds no cell value."""
+
+
+def _make(candidate: Candidate, room: Workspace, progress: Progress) -> None:
+    try:
+        record = pipeline.make_synthetic(candidate.plan, room, progress)
+    except SynthAuditError as error:
+        raise _NoTable(f"{type(error).__name__}: {error.what}") from None
+    # Whatever a generator does wrong is told of this candidate, and the others still have their turn.
+    except (Exception, SystemExit) as error:
+        raise _NoTable(describe_error(error)) from None
+    if not isinstance(record.generator.certificate, PrivacyCertificate):
+        raise _NoTable("the certificate of its model is no PrivacyCertificate")
+
+
+def _split(plan: Plan, workspace: Workspace, progress: Progress, fresh: bool) -> tuple[SplitRecord, str]:
+    """This plan's split as the workspace holds it and when it was made, or a new one without a time."""
+    kept = None if fresh else _earlier_split(plan, workspace)
+    if kept is not None:
+        made = datetime.fromtimestamp(workspace.split_record.stat().st_mtime, UTC)
+        return kept, made.isoformat(timespec="seconds")
+    progress("pull and split", 0, 1)
+    return pipeline.split_table(plan, workspace), ""
+
+
+def _earlier_split(plan: Plan, workspace: Workspace) -> SplitRecord | None:
+    try:
+        record = SplitRecord.read(workspace.split_record)
+        train, control = map(TableRecord.of, pipeline.real_tables(plan, workspace))
+    except DataError:
+        return None
+    belongs = (record.plan_sha256, record.train, record.control) == (plan.digest, train, control)
+    return record if belongs else None
+
+
+@contextmanager
+def exclusive_lock(workspace: Workspace) -> Iterator[None]:
+    """Keep other sweeps out of the workspace and clear away what a killed one left."""
+    with (workspace.restricted / ".sweep.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise DataError(
+                "another sweep is at work in this workspace",
+                where=str(workspace.root),
+                expected="one sweep at a time",
+                fix="wait for it, or name another folder with --out",
+            ) from None
+        left = (*workspace.restricted.glob(f"{_CACHE}*"), *workspace.candidates.glob(".*.tmp"))
+        for folder in left:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield
+
+
+def _clear_away(workspace: Workspace, slugs: Collection[str]) -> None:
+    """Delete what sweeps of other candidates left: rows that nothing refers to any more."""
+    for folder in workspace.candidates.glob("*/"):
+        if folder.name not in slugs and Workspace(folder).restricted.is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _within(progress: Progress, position: int, asked: Sequence[Candidate]) -> Progress:
+    prefix = f"{position + 1}/{len(asked)} {asked[position].name}: "
+    return lambda what, done, total: progress(prefix + what, done, total)

@@ -1,1 +1,0 @@
-"""The stages of an audit, from the split to the release, and the evidence they leave."""

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from synth_audit.core.entities import in_control, key_columns, split
+from synth_audit.core.errors import DataError
+from synth_audit.core.inference import infer_schema
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.table import read_table
+
+
+def table(columns, **roles):
+    data = pa.table(columns)
+    specs = {name: ColumnSpec(role=role) for name, role in roles.items()}
+    return read_table(data, infer_schema(data, specs), where="source")
+
+
+def visits(n=600, seed=0, people=150):
+    rng = np.random.default_rng(seed)
+    return {
+        "person": [f"P{i}" for i in rng.integers(0, people, n)],
+        "row": np.arange(n),
+        "cost": rng.normal(size=n),
+    }
+
+
+def sides(source, control=0.3, seed=1):
+    """The position of each row, by side; ``row`` numbers the rows."""
+    train, aside = split(source, control, seed)
+    return (set(t.data.column("row").to_pylist()) for t in (train, aside))
+
+
+def test_it_loses_no_row_and_keeps_their_order():
+    source = table(visits(), person="split_key")
+    train, control = split(source, 0.3, 1)
+    rows = [t.data.column("row").to_pylist() for t in (train, control)]
+    assert sorted(rows[0] + rows[1]) == list(range(600))
+    assert rows == [sorted(r) for r in rows]
+
+
+def test_the_same_seed_gives_the_same_split_and_another_seed_another():
+    source = table(visits(), person="split_key")
+    first, second, other = (split(source, 0.3, seed)[1].fingerprint for seed in (1, 1, 2))
+    assert first == second
+    assert first != other
+
+
+@pytest.mark.parametrize("roles", [{"person": "split_key"}, {"person": "identifier"}])
+def test_all_rows_of_an_entity_are_on_one_side(roles):
+    train, control = split(table(visits(), **roles), 0.3, 1)
+    assert not set(train.labels("person")) & set(control.labels("person"))
+    assert len(set(control.labels("person"))) > 10
+
+
+def test_an_entity_may_need_several_columns():
+    columns = visits() | {"clinic": ["A", "B"] * 300}
+    source = table(columns, person="split_key", clinic="split_key")
+    train, control = split(source, 0.3, 1)
+    pairs = [set(zip(t.labels("person"), t.labels("clinic"), strict=True)) for t in (train, control)]
+    assert not pairs[0] & pairs[1]
+    assert set(train.labels("person")) & set(control.labels("person")), "one person, two clinics, two sides"
+
+
+def test_which_columns_name_an_entity():
+    columns = visits() | {"other": np.arange(600)}
+
+    def keys(**roles):
+        return [c.name for c in key_columns(table(columns, **roles).schema)]
+
+    assert keys() == []
+    assert keys(person="identifier") == ["person"]
+    assert keys(person="identifier", other="identifier") == []
+    assert keys(person="split_key", other="identifier") == ["person"]
+
+
+@pytest.mark.parametrize("roles", [{"person": "split_key"}, {}])
+def test_rows_appended_or_shuffled_move_none(roles):
+    columns = visits()
+    more = {"person": ["P1", "Q1", "Q2"], "row": [1000, 1001, 1002], "cost": [0.5, 1e9, -3.0]}
+    longer = {name: list(values) + more[name] for name, values in columns.items()}
+    before, control_before = sides(table(columns, **roles))
+    after, control_after = sides(table(longer, **roles))
+    assert before <= after
+    assert control_before <= control_after
+    order = np.random.default_rng(0).permutation(600)
+    shuffled = {name: np.asarray(values)[order] for name, values in columns.items()}
+    assert list(sides(table(shuffled, **roles))) == [before, control_before]
+
+
+def test_the_type_a_key_is_stored_in_does_not_matter():
+    values = np.arange(400) % 97
+    stored = [values, values.astype(float), [str(v) for v in values], pa.array(values, pa.int16())]
+    rows = np.arange(400)
+    found = [list(sides(table({"k": k, "row": rows}, k="split_key"))) for k in stored]
+    assert all(f == found[0] for f in found)
+
+
+def test_rows_without_a_key_stand_for_themselves():
+    columns = visits() | {"person": [None] * 600}
+    columns["person"][:100] = ["P1"] * 100
+    train, control = split(table(columns, person="split_key"), 0.3, 1)
+    keyless = [t.data.filter(pc.is_null(t.data.column("person"))).num_rows for t in (train, control)]
+    assert sum(keyless) == 500
+    assert 100 < keyless[1] < 200, "rows without a key are not one entity"
+    assert ["P1" in set(t.labels("person")) for t in (train, control)].count(True) == 1
+
+
+def test_equal_rows_without_a_key_share_a_side():
+    unique = {"a": np.arange(200) % 50, "b": ["x", "y", "z", None] * 50}
+    twice = {name: list(values) * 3 for name, values in unique.items()}
+    train, control = split(table(twice), 0.3, 1)
+    rows = [{tuple(r.values()) for r in t.data.to_pylist()} for t in (train, control)]
+    assert not rows[0] & rows[1]
+    assert rows[1]
+    keyed = twice | {"id": [None] * 600}
+    train, control = split(table(keyed, id="split_key"), 0.3, 1)
+    rows = [{(r["a"], r["b"]) for r in t.data.to_pylist()} for t in (train, control)]
+    assert not rows[0] & rows[1]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.9])
+def test_the_share_is_near_the_request(share):
+    n = 20_000
+    found = in_control([f"key {i}" for i in range(n)], share, 3).mean()
+    assert abs(found - share) < 4 * np.sqrt(share * (1 - share) / n)
+
+
+def test_a_larger_share_only_adds_to_control():
+    keys = [str(i) for i in range(2000)]
+    small, large = in_control(keys, 0.2, 1), in_control(keys, 0.4, 1)
+    assert (large | ~small).all()
+    assert large.sum() > small.sum()
+
+
+@pytest.mark.parametrize(("share", "side"), [(0.999999, "train"), (0.000001, "control")])
+def test_a_split_with_an_empty_side_is_refused(share, side):
+    with pytest.raises(DataError, match=f"no {side} rows") as caught:
+        split(table(visits(), person="split_key"), share, 1)
+    assert caught.value.where
+    assert caught.value.fix
+
+
+def test_one_entity_cannot_be_split():
+    with pytest.raises(DataError, match="the split leaves no"):
+        split(table(visits() | {"person": ["P1"] * 600}, person="split_key"), 0.5, 1)

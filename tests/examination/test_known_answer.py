@@ -1,0 +1,130 @@
+"""What follows from the answers to planted leaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.sensitivity import PlantedLeaks, Sensitivity
+from synth_audit.examination.known_answer import with_answers
+from synth_audit.judging.sensitivity_checked import derived_from, sensitivity_checked_rows
+
+PLANTING = PlantedLeaks(500, 100, 500, (0.0, 0.01, 1.0))
+INFO = AuditInfo(
+    title="t",
+    question="q",
+    threat_model="m",
+    not_covered="n",
+    quantities=(Quantity("risk", "R"), Quantity("middle", "M", proportional=False), Quantity("plain", "P")),
+    risk="inference",
+)
+
+
+def number(value, half=0.01, quantity="risk", *, scope="", direction=Direction.LOWER, null=None):
+    return Measurement(
+        f"probe.{quantity}",
+        value,
+        scope=scope,
+        interval=None if half is None else Interval(value - half, value + half, 0.95, "test"),
+        direction=direction,
+        reference=None if null is None else Reference(null, "known"),
+        n_achieved=300,
+    )
+
+
+def outcome(*measurements):
+    return AuditOutcome("probe", "privacy", Status.MEASURED, INFO, measurements=measurements)
+
+
+def checked(candidate, clean, small, full, planting=PLANTING):
+    answers = [outcome(m) if m else outcome() for m in (clean, small, full)]
+    return with_answers(outcome(candidate), planting, answers)
+
+
+def test_what_tells_a_copy_from_new_people_sees():
+    found = checked(number(0.1, null=0.0), number(0.0), number(0.02), number(0.8))
+    [response] = found.responses
+    assert response.sight is Sensitivity.SENSITIVE
+    assert response.null == 0.0
+    assert [response.flags(a) for a in response.answers] == [False, True, True]
+    assert response.minimum_detectable == pytest.approx((1 + 1.6449 / 1.95996) * 0.01 / 0.8, rel=1e-4)
+    restated = found.measurements[-1]
+    assert (restated.name, restated.scope) == ("probe.leak_equivalent", "risk")
+    assert restated.value == pytest.approx(0.125)
+    assert derived_from(restated) == ("probe.risk", "")
+    assert derived_from(found.measurements[0]) is None
+
+
+def test_higher_is_safer_is_turned_round():
+    up = {"direction": Direction.HIGHER}
+    found = checked(number(0.9, **up), number(1.0, **up), number(0.99, **up), number(0.0, **up))
+    assert found.responses[0].sight is Sensitivity.SENSITIVE
+    assert found.measurements[-1].value == pytest.approx(0.1)
+    assert found.responses[0].null == 1.0
+
+
+def test_overlapping_intervals_are_blind():
+    found = checked(number(0.1), number(0.0, 0.3), number(0.0, 0.3), number(0.4, 0.2))
+    assert found.responses[0].sight is Sensitivity.INSENSITIVE
+    assert len(found.measurements) == 1, "what is blind has no leak-equivalent"
+    assert sensitivity_checked_rows(found)[0].blind
+
+
+def test_a_copy_that_looks_better_is_blind():
+    assert (
+        checked(number(0.1), number(0.5), number(0.5), number(0.0)).responses[0].sight
+        is Sensitivity.INSENSITIVE
+    )
+
+
+@pytest.mark.parametrize("lost", range(3))
+def test_what_cannot_be_measured_on_a_planted_leak_is_blind(lost):
+    answers = [number(0.0), number(0.02), number(0.8)]
+    answers[lost] = None
+    [response] = checked(number(0.1), *answers).responses
+    assert response.sight is Sensitivity.INSENSITIVE
+    assert "every planted leak" in response.reason
+
+
+def test_a_number_that_is_not_finite_is_blind():
+    assert (
+        checked(number(0.1), number(0.0), number(0.0), number(float("nan"))).responses[0].sight
+        is Sensitivity.INSENSITIVE
+    )
+
+
+def test_no_ground_is_blind():
+    found = with_answers(outcome(number(0.1)), PlantedLeaks(reason="there are too few rows"), [])
+    assert "too few rows" in found.responses[0].reason
+
+
+def test_scopes_are_kept_apart():
+    measured = [outcome(number(v, scope="a"), number(0.5, scope="b")) for v in (0.0, 0.1, 0.9)]
+    found = with_answers(outcome(number(0.2, scope="a"), number(0.5, scope="b")), PLANTING, measured)
+    assert [(r.scope, r.sight) for r in found.responses] == [
+        ("a", Sensitivity.SENSITIVE),
+        ("b", Sensitivity.INSENSITIVE),
+    ]
+    assert derived_from(found.measurements[-1]) == ("probe.risk", "a")
+
+
+def test_a_median_has_no_leak_equivalent():
+    found = checked(*(number(v, quantity="middle") for v in (0.1, 0.0, 0.0, 1.0)))
+    assert found.responses[0].sight is Sensitivity.SENSITIVE
+    assert len(found.measurements) == 1
+
+
+def test_descriptions_and_counts_are_not_tried():
+    described = number(0.1, direction=Direction.NEUTRAL)
+    counted = number(0.1, None, "plain")
+    found = with_answers(outcome(described, counted), PLANTING, [outcome()] * 3)
+    assert found.responses == ()
+    assert all(row.blind for row in sensitivity_checked_rows(found))
+
+
+def test_a_null_above_what_a_clean_release_shows_does_not_hide_leaks():
+    """A planted clean release shows -0.2: read from a null of 0, a leak of 20 % would look like none."""
+    found = checked(number(0.0, null=0.0), number(-0.2), number(-0.19), number(0.8))
+    assert found.measurements[-1].value == pytest.approx(0.19 / 0.99)

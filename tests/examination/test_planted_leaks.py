@@ -1,0 +1,112 @@
+"""Planted leaks: known shares, the candidate's ratio of sizes, entities kept together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.inference import infer_schema
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.sensitivity import PlantedLeaks
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import read_table
+from synth_audit.examination.planted_leaks import FEWEST_ROWS, prepare_injection
+
+
+def numbered(start, n, **more):
+    return pa.table({"x": np.arange(start, start + n, dtype=float), "y": ["a", "b"] * (n // 2)} | more)
+
+
+def subject_of(n_train=1000, n_control=200, n_made=1000, specs=None, **more):
+    train = numbered(0, n_train, **{name: make(n_train) for name, make in more.items()})
+    control = numbered(10**6, n_control, **{name: make(n_control) for name, make in more.items()})
+    made = numbered(10**7, n_made)
+    schema = infer_schema(train, specs or {})
+    return Subject(
+        read_table(train, schema, where="train"),
+        read_table(control, schema, where="control"),
+        read_table(made, schema, where="synthetic", partial=True),
+    )
+
+
+def rows(table):
+    return set(table.numbers("x"))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.4, 1.0])
+def test_a_release_holds_the_planted_share_of_copies(share):
+    ground = prepare_injection(subject_of(), 10_000)
+    release = ground.release(share)
+    copied = rows(release) & rows(ground.known)
+    assert len(copied) == round(share * release.n_rows)
+    assert release.n_rows == 500
+    assert rows(release) <= rows(ground.subject.train), "real people, none of whom is in control"
+
+
+def test_the_two_halves_do_not_meet():
+    ground = prepare_injection(subject_of(), 10_000)
+    assert not rows(ground.known) & rows(ground.fresh)
+
+
+def test_leaks_are_nested():
+    ground = prepare_injection(subject_of(), 10_000)
+    known = rows(ground.known)
+    small, large = (rows(ground.release(f)) & known for f in (0.05, 0.5))
+    assert small < large
+
+
+def test_the_smallest_leak_is_one_row():
+    ground = prepare_injection(subject_of(n_made=40), 10_000)
+    assert len(rows(ground.release(0.001)) & rows(ground.known)) == 1
+
+
+@pytest.mark.parametrize(
+    ("n_made", "most", "n_known", "n_release"),
+    [
+        (1000, 10_000, 500, 500),
+        (2000, 10_000, 250, 500),
+        (1000, 100, 100, 500),
+        (100, 10_000, 500, 100),
+    ],
+)
+def test_sizes(n_made, most, n_known, n_release):
+    ground = prepare_injection(subject_of(n_made=n_made), most)
+    assert (ground.known.n_rows, ground.release(0.3).n_rows) == (n_known, n_release)
+    assert ground.control.n_rows == min(200, most)
+
+
+def test_the_same_seed_plants_the_same():
+    one, again = (prepare_injection(subject_of(), 10_000).release(0.3).fingerprint for _ in range(2))
+    assert one == again
+
+
+def test_rows_of_one_person_stay_on_one_side():
+    specs = {"person": ColumnSpec(role="split_key")}
+    ground = prepare_injection(
+        subject_of(specs=specs, person=lambda n: [f"p{i // 4}" for i in range(n)]), 10_000
+    )
+    known, fresh = (set(t.labels("person")) for t in (ground.known, ground.fresh))
+    assert not known & fresh
+    assert "person" not in ground.release(0.5).names
+
+
+def test_too_few_rows_leave_no_ground():
+    barren = prepare_injection(subject_of(n_train=2 * FEWEST_ROWS - 2), 10_000)
+    assert isinstance(barren, PlantedLeaks)
+    assert "fewer than" in barren.reason
+
+
+def test_a_single_entity_cannot_be_halved():
+    specs = {"person": ColumnSpec(role="split_key")}
+    barren = prepare_injection(subject_of(specs=specs, person=lambda n: ["one"] * n), 10_000)
+    assert isinstance(barren, PlantedLeaks)
+    assert "entity" in barren.reason
+
+
+def test_without_control_there_is_none_in_the_planted_subject():
+    subject = subject_of()
+    bare = Subject(subject.train, None, subject.synthetic)
+    ground = prepare_injection(bare, 10_000)
+    assert ground.leaky(ground.release(1.0)).control is None
+    assert ground.planting((0.0, 1.0)).control_rows == 0

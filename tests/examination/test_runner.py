@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pydantic import TypeAdapter
+
+from synth_audit.core import registry
+from synth_audit.core.errors import DataError, NotApplicable, PluginError
+from synth_audit.core.inference import infer_schema
+from synth_audit.core.measurement import Findings, Quantity
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.plugin import AuditInfo, Need
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import read_table
+from synth_audit.examination.runner import run_audits
+
+CELL = "Zanzibar-7391"
+SHARE = Quantity("share", "A share")
+
+
+def _fail(kind):
+    def act(subject, rng):
+        raise kind(f"bad cell {subject.train.labels('city')[0]}")
+
+    return act
+
+
+def _chained(subject, rng):
+    try:
+        float(subject.train.labels("city")[0])
+    except ValueError as error:
+        raise RuntimeError(str(error)) from error
+
+
+def _not_applicable(subject, rng):
+    raise NotApplicable("the table has no such column")
+
+
+ACTS = {
+    "measure": lambda s, rng: Findings((SHARE.at(rng.random()),), notes=("a note",)),
+    "ValueError": _fail(ValueError),
+    "DataError": _fail(DataError),
+    "PluginError": _fail(PluginError),
+    "SystemExit": _fail(SystemExit),
+    "RuntimeError": _chained,
+    "numpy": lambda s, rng: np.linalg.inv(np.zeros((2, 2))),
+    "not applicable": _not_applicable,
+    "nothing": lambda s, rng: None,
+    "undeclared": lambda s, rng: Findings((replace(SHARE, name="other").at(0.5),)),
+    "above": lambda s, rng: Findings((SHARE.at(1.01),)),
+    "below": lambda s, rng: Findings((SHARE.at(-0.01),)),
+    "twice": lambda s, rng: Findings((SHARE.at(0.1), SHARE.at(0.2))),
+    "scopes": lambda s, rng: Findings((SHARE.at(0.1, scope="a"), SHARE.at(0.2, scope="b"), SHARE.at(0.3))),
+    "rounding": lambda s, rng: Findings((SHARE.at(1 + 1e-12), SHARE.at(-1e-12, scope="a"))),
+    "nan": lambda s, rng: Findings((SHARE.at(math.nan),)),
+    "empty": lambda s, rng: Findings(()),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """Does what its configuration says."""
+
+    act: str = "measure"
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Probe", question="?", threat_model="-", not_covered="-", quantities=(SHARE,), risk="membership"
+    )
+
+    def run(self, subject, rng):
+        return ACTS[self.act](subject, rng)
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch):
+    """Stand-ins that are known as a third party's would be."""
+    module = ModuleType("stand_in_audits")
+    module.Probe = Probe
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    points = [EntryPoint(n, "stand_in_audits:Probe", "synth_audit.audits") for n in ("one", "two", "three")]
+    monkeypatch.setattr(registry, "_entry_points", lambda room: tuple(points) if room == "audit" else ())
+
+
+def subject(control=True, **specs):
+    data = pa.table({"city": [CELL, "b", "a", "b"], "age": [1, 2, 3, 4]})
+    known = {name: ColumnSpec(role=role) for name, role in specs.items()}
+    real = read_table(data, infer_schema(data, known), where="train")
+    return Subject(real, real if control else None, real)
+
+
+def run_one(act):
+    (outcome,), _ = run_audits({"one": Probe(act=act)}, subject(), 1)
+    return outcome
+
+
+ENDS = dict.fromkeys(ACTS, Status.ERROR) | dict.fromkeys(
+    ("measure", "scopes", "rounding", "nan", "empty"), Status.MEASURED
+)
+ENDS["not applicable"] = Status.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("act", list(ACTS))
+def test_every_audit_ends_in_exactly_one_outcome(act):
+    audits = {"one": Probe(), "two": Probe(act=act), "three": Probe()}
+    outcomes, seconds = run_audits(audits, subject(), 1)
+    assert [o.audit for o in outcomes] == ["one", "two", "three"]
+    assert [o.status for o in outcomes] == [Status.MEASURED, ENDS[act], Status.MEASURED]
+    assert set(seconds) == {"audit.one", "audit.two", "audit.three"}
+    middle = outcomes[1]
+    assert (middle.info, middle.config, middle.family) == (Probe.info, {"act": act}, "privacy")
+    assert bool(middle.reason) == (ENDS[act] is not Status.MEASURED)
+    if ENDS[act] is not Status.MEASURED:
+        assert middle.measurements == ()
+
+
+@pytest.mark.parametrize("act", ["ValueError", "DataError", "PluginError", "SystemExit", "RuntimeError"])
+def test_an_error_shows_kind_and_place_and_never_its_text(act, capsys):
+    outcome = run_one(act)
+    assert outcome.reason.startswith(f"{act} at test_runner.py:")
+    assert CELL not in TypeAdapter(AuditOutcome).dump_json(outcome).decode()
+    assert CELL not in repr(outcome)
+    printed = capsys.readouterr()
+    assert CELL not in printed.out + printed.err
+
+
+def test_a_fault_inside_a_library_is_placed_where_it_happened():
+    assert "in inv" in run_one("numpy").reason or "linalg" in run_one("numpy").reason
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [("undeclared", "'other' is not declared"), ("above", "outside its declared range"),
+     ("below", "outside its declared range"), ("twice", "'share' is measured twice")],
+)  # fmt: skip
+def test_a_broken_contract_says_how(act, says):
+    assert says in run_one(act).reason
+
+
+def test_measurements_are_stamped_with_the_audits_name():
+    outcome = run_one("scopes")
+    assert [(m.name, m.scope) for m in outcome.measurements] == [
+        ("one.share", "a"),
+        ("one.share", "b"),
+        ("one.share", ""),
+    ]
+    assert run_one("measure").notes == ("a note",)
+
+
+def test_not_applicable_keeps_its_reason():
+    assert run_one("not applicable").reason == "the table has no such column"
+
+
+@pytest.mark.parametrize("need", list(Need))
+def test_an_audit_that_lacks_what_it_needs_is_not_run(need, monkeypatch):
+    ran = []
+    monkeypatch.setitem(ACTS, "measure", lambda s, rng: ran.append(1) or Findings((SHARE.at(0.5),)))
+    monkeypatch.setattr(Probe, "info", replace(Probe.info, needs=(need,)))
+    (lacking,), _ = run_audits({"one": Probe()}, subject(control=False), 1)
+    assert (lacking.status, lacking.reason) == (Status.NOT_APPLICABLE, f"needs {need}")
+    assert not ran
+    rich = replace(subject(city="target", age="sensitive"), generator=object())
+    (given,), _ = run_audits({"one": Probe()}, rich, 1)
+    assert given.status is Status.MEASURED
+    assert ran
+
+
+def test_removing_or_reordering_audits_moves_no_number_of_another():
+    def numbers(*names, seed=1):
+        outcomes, _ = run_audits({n: Probe() for n in names}, subject(), seed)
+        return {o.audit: o.measurements[0].value for o in outcomes}
+
+    everything = numbers("one", "two", "three")
+    assert len(set(everything.values())) == 3
+    for some in (("one", "three"), ("three", "two"), ("two",)):
+        assert numbers(*some) == {name: everything[name] for name in some}
+    assert numbers("one", seed=2)["one"] != everything["one"]
+
+
+def test_progress_is_told_before_and_after():
+    told = []
+    run_audits({"one": Probe(), "two": Probe(act="ValueError")}, subject(), 1, lambda *x: told.append(x))
+    assert told == [("one", 0, 2), ("two", 1, 2), ("audits", 2, 2)]

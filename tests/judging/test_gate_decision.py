@@ -1,0 +1,194 @@
+"""The pure decision: pass, fail, insufficient evidence, and the words for each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synth_audit.core.measurement import Interval, Measurement
+from synth_audit.core.verdict import Result
+from synth_audit.judging.decide import EVERY_SCOPE, Limit, Row, decide
+
+NAME = "copies.excess"
+ROW = Row(NAME, "", 0.01, 0.001, 0.019, 0.95, 400, None)
+AT_MOST = Limit(name=NAME, maximum=0.02)
+AT_LEAST = Limit(name=NAME, minimum=0.02)
+
+
+def row(value, low=None, high=None, **more):
+    return replace(ROW, value=value, low=low, high=high, **more)
+
+
+@pytest.mark.parametrize(
+    ("limit", "found", "expected"),
+    [
+        (AT_MOST, row(0.01, 0.0, 0.02), Result.PASS),
+        (AT_MOST, row(0.01, 0.0, 0.0201), Result.INSUFFICIENT),
+        (AT_MOST, row(0.03, 0.02, 0.04), Result.INSUFFICIENT),
+        (AT_MOST, row(0.03, 0.0201, 0.04), Result.FAIL),
+        (AT_LEAST, row(0.03, 0.02, 0.04), Result.PASS),
+        (AT_LEAST, row(0.03, 0.0199, 0.04), Result.INSUFFICIENT),
+        (AT_LEAST, row(0.01, 0.0, 0.0199), Result.FAIL),
+        (replace(AT_MOST, strict=True), row(0.01, 0.0, 0.02), Result.INSUFFICIENT),
+        (replace(AT_MOST, strict=True), row(0.03, 0.02, 0.04), Result.FAIL),
+        (replace(AT_MOST, bound="value"), row(0.02), Result.PASS),
+        (replace(AT_MOST, bound="value"), row(0.0201), Result.FAIL),
+        (replace(AT_MOST, bound="value"), row(0.01, 0.0, 0.5), Result.PASS),
+        (replace(AT_LEAST, bound="value"), row(0.01), Result.FAIL),
+        # An interval that leaves its own value out may not hide it.
+        (AT_MOST, row(0.5, 0.0, 0.01), Result.INSUFFICIENT),
+    ],
+)
+def test_three_results(limit, found, expected):
+    assert decide(limit, [found]).result is expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([], "No audit reported"),
+        ([replace(ROW, name="copies.other")], "No audit reported"),
+        ([replace(ROW, scope="age")], "No audit reported"),
+        ([ROW, ROW], "2 numbers claim"),
+        ([row(math.nan, 0.0, 0.01)], "not a finite number"),
+        ([row(-math.inf, 0.0, 0.01)], "not a finite number"),
+        ([row(0.01, 0.0, math.nan)], "not a finite number"),
+        ([row(0.01, -math.inf, 0.01)], "not a finite number"),
+        ([row(0.01)], "without a confidence interval"),
+        ([row(0.01, 0.015, 0.005)], "upside down"),
+        ([replace(ROW, n_minimum=500)], "Only 400 of the 500"),
+        ([replace(ROW, n=None, n_minimum=5)], "Only 0 of the 5"),
+    ],
+)
+def test_what_cannot_be_judged_is_insufficient(rows, says):
+    found = decide(AT_MOST, rows)
+    assert found.result is Result.INSUFFICIENT
+    assert says in found.explanation
+
+
+@pytest.mark.parametrize("bound", ["value", "pessimistic"])
+def test_a_value_bound_needs_a_finite_value_too(bound):
+    limit = replace(AT_MOST, bound=bound)
+    assert decide(limit, [row(math.nan)]).result is Result.INSUFFICIENT
+    assert decide(limit, [row(0.0, n_minimum=500)]).n_needed == 500
+
+
+def test_attempts_that_would_decide():
+    # The side towards the limit is 0.03 wide, the limit 0.01 away: nine times the attempts.
+    found = decide(AT_MOST, [row(0.01, -0.01, 0.04)])
+    assert found.n_needed in (3600, 3601)
+    assert f"About {found.n_needed:,} attempts" in found.outlook
+    assert "as a pass" in found.outlook
+    assert "as a fail" in decide(AT_MOST, [row(0.03, 0.0, 0.04)]).outlook
+    at_limit = decide(AT_MOST, [row(0.02, 0.0, 0.04)])
+    assert at_limit.n_needed is None
+    assert "exactly at the limit" in at_limit.outlook
+    assert decide(AT_MOST, [row(0.01, 0.0, 0.04, n=None)]).n_needed is None
+    assert decide(AT_MOST, [ROW]).n_needed is None
+
+
+def test_words_of_an_undecided_gate():
+    found = decide(AT_MOST, [row(0.015, 0.004, 0.031)])
+    assert found.explanation.startswith(
+        "The upper end of the 95 % interval, 0.031, is above the limit 0.02, "
+        "while the lower end, 0.004, is below it"
+    )
+
+
+def test_every_scope_is_judged_and_the_worst_reported():
+    limit = replace(AT_MOST, scope=EVERY_SCOPE)
+    good, unsure, bad = (
+        row(0.01, 0.0, 0.02, scope="age"),
+        row(0.02, 0.0, 0.04, scope="sex"),
+        row(0.03, 0.025, 0.04, scope="zip"),
+    )
+    assert decide(limit, []).result is Result.INSUFFICIENT
+    assert decide(limit, [good]).result is Result.PASS
+    assert decide(limit, [good, unsure]).scope == "sex"
+    worst = decide(limit, [good, unsure, bad])
+    assert (worst.result, worst.scope) == (Result.FAIL, "zip")
+    assert worst.explanation.startswith("1 of 3 scopes pass; the worst is zip.")
+    assert decide(limit, [good, good]).result is Result.INSUFFICIENT
+    nearer = replace(good, scope="sex", high=0.0199)
+    assert decide(limit, [nearer, good]).scope == "age"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"minimum": 0.0, "maximum": 1.0},
+        {"maximum": math.nan},
+        {"maximum": math.inf},
+        {"maximum": "0.02"},
+        {"maximum": True},
+        {"maximum": 0.02, "bound": "lower"},
+        {"minimum": 0.02, "bound": "upper"},
+        {"maximum": 0.02, "bound": "middle"},
+        {"maximum": 0.02, "strict": "no"},
+        {"maximum": 0.02, "scope": None},
+        {"maximum": 0.02, "name": "excess"},
+    ],
+)
+def test_limits_that_are_none(fields):
+    with pytest.raises(ValueError, match=r"must be|give exactly one"):
+        Limit(**{"name": NAME, **fields})
+
+
+def test_row_of_a_measurement_holds_plain_numbers():
+    import numpy as np
+
+    m = Measurement(NAME, np.float32(0.5), interval=Interval(np.float32(0.25), np.float64(0.75), 0.95, "x"))
+    found = Row.of(m)
+    assert (type(found.value), type(found.low), found.high) == (float, float, 0.75)
+
+
+numbers = st.floats(-2, 2)
+odd = st.sampled_from([math.nan, math.inf, -math.inf])
+rows = st.builds(
+    Row,
+    name=st.just(NAME),
+    scope=st.sampled_from(["", "a"]),
+    value=numbers | odd,
+    low=st.none() | numbers | odd,
+    high=st.none() | numbers | odd,
+    level=st.just(0.95),
+    n=st.none() | st.integers(0, 10**6),
+    n_minimum=st.none() | st.integers(0, 100),
+)
+
+
+@given(
+    found=st.lists(rows, max_size=3),
+    limit=numbers,
+    step=st.floats(0, 1),
+    upper=st.booleans(),
+    bound=st.sampled_from(["value", "pessimistic"]),
+    scope=st.sampled_from(["", "a", EVERY_SCOPE]),
+    strict=st.tuples(st.booleans(), st.booleans()),
+)
+def test_tightening_never_opens_a_gate(found, limit, step, upper, bound, scope, strict):
+    def at(x, strictly):
+        end = {"maximum": x} if upper else {"minimum": -x}
+        return decide(Limit(name=NAME, scope=scope, bound=bound, strict=strictly, **end), found)
+
+    loose, tight = at(limit, min(strict)), at(limit - step, max(strict))
+    if loose.result is not Result.PASS:
+        assert tight.result is not Result.PASS
+    if loose.result is Result.FAIL:
+        assert tight.result is Result.FAIL
+    assert loose.explanation
+    for decision in (loose, tight):
+        if decision.result is not Result.INSUFFICIENT:
+            assert decision.n_needed is None
+
+
+@given(found=rows, limit=numbers)
+def test_a_needed_number_is_more_than_was_tried(found, limit):
+    decision = decide(Limit(name=NAME, scope=found.scope, maximum=limit), [found])
+    if decision.n_needed is not None:
+        assert decision.n_needed > (found.n or 0)

@@ -1,0 +1,325 @@
+"""Reading suites: what is refused before anything is judged."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.errors import GateError, PluginError
+from synth_audit.judging.judge import check_suite, load_suite, parse_suite
+from synth_audit.judging.suite import MEASUREMENT_TYPE, table_expectation_types
+from synth_audit.store.evidence import sha256_of
+
+PLAIN = {
+    "name": "test",
+    "expectations": [
+        {
+            "type": MEASUREMENT_TYPE,
+            "kwargs": {"name": "copies.excess", "maximum": 0.02},
+            "meta": {"id": "copies", "reason": "copies disclose"},
+            "severity": "critical",
+        },
+        {
+            "type": "expect_table_row_count_to_be_between",
+            "kwargs": {"min_value": 1},
+            "meta": {"id": "rows", "reason": "an empty table serves nobody", "title": "Some rows"},
+            "severity": "warning",
+        },
+    ],
+}
+
+
+class BrokenRef:
+    def load(self):
+        raise PluginError("audit plug-in 'broken' does not import")
+
+
+def ref(*quantities, family="privacy"):
+    info = SimpleNamespace(quantities=[SimpleNamespace(name=q) for q in quantities])
+    return SimpleNamespace(load=lambda: SimpleNamespace(info=info), family=family)
+
+
+@pytest.fixture(autouse=True)
+def _catalogue(monkeypatch):
+    known = {"copies": ref("excess", "share"), "broken": BrokenRef()}
+    monkeypatch.setattr(registry, "catalogue", lambda room: known)
+
+
+def changed(change):
+    plain = copy.deepcopy(PLAIN)
+    change(plain, plain["expectations"][0])
+    return plain
+
+
+def test_a_sound_suite():
+    suite = parse_suite(PLAIN)
+    assert suite.plain == PLAIN
+    assert suite.sha256 == sha256_of(PLAIN)
+    assert [(g.id, g.blocking, g.limit is None) for g in suite.gates] == [
+        ("copies", True, False),
+        ("rows", False, True),
+    ]
+    assert [g.title for g in suite.gates] == ["copies.excess at most 0.02", "Some rows"]
+    check_suite(suite)
+
+
+def put(**kwargs):
+    return lambda _, first: first["kwargs"].update(kwargs)
+
+
+def meta(**values):
+    return lambda _, first: first["meta"].update(values)
+
+
+DAMAGES = {
+    "no name": (lambda s, _: s.pop("name"), "no name"),
+    "no expectations": (lambda s, _: s.update(expectations=[]), "holds no expectations"),
+    "expectations as text": (lambda s, _: s.update(expectations="all"), "holds no expectations"),
+    "misspelt key of the suite": (lambda s, _: s.update(expectation=[]), "unknown key 'expectation'"),
+    "an expectation that is text": (lambda s, _: s["expectations"].append("x"), "not a mapping"),
+    "misspelt key": (lambda _, f: f.update(severty="info"), "unknown key 'severty'"),
+    "unknown type": (lambda _, f: f.update(type="expect_measurement_to_be_fine"), "unknown expectation type"),
+    "unknown built-in": (
+        lambda s, _: s["expectations"][1].update(type="expect_table_row_count_to_be_betwen"),
+        "unknown expectation type",
+    ),
+    "no type": (lambda _, f: f.pop("type"), "unknown expectation type"),
+    "bad severity": (lambda _, f: f.update(severity="fatal"), "unknown severity"),
+    "unhashable severity": (lambda _, f: f.update(severity=["critical"]), "unknown severity"),
+    "no meta": (lambda _, f: f.pop("meta"), "no id"),
+    "empty id": (meta(id=" "), "no id"),
+    "same id twice": (meta(id="rows"), "'rows' occurs more than once"),
+    "same expectation twice": (
+        lambda s, f: s["expectations"].append({**f, "meta": {"id": "again", "reason": "r"}}),
+        "occurs more than once",
+    ),
+    "no reason": (lambda _, f: f["meta"].pop("reason"), "states no reason"),
+    "blank reason": (meta(reason="  "), "states no reason"),
+    "reason that is no text": (meta(reason=1), "meta.reason is not text"),
+    "misspelt blocking": (meta(bloking=True), "'bloking'"),
+    "blocking as text": (meta(blocking="no"), "neither true nor false"),
+    "no kwargs": (lambda _, f: f.pop("kwargs"), "no kwargs"),
+    "misspelt limit": (put(maxmum=1), "unknown argument 'maxmum'"),
+    "no limit": (lambda _, f: f["kwargs"].pop("maximum"), "exactly one finite limit"),
+    "two limits": (put(minimum=0), "exactly one finite limit"),
+    "optimistic end": (put(bound="lower"), "`bound` must be upper"),
+    "result format in kwargs": (put(result_format="COMPLETE"), "'result_format' may not stand in kwargs"),
+    "meta in kwargs": (put(meta={"id": "x"}), "'meta' may not stand in kwargs"),
+    "severity in kwargs": (put(severity="info"), "'severity' may not stand in kwargs"),
+    "parameter without value": (put(maximum={"$PARAMETER": "x"}), "suite parameter"),
+    "no name of a measurement": (lambda _, f: f["kwargs"].pop("name"), "<audit>.<quantity>"),
+    "unknown audit": (put(name="copis.excess"), "did you mean 'copies'?"),
+    "unknown quantity": (put(name="copies.exces"), "did you mean 'excess'?"),
+    "audit that does not load": (put(name="broken.excess"), "does not load"),
+    "nothing blocks": (lambda _, f: f.update(severity="warning"), "whatever the audits found"),
+    "only a table check blocks": (
+        lambda s, f: (f.update(severity="info"), s["expectations"][1].update(severity="critical")),
+        "whatever the audits found",
+    ),
+    "a value that JSON cannot hold": (lambda s, _: s.update(notes={1, 2}), "JSON cannot hold"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_refused(name):
+    change, says = DAMAGES[name]
+    with pytest.raises(GateError) as caught:
+        parse_suite(changed(change), where="here")
+    assert says in str(caught.value)
+    assert "where: here" in str(caught.value)
+
+
+def test_old_suites_can_be_judged_without_their_audits():
+    plain = changed(put(name="gone.excess"))
+    assert parse_suite(plain, installed=False).measured[0].limit.name == "gone.excess"
+
+
+def test_blocking_can_be_stated():
+    assert (
+        not parse_suite(
+            changed(
+                lambda s, f: (
+                    s["expectations"][1]["meta"].update(blocking=False),
+                    f["meta"].update(owner="me"),
+                )
+            )
+        )
+        .gates[1]
+        .blocking
+    )
+    assert (
+        parse_suite(changed(lambda s, _: s["expectations"][1]["meta"].update(blocking=True)))
+        .gates[1]
+        .blocking
+    )
+    assert parse_suite(changed(lambda _, f: f.pop("severity"))).gates[0].blocking
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s["expectations"][1]["kwargs"].update(min_valu=1),
+        lambda s: s["expectations"][1]["kwargs"].update(min_value="many"),
+        lambda s: s["expectations"].append(
+            {"type": "expect_column_to_exist", "kwargs": {}, "meta": {"id": "x", "reason": "r"}}
+        ),
+    ],
+)
+def test_arguments_are_checked_by_great_expectations(change):
+    suite = parse_suite(changed(lambda s, _: change(s)))
+    with pytest.raises(GateError, match="Great Expectations refuses"):
+        check_suite(suite)
+
+
+def test_files(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(PLAIN))
+    (tmp_path / "b.yaml").write_text(json.dumps(PLAIN, indent=1))
+    assert load_suite("a.json", tmp_path) == load_suite("b.yaml", tmp_path)
+    assert load_suite(str(tmp_path / "a.json"), tmp_path / "elsewhere").name == "test"
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("x.json", b'{"name": "test", "expectations": ['),
+        ("x.json", b"\xff\xfe"),
+        ("x.json", b""),
+        ("x.json", b"[]"),
+        ("x.yaml", b"name: [test"),
+        ("x.yaml", b"name: a\nname: b\n"),
+        ("x.yaml", b"!!python/object/apply:os.getcwd []"),
+        ("x.json", b'{"name": "test", "name": "test", "expectations": []}'),
+        ("x.yaml", b""),
+    ],
+)
+def test_damaged_files(tmp_path, file, content):
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(GateError):
+        load_suite(file, tmp_path)
+
+
+def test_a_limit_given_twice_is_damage(tmp_path):
+    text = json.dumps(PLAIN)
+    twice = text.replace('"maximum": 0.02', '"maximum": 0.02, "maximum": 0.9')
+    assert twice != text
+    for file in ("x.json", "x.yaml"):
+        (tmp_path / file).write_text(twice)
+        with pytest.raises(GateError, match="damaged"):
+            load_suite(file, tmp_path)
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
+def test_a_limit_that_is_no_number_is_refused(tmp_path, value):
+    (tmp_path / "x.json").write_text(json.dumps(PLAIN).replace("0.02", value))
+    with pytest.raises(GateError, match="exactly one finite limit"):
+        load_suite("x.json", tmp_path)
+
+
+def test_missing_suite_names_those_that_ship(tmp_path):
+    with pytest.raises(GateError, match=r"(?s)no gate suite 'nothing'.*release"):
+        load_suite("nothing", tmp_path)
+
+
+@pytest.fixture
+def shipped(monkeypatch):
+    """A catalogue with the audits that the shipped suites judge."""
+    quantities = {
+        "exact_match": (
+            "excess",
+            "unique_excess",
+            "record_excess",
+            "all_but_one_excess",
+            "identifier_reuse",
+        ),
+        "closest_record": ("privacy_score", "share_leak", "epsilon_identifiability_loss"),
+        "singling_out": ("worst_risk",),
+        "linkability": ("risk",),
+        "inference": ("overall_risk",),
+        "membership_data_only": ("worst_auc",),
+        "attribute_game": ("retained",),
+        "membership_game": ("privacy_gain", "worst_target_gain"),
+        "marginals": ("total_variation", "worst_total_variation"),
+        "associations": ("lost",),
+        "coverage": ("auprc",),
+        "constraints": ("worst_violations",),
+        "prediction": ("loss",),
+    }
+    useful = ("marginals", "associations", "coverage", "constraints", "prediction")
+    found = {
+        name: ref(*names, family="fidelity" if name in useful else "privacy")
+        for name, names in quantities.items()
+    }
+    monkeypatch.setattr(registry, "catalogue", lambda room: found)
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_shipped_suite(tmp_path):
+    suite = load_suite("expectations/release.json", tmp_path)
+    assert suite == load_suite("release", tmp_path)
+    assert len(suite.gates) == 21
+    useful = ["marginals", "worst_column", "associations", "coverage", "rules", "prediction"]
+    advisory = ["linkability", *useful]
+    assert [g.id for g in suite.gates if not g.blocking] == advisory
+    assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
+    check_suite(suite)
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_suite_for_sensitive_tables_is_the_stricter_one(tmp_path):
+    usual, strict = (load_suite(name, tmp_path) for name in ("release", "sensitive"))
+    assert [g.id for g in usual.gates] == [g.id for g in strict.gates]
+    for one, other in zip(usual.gates, strict.gates, strict=True):
+        assert other.blocking or not one.blocking
+        if one.limit and other.limit:
+            assert other.limit.allows(0.5) <= one.limit.allows(0.5)
+            assert abs(other.limit.number) <= abs(one.limit.number)
+        assert len(other.reason) > 100
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_suite_for_health_tables_adds_the_games_to_the_usual_one(tmp_path):
+    usual, health = (load_suite(name, tmp_path) for name in ("release", "health"))
+    more = [g for g in health.gates if g.id not in {u.id for u in usual.gates}]
+    assert [g for g in health.gates if g not in more] == list(usual.gates)
+    assert {g.limit.audit for g in more if g.limit} == {"attribute_game", "membership_game"}
+    assert all(g.blocking and len(g.reason) > 100 and g.advice for g in more)
+    check_suite(health)
+
+
+def test_a_plan_s_own_file_comes_before_the_shipped_one(tmp_path):
+    (tmp_path / "expectations").mkdir()
+    (tmp_path / "expectations" / "release.json").write_text(json.dumps(PLAIN))
+    assert load_suite("expectations/release.json", tmp_path).name == "test"
+
+
+def test_no_type_that_great_expectations_registers_is_unknown():
+    from great_expectations.expectations.registry import list_registered_expectation_implementations
+
+    import synth_audit.judging.expectations  # noqa: F401
+
+    registered = {t for t in list_registered_expectation_implementations() if t.startswith("expect_")}
+    assert len(registered) > 40
+    assert registered - table_expectation_types() == {MEASUREMENT_TYPE}
+
+
+def test_a_type_whose_file_registers_nothing_is_refused_when_built():
+    kind = "expect_column_bootstrapped_ks_test_p_value_to_be_greater_than"
+    suite = parse_suite(changed(lambda s, _: s["expectations"][1].update(type=kind)))
+    with pytest.raises(GateError, match="ExpectationNotFoundError"):
+        check_suite(suite)
+
+
+def test_the_gate_imports_no_great_expectations():
+    code = (
+        "import sys, synth_audit.judging.judge as g, pathlib\n"
+        "g.parse_suite({'name': 'x', 'expectations': [{'type': 'expect_measurement_to_be_within',"
+        "'kwargs': {'name': 'a.b', 'maximum': 1}, 'meta': {'id': 'a', 'reason': 'r'}}]}, installed=False)\n"
+        "sys.exit(any(m.split('.')[0] == 'great_expectations' for m in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

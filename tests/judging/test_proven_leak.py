@@ -1,0 +1,56 @@
+"""The gate of every suite: a leak that is proven holds the release, whatever room the suite leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from synth_audit.core.measurement import Interval, Measurement
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.verdict import Result
+from synth_audit.judging.proven_leak import TOLERATED, leak_result
+
+
+def equivalent(value, half, scope="risk", **more):
+    return Measurement(
+        "probe.leak_equivalent",
+        value,
+        scope=scope,
+        interval=Interval(value - half, value + half, 0.95, "test"),
+        **more,
+    )
+
+
+def outcome(*measurements, family="privacy"):
+    return AuditOutcome("probe", family, Status.MEASURED, measurements=measurements)
+
+
+def test_a_number_wholly_above_the_tolerance_is_proof():
+    found = leak_result([outcome(equivalent(0.3, 0.1))])
+    assert found.result is Result.FAIL
+    assert found.blocking
+    assert "probe.risk" in found.explanation
+    assert found.value == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.05, 0.14])
+def test_a_number_that_reaches_below_it_is_none(value):
+    assert leak_result([outcome(equivalent(value, 0.1))]).result is Result.PASS
+
+
+def test_among_many_numbers_one_must_be_further_above():
+    alone, among = equivalent(0.16, 0.1), [equivalent(0.0, 0.1, f"s{i}") for i in range(30)]
+    assert leak_result([outcome(alone)]).result is Result.FAIL
+    assert leak_result([outcome(alone, *among)]).result is Result.PASS
+    assert leak_result([outcome(equivalent(0.3, 0.1), *among)]).result is Result.FAIL
+
+
+def test_only_sound_privacy_numbers_count():
+    leak = equivalent(0.9, 0.01)
+    assert leak_result([]).result is Result.PASS
+    assert leak_result([outcome(leak, family="utility")]).result is Result.PASS
+    assert leak_result([outcome(replace(leak, name="probe.risk"))]).result is Result.PASS
+    assert leak_result([outcome(replace(leak, n_achieved=3, n_minimum=100))]).result is Result.PASS
+    assert leak_result([replace(outcome(leak), status=Status.ERROR)]).result is Result.PASS
+    assert TOLERATED == 0.05

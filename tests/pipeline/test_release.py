@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
+from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.outcome import Status
+from synth_audit.core.verdict import Result, TableCheck
+from synth_audit.judging import judge as gate
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline.release import release
+from synth_audit.sources.csv import Csv
+from synth_audit.sources.duckdb import DuckDB
+from synth_audit.store.evidence import parse_evidence, read_evidence
+
+
+def refused(case, *, plan=None, evidence=None, synthetic=None):
+    """The reason of a refusal, having checked that nothing was released."""
+    plan = plan or case.plan
+    with pytest.raises(ReleaseRefused) as caught:
+        release(plan, evidence or case.evidence, case.synthetic if synthetic is None else synthetic)
+    for part in ("what", "where", "expected", "fix"):
+        assert getattr(caught.value, part), part
+    assert not (case.folder / "out-of-the-house").exists()
+    return caught.value.what
+
+
+def released(case):
+    return pq.read_table(case.folder / "out-of-the-house" / "released.parquet")
+
+
+def test_a_pass_releases_exactly_the_audited_rows(case):
+    record = pipeline.release_synthetic(case.plan, case.workspace)
+    assert record.where == str(case.folder / "out-of-the-house" / "released.parquet")
+    assert record.table == case.evidence.tables["synthetic"]
+    assert fingerprint(released(case)) == record.table.sha256
+    assert [p.name for p in (case.folder / "out-of-the-house").iterdir()] == ["released.parquet"]
+
+
+def test_another_order_of_rows_and_columns_is_the_same_content(case):
+    data = case.synthetic
+    shuffled = data.take(np.random.default_rng(0).permutation(data.num_rows))
+    release(case.plan, case.evidence, shuffled.select(sorted(data.column_names, reverse=True)))
+    assert fingerprint(released(case)) == fingerprint(data)
+
+
+@pytest.mark.parametrize("column", ["age", "income", "city", "ill"])
+def test_one_changed_cell_is_refused(case, column):
+    data = case.synthetic
+    values = data.column(column).to_pylist()
+    values[7] = values[7] + 1 if isinstance(values[7], (int, float)) else None
+    place = data.column_names.index(column)
+    changed = data.set_column(place, column, pa.array(values, data.schema.field(column).type))
+    assert "not the bytes" in refused(case, synthetic=changed)
+
+
+def test_rows_more_fewer_or_twice_are_refused(case):
+    data = case.synthetic
+    for other in (data.slice(1), pa.concat_tables([data, data.slice(0, 1)]), data.slice(0, 0)):
+        assert "not the bytes" in refused(case, synthetic=other)
+
+
+def test_real_rows_instead_of_synthetic_ones_are_refused(case):
+    assert "not the bytes" in refused(case, synthetic=pq.read_table(case.workspace.train))
+
+
+EDITS = {
+    "table": "other",
+    "plan_sha256": "0" * 64,
+    "seed": 99,
+    "level": 0.5,
+    "suppression": 1,
+    "verdict": "fail",
+    "warnings": ["nothing to see"],
+    "versions": {},
+    "digest": "0" * 64,
+    "columns": [],
+    "tables": {},
+    "outcomes": [],
+    "table_checks": [],
+}
+
+
+@pytest.mark.parametrize("key", sorted(EDITS))
+def test_any_edited_field_is_refused(case, key):
+    plain = json.loads(case.workspace.evidence.read_text())
+    assert plain[key] != EDITS[key]
+    edited = parse_evidence(json.dumps(plain | {key: EDITS[key]}))
+    assert "altered" in refused(case, evidence=edited)
+
+
+def leaves(value, path=()):
+    """The path of every plain value in nested JSON."""
+    if isinstance(value, (dict, list)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return [leaf for key, inner in items for leaf in leaves(inner, (*path, key))]
+    return [path]
+
+
+def test_an_edit_anywhere_breaks_the_digest(finished):
+    plain = json.loads(finished.workspace.evidence.read_text())
+    every = [p for p in leaves(plain) if p[0] not in ("created", "timings")]
+    picked = [every[i] for i in np.random.default_rng(0).choice(len(every), 150, replace=False)]
+    survived = []
+    for path in picked:
+        edited = json.loads(json.dumps(plain))
+        inside = edited
+        for key in path[:-1]:
+            inside = inside[key]
+        old = inside[path[-1]]
+        inside[path[-1]] = (
+            (not old) if isinstance(old, bool) else old + 1 if isinstance(old, (int, float)) else "x"
+        )
+        try:
+            if parse_evidence(json.dumps(edited)).intact:
+                survived.append(path)
+        except ValueError:
+            continue  # no longer evidence at all
+    assert not survived
+
+
+def failing(case):
+    """Evidence of the same case by gates that cannot be met."""
+    suite = gate.load_suite("strict.json", case.folder)
+    report = gate.judge(suite, case.evidence.outcomes, case.evidence.table_checks)
+    return replace(case.evidence, gates=report, verdict=report.verdict).sealed()
+
+
+def strict(case, make_gate, maximum):
+    case.set_gates(make_gate("marginals", "marginals.total_variation", maximum))
+    (case.folder / "strict.json").write_bytes((case.folder / "gates.json").read_bytes())
+
+
+@pytest.mark.parametrize("verdict", list(Result))
+def test_only_a_pass_may_leave(case, make_gate, verdict):
+    m = case.evidence.measurement("marginals.total_variation")
+    limits = {Result.PASS: 1.0, Result.FAIL: m.interval.low / 2, Result.INSUFFICIENT: m.value}
+    strict(case, make_gate, limits[verdict])
+    evidence = failing(case)
+    assert evidence.verdict is verdict
+    if verdict is Result.PASS:
+        release(case.plan, evidence, case.synthetic)
+        assert fingerprint(released(case)) == evidence.tables["synthetic"].sha256
+    else:
+        assert f"the verdict is {verdict}" in refused(case, evidence=evidence)
+
+
+@pytest.mark.parametrize("claim", ["verdict", "gates"])
+def test_a_verdict_that_does_not_follow_is_refused_even_when_sealed_again(case, make_gate, claim):
+    strict(case, make_gate, 0.0001)
+    evidence = failing(case)
+    if claim == "gates":
+        results = tuple(replace(r, result=Result.PASS) for r in evidence.gates.results)
+        evidence = replace(evidence, gates=replace(evidence.gates, results=results))
+    forged = replace(evidence, verdict=Result.PASS).sealed()
+    assert forged.intact
+    assert "the verdict is fail" in refused(case, evidence=forged)
+
+
+def test_an_errored_audit_or_missing_check_is_refused_even_when_sealed_again(case):
+    evidence = case.evidence
+    broken = replace(evidence.outcomes[0], status=Status.ERROR, measurements=(), reason="x")
+    unknown = tuple(replace(c, met=None) for c in evidence.table_checks)
+    failed = (TableCheck(evidence.table_checks[0].key, False, "no"), *evidence.table_checks[1:])
+    for forged in (
+        replace(evidence, outcomes=(broken, *evidence.outcomes[1:])),
+        replace(evidence, outcomes=()),
+        replace(evidence, table_checks=()),
+        replace(evidence, table_checks=unknown),
+        replace(evidence, table_checks=failed),
+    ):
+        assert "the verdict is" in refused(case, evidence=forged.sealed())
+
+
+def test_evidence_that_names_no_table_is_refused(case):
+    evidence = replace(case.evidence, tables={}).sealed()
+    assert "not the bytes" in refused(case, evidence=evidence)
+
+
+@pytest.mark.parametrize("change", [{"seed": 6}, {"release": {"parquet": {"path": "there.parquet"}}}])
+def test_another_plan_is_refused(case, change):
+    evidence = case.evidence
+    assert "another plan" in refused(case, plan=case.replan(**change), evidence=evidence)
+    assert not (case.folder / "there.parquet").exists()
+
+
+def test_a_changed_suite_is_refused(case, make_gate):
+    case.set_gates(make_gate("copies", "exact_match.excess", 0.9))
+    assert "suite has changed" in refused(case)
+
+
+def test_a_plan_without_a_target_or_with_one_that_only_reads(case, monkeypatch):
+    from synth_audit.sources.parquet import Parquet
+
+    with pytest.raises(PlanError, match="no release") as caught:
+        release(case.replan(release=None), case.evidence, case.synthetic)
+    assert caught.value.where == "release"
+    plan = case.replan(release={"parquet": {"path": "x.parquet"}})
+    monkeypatch.delattr(Parquet, "write")
+    with pytest.raises(PlanError, match="cannot be written") as caught:
+        release(plan, case.evidence, case.synthetic)
+    assert "duckdb" in caught.value.expected
+
+
+def test_the_sensitive_table_is_never_replaced(case):
+    plan = case.replan(release={"parquet": {"path": "people.parquet"}})
+    before = (case.folder / "people.parquet").read_bytes()
+    with pytest.raises(PlanError, match="replace the source") as caught:
+        release(plan, replace(case.evidence, plan_sha256=plan.digest).sealed(), case.synthetic)
+    assert caught.value.fix
+    assert (case.folder / "people.parquet").read_bytes() == before
+
+
+def sealed_for(case, plan):
+    return replace(case.evidence, plan_sha256=plan.digest).sealed()
+
+
+@pytest.mark.parametrize(
+    "spelling", ["dot", "home", "symlink", "hard link", "folder link", "absolute", "csv"]
+)
+def test_no_spelling_of_the_source_file_is_replaced(case, spelling, monkeypatch):
+    file = case.folder / "people.parquet"
+    monkeypatch.setenv("HOME", str(case.folder))
+    (case.folder / "symlink.parquet").symlink_to(file)
+    (case.folder / "hard.parquet").hardlink_to(file)
+    (case.folder / "folder").symlink_to(case.folder)
+    path = {
+        "dot": "./out/../people.parquet",
+        "home": "~/people.parquet",
+        "symlink": "symlink.parquet",
+        "hard link": "hard.parquet",
+        "folder link": "folder/people.parquet",
+        "absolute": str(file),
+        "csv": "people.parquet",
+    }[spelling]
+    plan = case.replan(release={"csv" if spelling == "csv" else "parquet": {"path": path}})
+    before = file.read_bytes()
+    with pytest.raises(PlanError, match="replace the source"):
+        release(plan, sealed_for(case, plan), case.synthetic)
+    assert file.read_bytes() == before
+
+
+def in_a_database(case, source, target):
+    """The plan with the table ``people`` of the schema ``main`` in a database file beside it."""
+    DuckDB(path="house.duckdb", table="people").write(
+        pq.read_table(case.folder / "people.parquet"), case.folder
+    )
+    (case.folder / "link.duckdb").symlink_to(case.folder / "house.duckdb")
+    return case.replan(source={"duckdb": {"path": "house.duckdb"} | source}, release=target)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ({"table": "people"}, {"duckdb": {"path": "house.duckdb", "table": "main.people"}}),
+        ({"table": "people"}, {"duckdb": {"path": "./house.duckdb", "table": '"Main"."PEOPLE"'}}),
+        ({"table": "Main.People"}, {"duckdb": {"path": "link.duckdb", "table": "people"}}),
+        ({"table": "people"}, {"parquet": {"path": "house.duckdb"}}),
+        ({"query": "SELECT * FROM people"}, {"csv": {"path": "link.duckdb"}}),
+    ],
+)
+def test_no_spelling_of_the_source_table_is_replaced(case, source, target):
+    plan = in_a_database(case, source, target)
+    with pytest.raises(PlanError, match="replace the source"):
+        release(plan, sealed_for(case, plan), case.synthetic)
+    assert DuckDB(path="house.duckdb", table="people").read(case.folder).num_rows == 240
+
+
+@pytest.mark.parametrize("source", [{"table": "people"}, {"query": "SELECT * FROM people"}])
+def test_another_table_of_the_sources_database_may_take_the_release(case, source):
+    target = {"duckdb": {"path": "house.duckdb", "table": "released.people"}}
+    plan = in_a_database(case, source, target)
+    release(plan, sealed_for(case, plan), case.synthetic)
+    assert fingerprint(plan.build_release().read(case.folder)) == fingerprint(case.synthetic)
+    assert DuckDB(path="house.duckdb", table="people").read(case.folder).num_rows == 240
+
+
+def test_a_plan_without_a_source_and_a_source_without_a_place_can_release(case, monkeypatch):
+    plan = case.replan(source=None)
+    release(plan, sealed_for(case, plan), case.synthetic)
+    plan = case.replan(source={"csv": {"path": "people.csv"}})
+    monkeypatch.delattr(Csv, "place")
+    release(plan, sealed_for(case, plan), case.synthetic)
+    assert fingerprint(released(case)) == fingerprint(case.synthetic)
+
+
+def test_no_evidence_no_release(case):
+    case.workspace.evidence.unlink()
+    with pytest.raises(DataError, match="evidence cannot be read"):
+        pipeline.release_synthetic(case.plan, case.workspace)
+
+
+def test_nothing_travels_beside_the_audited_rows(case, canary):
+    """A dictionary's unused labels and a field's metadata are in no row, so no audit has seen them."""
+    data = case.synthetic
+    labels = data.column("city").to_pylist()
+    known = [*sorted(set(labels)), "Timbuktu-0042"]
+    coded = pa.DictionaryArray.from_arrays([known.index(x) for x in labels], known)
+    noted = pa.field("city", coded.type, metadata={"note": "Timbuktu-0042"})
+    other = data.set_column(data.column_names.index("city"), noted, coded)
+    assert fingerprint(other) == fingerprint(data)
+    release(case.plan, case.evidence, other.replace_schema_metadata({"note": "Timbuktu-0042"}))
+    path = case.folder / "out-of-the-house" / "released.parquet"
+    assert b"Timbuktu" not in path.read_bytes()
+    assert released(case).schema.metadata is None
+    assert all(field.metadata is None for field in released(case).schema)
+    assert released(case).column("city").to_pylist() == labels
+
+
+def test_evidence_read_from_its_file_is_what_counts(case):
+    text = case.workspace.evidence.read_text()
+    case.workspace.evidence.write_text(text.replace('"verdict": "pass"', '"verdict": "fail"'))
+    assert read_evidence(case.workspace.evidence).verdict is Result.FAIL
+    with pytest.raises(ReleaseRefused, match="altered"):
+        pipeline.release_synthetic(case.plan, case.workspace)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from synth_audit.core.errors import DataError, GateError, PlanError
+from synth_audit.core.outcome import Status
+from synth_audit.core.verdict import Result
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.report import write_report
+from synth_audit.store.workspace import Workspace
+
+COLUMNS = [
+    "audit", "name", "scope", "value", "ci_low", "ci_high", "level",
+    "n_requested", "n_achieved", "unit", "direction", "outcome",
+]  # fmt: skip
+
+
+def refusal(call, *args):
+    with pytest.raises(DataError) as caught:
+        call(*args)
+    for part in ("what", "where", "expected", "fix"):
+        assert getattr(caught.value, part), part
+    return caught.value
+
+
+def test_the_whole_way_ends_in_a_pass(finished):
+    evidence = finished.evidence
+    assert evidence.verdict is Result.PASS
+    assert evidence.intact
+    assert {o.status for o in evidence.outcomes} == {Status.MEASURED}
+    assert set(evidence.tables) == {"source", "train", "control", "synthetic"}
+    assert evidence.tables["source"].rows == 240
+    assert evidence.tables["train"].rows + evidence.tables["control"].rows == 240
+    assert evidence.tables["synthetic"].rows == evidence.tables["train"].rows
+    assert evidence.plan_sha256 == finished.plan.digest
+    assert finished.workspace.report.stat().st_size > 1000
+
+
+def test_the_same_plan_and_data_give_the_same_evidence_in_another_place(finished, make_case, tmp_path):
+    other = make_case(tmp_path / "elsewhere")
+    pipeline.produce(other.plan, other.workspace)
+    write_report(other.workspace)
+    assert other.evidence.digest == finished.evidence.digest
+    timeless = [replace(e, created="", timings={}) for e in (other.evidence, finished.evidence)]
+    assert timeless[0].to_json() == timeless[1].to_json()
+    files = [
+        sorted(p.relative_to(c.folder) for p in c.folder.rglob("*") if p.is_file()) for c in (other, finished)
+    ]
+    assert files[0] == files[1]
+
+
+def test_the_identifier_never_reaches_the_candidate(finished):
+    assert "person" not in finished.synthetic.column_names
+    assert "person" in pq.read_schema(finished.workspace.train).names
+
+
+def test_real_rows_are_readable_by_their_owner_alone(case, finished, tmp_path):
+    assert stat.S_IMODE(case.workspace.restricted.stat().st_mode) == 0o700
+    loose = tmp_path / "loose"
+    (loose / "restricted").mkdir(parents=True)
+    (loose / "restricted").chmod(0o755)
+    Workspace(loose).prepare()
+    assert stat.S_IMODE((loose / "restricted").stat().st_mode) == 0o700
+    files = {p.name: stat.S_IMODE(p.stat().st_mode) for p in finished.workspace.restricted.iterdir()}
+    tables = {"train.parquet", "control.parquet", "synthetic.parquet", "exposed_records.parquet"}
+    assert files == dict.fromkeys(tables | {"split.json", "synthetic.json"}, 0o600)
+
+
+def test_the_review_folder_stays_readable_to_others(finished):
+    umask = os.umask(0)
+    os.umask(umask)
+    for path in finished.workspace.review.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+
+
+def test_no_real_value_is_in_the_review_folder(finished, canary):
+    review = {p.name: p.read_bytes() for p in finished.workspace.review.iterdir()}
+    assert set(review) == {"evidence.json", "report.html", "measurements.parquet"}
+    train = pq.read_table(finished.workspace.train)
+    incomes = [str(x) for x in train.column("income").to_pylist()]
+    told = {"canary": [canary], "identifiers": train.column("person").to_pylist(), "incomes": incomes}
+    for name, content in review.items():
+        for kind, values in told.items():
+            found = [v for v in values if re.search(rf"(?<![\d.]){re.escape(v)}(?![\d])".encode(), content)]
+            assert not found, f"{kind} in {name}"
+    assert canary in train.column("city").to_pylist(), "the search would not have found anything"
+    assert b"north" in review["evidence.json"], "frequent labels are named, rare ones are not"
+
+
+def test_no_small_count_is_in_the_warnings(make_case, make_people, tmp_path):
+    case = make_case(tmp_path / "case", suppression=20, audits=["exact_match"])
+    people = make_people()
+    twins = people.slice(0, 12)
+    ids = pa.array([f"twin-{i}" for i in range(12)])
+    both = pa.concat_tables([people, twins.set_column(0, "person", ids)])
+    pq.write_table(both, case.folder / "people.parquet")
+    (warning,) = pipeline.split_table(case.plan, case.workspace).warnings
+    assert warning.startswith("fewer than 20 of ")
+
+
+def test_no_picture_draws_a_small_count(finished):
+    rows = finished.evidence.tables["train"].rows
+    drawn = [s for o in finished.evidence.outcomes for s in o.series if "real" in s.lines]
+    assert {"city", "age"} <= {s.scope for s in drawn}
+    counts = [share * rows for s in drawn for share in s.lines["real"]]
+    assert not [n for n in counts if 0.5 < n < finished.evidence.suppression - 0.5]
+
+
+def test_measurements_are_a_flat_table(finished):
+    table = pq.read_table(finished.workspace.measurements)
+    assert table.column_names == COLUMNS
+    assert table.num_rows == len(finished.evidence.measurements)
+    rows = {(r["name"], r["scope"]): r for r in table.to_pylist()}
+    for m in finished.evidence.measurements:
+        row = rows[m.name, m.scope]
+        assert row["value"] == m.value or (np.isnan(row["value"]) and np.isnan(m.value))
+        ends = (m.interval.low, m.interval.high, m.interval.level) if m.interval else (None, None, None)
+        assert (row["ci_low"], row["ci_high"], row["level"]) == ends
+        assert (row["n_requested"], row["n_achieved"]) == (m.n_requested, m.n_achieved)
+        assert (row["audit"], row["outcome"]) == (m.name.partition(".")[0], "measured")
+        assert (row["unit"], row["direction"]) == (m.unit, str(m.direction))
+
+
+def test_an_audit_without_measurements_keeps_its_row(finished):
+    from synth_audit.store.measurements import measurement_frame
+
+    first, *rest = finished.evidence.outcomes
+    broken = replace(first, status=Status.ERROR, measurements=(), reason="ValueError at x.py:1 in run")
+    table = measurement_frame(replace(finished.evidence, outcomes=(broken, *rest)))
+    assert table.column_names == COLUMNS
+    (row,) = [r for r in table.to_pylist() if r["audit"] == first.audit]
+    assert (row["outcome"], row["name"], row["value"]) == ("error", "", None)
+
+
+@pytest.mark.parametrize("change", [{"seed": 6}, {"split": {"control": 0.3}}, {"level": 0.9}])
+def test_stages_of_another_plan_are_refused(case, change):
+    plan = case.replan(**change)
+    before = case.workspace.evidence.read_bytes()
+    error = refusal(pipeline.audit_synthetic, plan, case.workspace)
+    assert "the output of the split stage" in error.what
+    assert case.workspace.evidence.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "stage"), [("train", "split"), ("control", "split"), ("synthetic", "synthetic")]
+)
+def test_changed_tables_are_refused(case, name, stage):
+    path = getattr(case.workspace, name)
+    table = pq.read_table(path)
+    place = table.column_names.index("age")
+    ages = [19, *table.column("age").to_pylist()[1:]]
+    assert ages != table.column("age").to_pylist()
+    pq.write_table(table.set_column(place, "age", pa.array(ages)), path)
+    error = refusal(pipeline.audit_synthetic, case.plan, case.workspace)
+    assert f"the output of the {stage} stage" in error.what
+    assert f"run the {stage} stage" in error.fix
+
+
+def test_a_new_split_makes_the_old_candidate_stale(case):
+    table = pq.read_table(case.folder / "people.parquet")
+    pq.write_table(table.slice(0, 200), case.folder / "people.parquet")
+    pipeline.split_table(case.plan, case.workspace)
+    assert "synthetic stage" in refusal(pipeline.audit_synthetic, case.plan, case.workspace).what
+
+
+def test_train_of_one_split_with_control_of_another_is_refused(case):
+    """A crash between two files must not leave control rows that the generator has seen."""
+    old = case.workspace.control.read_bytes()
+    table = pq.read_table(case.folder / "people.parquet")
+    pq.write_table(table.slice(0, 200), case.folder / "people.parquet")
+    pipeline.split_table(case.plan, case.workspace)
+    pipeline.make_synthetic(case.plan, case.workspace)
+    case.workspace.control.write_bytes(old)
+    assert "split stage" in refusal(pipeline.audit_synthetic, case.plan, case.workspace).what
+
+
+@pytest.mark.parametrize("name", ["split_record", "synthetic_record", "train", "control", "synthetic"])
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_a_missing_or_damaged_part_names_the_stage_to_run(case, name, damage, canary):
+    path = getattr(case.workspace, name)
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-20])
+    error = refusal(pipeline.audit_synthetic, case.plan, case.workspace)
+    assert str(path) in error.where
+    assert "stage" in error.fix
+    assert canary not in str(error)
+
+
+def test_a_new_audit_drops_the_old_report(case):
+    assert case.workspace.report.exists()
+    pipeline.audit_synthetic(case.plan, case.workspace)
+    assert not case.workspace.report.exists()
+    assert case.workspace.evidence.exists()
+
+
+def test_a_bad_suite_is_found_before_anything_is_fitted(make_case, tmp_path):
+    case = make_case(tmp_path / "case", gates="nowhere.json")
+    with pytest.raises(GateError, match="nowhere"):
+        pipeline.produce(case.plan, case.workspace)
+    assert not case.workspace.root.exists()
+
+
+def test_a_gate_brings_its_audit_along(make_case, tmp_path):
+    case = make_case(tmp_path / "case", audits=["marginals"])
+    evidence = pipeline.produce(case.plan, case.workspace)
+    assert [o.audit for o in evidence.outcomes] == ["marginals", "exact_match"]
+    assert evidence.verdict is Result.PASS
+
+
+@pytest.mark.parametrize("release", ["./people.parquet", {"duckdb": {"path": "db", "query": "FROM t"}}])
+def test_a_release_over_the_source_is_found_before_anything_is_fitted(
+    make_case, tmp_path, release, monkeypatch
+):
+    case = make_case(tmp_path / "case", release=release)
+    if isinstance(release, dict):
+        from synth_audit.sources.duckdb import DuckDB
+
+        monkeypatch.delattr(DuckDB, "write")
+    with pytest.raises(PlanError) as caught:
+        pipeline.produce(case.plan, case.workspace)
+    assert caught.value.where == "release"
+    assert not case.workspace.root.exists()
+
+
+def test_a_table_made_elsewhere_is_found_beside_the_plan(make_case, tmp_path, monkeypatch, make_people):
+    case = make_case(tmp_path / "case", generator={"external": {"source": "made.parquet"}})
+    made = make_people(50, seed=9).drop_columns(["person"])
+    pq.write_table(made, case.folder / "made.parquet")
+    monkeypatch.chdir(tmp_path)
+    pipeline.split_table(case.plan, case.workspace)
+    record = pipeline.make_synthetic(case.plan, case.workspace)
+    assert record.table.rows == 50
+    assert (record.generator.name, record.generator.certificate.claim) == ("external", "none")
+
+
+def test_the_plan_may_ask_for_another_number_of_rows(case):
+    plan = case.replan(rows=17)
+    pipeline.split_table(plan, case.workspace)
+    assert pipeline.make_synthetic(plan, case.workspace).table.rows == 17
+
+
+def test_nothing_temporary_is_left(finished):
+    assert not [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
+    assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
+
+
+def test_a_table_made_before_the_split_is_warned_of(case):
+    made = pq.read_table(case.folder / "people.parquet").drop_columns(["person"])
+    pq.write_table(made, case.folder / "made.parquet")
+    plan = case.replan(generator={"external": {"source": "made.parquet"}})
+    evidence = pipeline.produce(plan, case.workspace)
+    assert "made elsewhere before this split" in evidence.warnings[0]

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.inference import infer_schema
+from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.table import read_table
+from synth_audit.pipeline.warnings import inspect, shown_count
+
+
+def tables(columns, control=None, **roles):
+    data = pa.table(columns)
+    schema = infer_schema(data, {name: ColumnSpec(role=role) for name, role in roles.items()})
+    train = read_table(data, schema, where="train")
+    return train, control and read_table(pa.table(control), schema, where="control")
+
+
+def fair(n=100):
+    return {"group": ["a", "b"] * (n // 2), "x": np.linspace(0, 1, n)}
+
+
+def test_nothing_to_say_of_a_fair_table():
+    assert inspect(*tables(fair()), 10) == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (["same"] * 100, "constant"),
+        ([3.5] * 99 + [None], "constant"),
+        ([None] * 100, "wholly missing"),
+        (pa.nulls(100, pa.float64()), "wholly missing"),
+        ([float("nan")] * 100, "wholly missing"),
+        ([f"P{i}" for i in range(100)], "role: identifier"),
+        ([f"name {i % 60}" for i in range(100)], "like names or free text"),
+        (list(range(100)), "role: identifier"),
+    ],
+)
+def test_a_doubtful_column_is_named(values, says):
+    (warning,) = inspect(*tables(fair() | {"odd": values}), 10)
+    assert "'odd'" in warning
+    assert says in warning
+
+
+def test_measurements_and_identifiers_are_no_identifiers_by_mistake():
+    assert inspect(*tables({"x": np.linspace(0, 1, 100), "g": ["a", "b"] * 50}), 10) == ()
+    assert inspect(*tables(fair() | {"id": list(range(100))}, id="identifier"), 10) == ()
+    few = {"id": list(range(20)), "g": ["a", "b"] * 10}
+    assert inspect(*tables(few), 10) == (), "twenty rows may all differ by chance"
+
+
+@pytest.mark.parametrize(
+    ("shared", "says"), [(0, None), (3, "fewer than 10"), (10, "10 of 50"), (25, "25 of 50")]
+)
+def test_control_rows_that_occur_in_train_are_counted(shared, says):
+    train = fair()
+    x = np.concatenate([train["x"][:shared], np.linspace(2, 3, 50 - shared)])
+    control = {"group": train["group"][:shared] + ["a"] * (50 - shared), "x": x}
+    found = inspect(*tables(train, control), 10)
+    assert len(found) == (says is not None)
+    if says:
+        assert found[0].startswith(says)
+        assert "understated" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("count", "limit", "shown"), [(9, 10, "fewer than 10"), (10, 10, "10"), (1234, 10, "1,234"), (1, 1, "1")]
+)
+def test_small_counts_are_not_shown(count, limit, shown):
+    assert shown_count(count, limit) == shown

@@ -1,0 +1,175 @@
+"""Which candidates a plan asks for, how they are named, and by what they are compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.plan import parse_plan
+from synth_audit.store.workspace import Workspace
+from synth_audit.studies import candidates
+from synth_audit.studies.candidates import candidates_of
+
+
+def asked(n_columns=8, **values):
+    return candidates_of(parse_plan({"generator": "vine", **values}), n_columns)
+
+
+def names(*args, **values):
+    return [e.name for e in asked(*args, **values)]
+
+
+def test_a_vine_climbs_its_ladder_as_far_as_the_table_has_columns():
+    assert names(8) == [f"vine truncation={t}" for t in ("1", "2", "5", "none")]
+    assert names(27)[-3:] == ["vine truncation=15", "vine truncation=20", "vine truncation=none"]
+    assert names(2) == ["vine"]
+
+
+def test_a_grid_runs_its_last_setting_fastest_and_keeps_the_others():
+    generator = {"vine": {"margins": "empirical"}}
+    got = asked(generator=generator, frontier={"vary": {"truncation": [1, None], "threshold": [0.5, 0.7]}})
+    assert [e.varied for e in got] == [
+        {"truncation": t, "threshold": x} for t in (1, None) for x in (0.5, 0.7)
+    ]
+    assert got[1].name == "vine truncation=1, threshold=0.7"
+    assert got[1].slug == "vine-truncation-1-threshold-0.7"
+    assert got[1].generator.config == {"margins": "empirical", "truncation": 1, "threshold": 0.7}
+
+
+def test_listed_generators_come_alone_or_after_the_grid():
+    listed = ["independent", {"vine": {"truncation": 3}}]
+    assert names(frontier={"generators": listed}) == ["independent", "vine"]
+    both = {"generators": listed, "vary": {"truncation": [2]}}
+    assert names(frontier=both) == ["vine truncation=2", "independent", "vine truncation=3"]
+    assert [e.varied for e in asked(frontier=both)] == [{"truncation": 2}, {}, {}]
+
+
+def test_the_same_generator_is_tried_once_however_it_is_written():
+    spec = {"vary": {"truncation": [1, None, 1]}, "generators": ["vine", {"vine": {"truncation": 1}}]}
+    assert names(frontier=spec) == ["vine truncation=1", "vine truncation=none"]
+
+
+def test_names_hold_what_tells_candidates_of_one_generator_apart_and_no_more():
+    long = [{"external": {"command": [p, "{train}", "{synthetic}", "{rows}", "key=hunter2"]}} for p in "ab"]
+    got = asked(frontier={"generators": [*long, "independent"]})
+    assert got[0].name == 'external command=["a", "{train}", "{…'
+    assert not any("hunter2" in e.name + e.slug for e in got)
+    assert names(frontier={"generators": [long[0]]}) == ["external"]
+    assert names(frontier={"vary": {"truncation": [1], "threshold": [0.5, 0.7]}}) == [
+        "vine threshold=0.5",
+        "vine threshold=0.7",
+    ]
+
+
+def test_a_folder_does_not_end_in_a_mark(monkeypatch):
+    monkeypatch.setattr(candidates, "_SLUG_LENGTH", len("vine-truncation-"))
+    assert {e.slug for e in asked()} == {"vine-truncation"} | {f"vine-truncation-{i}" for i in (2, 3, 4)}
+
+
+def test_names_and_folders_differ_even_where_the_words_agree():
+    listed = [{"external": {"source": f}} for f in ("a/x.csv", "a-x.csv", "A X.csv")]
+    got = asked(frontier={"generators": listed})
+    assert len({e.name for e in got}) == len({e.slug for e in got}) == 3
+    assert all(e.slug and not e.slug.startswith(".") and "/" not in e.slug for e in got)
+    base = {"generator": {"vine": {"margins": "empirical"}}}
+    clash = {"vary": {"truncation": [1]}, "generators": [{"vine": {"truncation": 1}}]}
+    assert names(**base, frontier=clash) == ["vine margins=empirical", "vine"]
+    same = [{"external": {"source": f"{'x' * 30}{i}.csv"}} for i in range(2)]
+    cut = f"external source={'x' * 19}…"
+    assert names(frontier={"generators": same}) == [cut, f"{cut} (2)"]
+
+
+def test_long_settings_make_short_folders():
+    listed = [{"external": {"source": f"{'x' * 90}{i}.csv"}} for i in range(2)]
+    slugs = [e.slug for e in asked(frontier={"generators": listed})]
+    assert max(map(len, slugs)) <= 63
+    assert len(set(slugs)) == 2
+
+
+@pytest.mark.parametrize(("level", "n"), [(0.95, 1), (0.95, 5), (0.9, 2), (0.999, 12)])
+def test_each_candidate_is_audited_at_a_level_for_their_number(level, n):
+    got = asked(level=level, frontier={"vary": {"truncation": list(range(1, n + 1))}})
+    assert {e.plan.level for e in got} == {1 - (1 - level) / n}
+    assert all(e.plan.frontier is None and e.plan.level < 1 for e in got)
+
+
+def test_a_candidate_is_a_plan_of_its_own(tmp_path):
+    plan = parse_plan({"generator": "vine", "seed": 3, "frontier": {"vary": {"truncation": [1]}}})
+    [only] = candidates_of(plan.located(tmp_path), 9)
+    same = parse_plan({"generator": {"vine": {"truncation": 1}}, "seed": 3})
+    assert only.plan.digest == same.digest
+    assert only.plan.base == tmp_path
+    assert plan.digest == parse_plan({"generator": "vine", "seed": 3}).digest
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"generator": "independent"}, "no truncation levels"),
+        ({"generator": None}, "no generator"),
+        ({"generator": None, "frontier": {"vary": {"truncation": [1]}}}, "no generator"),
+        ({"frontier": {"vary": {"trunc": [1]}}}, "unknown field 'trunc'"),
+        ({"frontier": {"vary": {"truncation": [0]}}}, "at least 1 tree"),
+        ({"frontier": {"generators": ["nonsense"]}}, "unknown generator"),
+        ({"frontier": {"privacy": "nonsense.share"}}, "unknown audit"),
+        ({"frontier": {"privacy": "exact_match.nonsense"}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match"}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.share[x"}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.excess["}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.excess[]"}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.excess]"}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.excess[x]y"}}, "no measurement"),
+    ],
+)
+def test_what_cannot_be_swept_is_named(values, message):
+    with pytest.raises(PlanError, match=message):
+        asked(**values)
+
+
+@pytest.mark.parametrize(
+    "spec", [{"vary": {"truncation": []}}, {"vary": {"truncation": 5}}, {"alpha": 1.5}, {"alhpa": 0.5}]
+)
+def test_a_malformed_key_does_not_parse(spec):
+    with pytest.raises(PlanError, match="frontier"):
+        parse_plan({"generator": "vine", "frontier": spec})
+
+
+def audits(**values):
+    return [c.name for c in asked(**values)[0].plan.audits]
+
+
+def test_the_audits_that_decide_are_run():
+    assert audits() == []
+    wanted = {"privacy": "membership_game.privacy_gain", "utility": "marginals.total_variation"}
+    assert {"membership_game", "marginals", "exact_match"} <= set(audits(frontier=wanted))
+    few = audits(audits=["exact_match"], frontier=wanted)
+    assert set(few) == {"exact_match", "membership_game", "marginals"}
+
+
+def test_a_sensitive_column_brings_the_attribute_game_unless_the_plan_speaks():
+    columns = {"x": {"role": "sensitive"}}
+    assert "attribute_game" in audits(columns=columns)
+    assert audits(columns=columns, audits=["exact_match"]) == ["exact_match"]
+    named = audits(columns=columns, frontier={"privacy": "closest_record.privacy_score"})
+    assert "attribute_game" not in named
+    assert audits(columns={"x": {"role": ["sensitive", "target"]}}) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"vary": {"trunc": [1]}}, "unknown field 'trunc'"),
+        ({"vary": {"truncation": [2, 0]}}, "at least 1 tree"),
+        ({"generators": ["nonsense"]}, "unknown generator"),
+        ({"generators": [{"external": {}}]}, "either source"),
+    ],
+)
+def test_a_candidate_that_cannot_be_built_is_refused_with_the_plan(spec, message):
+    with pytest.raises(PlanError, match=message):
+        parse_plan({"generator": "vine", "frontier": spec}).check()
+
+
+def test_a_workspace_that_was_never_swept_says_what_comes_first(tmp_path):
+    with pytest.raises(DataError, match="no sweep has audited") as caught:
+        candidates.candidate_of(parse_plan({"generator": "vine"}), Workspace(tmp_path), "vine")
+    assert "synth-audit frontier" in str(caught.value)

@@ -1,0 +1,174 @@
+"""The record of a sweep: scores against a slow twin, the choice, the file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.measurement import BOX_LINES, Series
+from synth_audit.studies.correlations import Correlations
+from synth_audit.studies.frontier import (
+    CandidateResult,
+    FrontierRecord,
+    GateOutcome,
+    Number,
+    choose,
+    parse_frontier,
+    read_frontier,
+    scored,
+)
+
+BOX = Series("mab", "MAB", "box", "secret", "MAB", ("x",), dict.fromkeys(BOX_LINES, (0.1,)), "x")
+TAU = Correlations(("a", "b"), ((1.0, 0.25), (0.25, 1.0)))
+
+
+def candidate(name="a", verdict="pass", privacy=0.0, utility=0.0, **more):
+    numbers = [None if v is None else Number(v, v - 1, v + 1) for v in (privacy, utility)]
+    plain = CandidateResult(name, name, {"name": "vine", "config": {}}, {}, verdict)
+    return replace(plain, privacy=numbers[0], utility=numbers[1], **more)
+
+
+def ranked(*candidates, alpha=0.5, higher_privacy=False, higher_utility=True):
+    return scored(candidates, alpha, higher_privacy=higher_privacy, higher_utility=higher_utility)
+
+
+def record(*candidates):
+    best, reason = choose(candidates)
+    name = best.name if best else None
+    return FrontierRecord(
+        "t", "0" * 64, 1, 0.975, 0.5, "u.u", "p.p", candidates, name, reason, TAU, "2026-11-21T00:00:00"
+    )
+
+
+def test_scores_by_hand():
+    a, b, c = ranked(
+        candidate("a", privacy=2, utility=10),
+        candidate("b", privacy=4, utility=20),
+        candidate("c", privacy=3, utility=20),
+        alpha=0.25,
+    )
+    assert [x.privacy_score for x in (a, b, c)] == [1, 0, 0.5]
+    assert [x.utility_score for x in (a, b, c)] == [0, 1, 1]
+    assert [x.score for x in (a, b, c)] == pytest.approx([0.25, 0.75, 0.875])
+
+
+finite = st.floats(-1e6, 1e6)
+pairs = st.lists(st.tuples(st.none() | finite, st.none() | finite), min_size=1, max_size=8)
+
+
+@given(pairs, st.floats(0, 1), st.booleans(), st.booleans())
+def test_scores_are_those_of_a_slow_twin(values, alpha, higher_privacy, higher_utility):
+    got = ranked(
+        *(candidate(str(i), privacy=p, utility=u) for i, (p, u) in enumerate(values)),
+        alpha=alpha,
+        higher_privacy=higher_privacy,
+        higher_utility=higher_utility,
+    )
+
+    def twin(own, others, higher):
+        if own is None:
+            return None
+        known = [x if higher else -x for x in others if x is not None]
+        own = own if higher else -own
+        return 1.0 if max(known) == min(known) else (own - min(known)) / (max(known) - min(known))
+
+    for c, (p, u) in zip(got, values, strict=True):
+        twins = (
+            twin(p, [v[0] for v in values], higher_privacy),
+            twin(u, [v[1] for v in values], higher_utility),
+        )
+        assert (c.privacy_score, c.utility_score) == pytest.approx(twins)
+        if None in twins:
+            assert c.score is None
+        else:
+            assert c.score == pytest.approx(alpha * twins[0] + (1 - alpha) * twins[1])
+            assert -1e-12 <= c.score <= 1 + 1e-12
+
+
+def test_only_what_passes_is_chosen_and_the_scale_is_that_of_all():
+    all_three = ranked(
+        candidate("best", "fail", 0, 9),
+        candidate("undecided", "insufficient evidence", 1, 9),
+        candidate("safe", privacy=4, utility=1),
+    )
+    chosen, reason = choose(all_three)
+    assert chosen.name == "safe"
+    assert chosen.score == 0
+    assert reason == "safe is the only one of 3 candidates that may leave."
+
+
+def test_the_only_one_that_passes_needs_no_score():
+    chosen, _ = choose(ranked(candidate("a", "fail"), candidate("b", utility=None)))
+    assert chosen.name == "b"
+
+
+def test_the_first_of_equals_is_chosen():
+    chosen, reason = choose(ranked(candidate("a"), candidate("b")))
+    assert chosen.name == "a"
+    assert "the best score, 1.000, among the 2 of 2 candidates that" in reason
+
+
+def test_none_is_chosen_when_none_passes_or_none_is_measured():
+    chosen, reason = choose(
+        (candidate("a", "fail"), candidate("b", "error"), candidate("c", "insufficient evidence"))
+    )
+    assert chosen is None
+    assert reason == "None of 3 candidates may leave: 1 failed a gate, 1 gave no table, 1 lacked evidence."
+    chosen, reason = choose(ranked(candidate("a", privacy=None), candidate("b", utility=None)))
+    assert chosen is None
+    assert "not both measured for any of them" in reason
+
+
+def test_the_file_gives_the_record_back(tmp_path):
+    number = Number(0.5, math.nan, math.inf)
+    whole = record(
+        *ranked(
+            candidate("a"),
+            candidate("b", privacy=1, boxes=(BOX,), correlations=TAU, gates=(GateOutcome("g", "G", "pass"),)),
+        )
+    )
+    odd = replace(
+        whole,
+        candidates=(
+            replace(whole.candidates[0], utility=number, problem="ValueError"),
+            *whole.candidates[1:],
+        ),
+    )
+    for one in (whole, odd):
+        path = tmp_path / "frontier.json"
+        path.write_text(one.to_json())
+        back = read_frontier(path)
+        assert back.to_json() == one.to_json()
+        assert back.digest == one.digest
+    assert read_frontier(path).candidates[1].gates[0].title == "G"
+    assert parse_frontier(whole.to_json()) == whole
+    assert whole.best == whole.candidates[0]
+
+
+def test_the_digest_is_blind_to_times_alone():
+    whole = record(candidate("a"), candidate("b"))
+    later = replace(
+        whole, created="later", candidates=tuple(replace(c, seconds=9.0, kept=True) for c in whole.candidates)
+    )
+    assert later.digest == whole.digest
+    assert replace(whole, alpha=0.4).digest != whole.digest
+    assert record(candidate("a", utility=1), candidate("b")).digest != whole.digest
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", None])
+def test_what_is_no_record_is_refused(tmp_path, text):
+    path = tmp_path / "frontier.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(DataError, match="record of the sweep"):
+        read_frontier(path)
+    path.write_text(
+        record(candidate()).to_json().replace('"schema_version": "1.0"', '"schema_version": "9.0"')
+    )
+    with pytest.raises(DataError, match="record of the sweep"):
+        read_frontier(path)
