@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from synth_audit.core import registry
+from synth_audit.core.context import RunContext
+from synth_audit.core.execution import Executor
 from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import KnownAnswerSpec
@@ -278,7 +280,8 @@ def examined(built, as_subject, population):
     """The privacy audits with their known-answer check, on a table large enough to plant leaks in."""
     subject = as_subject(population(800, 1), population(300, 2), population(800, 3))
     audits = {name: built(name) for name in PRIVACY}
-    return subject, {w: conduct(audits, subject, 0, KnownAnswerSpec(), workers=w) for w in (1, 2)}
+    contexts = {w: RunContext(executor=Executor(w)) for w in (1, 2)}
+    return subject, {w: conduct(audits, subject, KnownAnswerSpec(), c) for w, c in contexts.items()}
 
 
 @pytest.mark.parametrize("name", PRIVACY)
@@ -300,7 +303,7 @@ def test_the_number_of_processes_changes_no_number(examined):
 def test_exposed_records_are_positions_of_attacked_rows(name, built, as_subject, tables):
     train, control, _ = tables
     subject = as_subject(train, control, train)
-    [ended] = run_tasks([Task(name, built(name), subject, name, ("audit", name))], 0)
+    [ended] = run_tasks([Task(name, built(name), subject, name, ("audit", name))], RunContext())
     for e in ended.exposures:
         for tried, hit, n in (
             (e.train_tried, e.train_hit, train.num_rows),

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from synth_audit.core import registry
+from synth_audit.core.context import RunContext
 from synth_audit.core.plan import DEFAULT_GATES, KnownAnswerSpec
 from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import conduct
@@ -26,7 +27,7 @@ def verdict_of(built):
     def judged(subject):
         usual = [name for name in registry.default_audits() if catalogue[name].family == registry.PRIVACY]
         audits = {name: built(name) for name in usual}
-        found = conduct(audits, subject, 0, KnownAnswerSpec())
+        found = conduct(audits, subject, KnownAnswerSpec(), RunContext())
         return judge(suite, found.outcomes, check_table(suite, subject.synthetic)).verdict
 
     return judged
