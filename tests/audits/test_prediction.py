@@ -117,7 +117,7 @@ def test_a_single_value_or_nothing_to_predict_from_is_not_applicable(subject_of)
     with pytest.raises(NotApplicable, match="single value"):
         FAST.run(
             subject_of(train, control | {"y": ["ill"] * 200}, made, y={"role": "target"}),
-            np.random.default_rng(0),
+            RunContext(draws=np.random.default_rng(0)),
         )
     alone = [{"y": t["y"]} for t in (train, control, made)]
     with pytest.raises(NotApplicable, match="no column beside"):

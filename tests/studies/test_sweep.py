@@ -68,7 +68,7 @@ def whole(case, slug):
 
 def leftovers(case):
     root = case.workspace.root
-    return [p for p in root.rglob("*") if p.name.startswith("cache-") or p.name.endswith(".tmp")]
+    return [p for p in root.rglob("*") if p.name.startswith("synth-audit-") or p.name.endswith(".tmp")]
 
 
 def test_the_copy_fails_and_the_other_is_chosen(finished_sweep):
@@ -204,7 +204,7 @@ def test_an_interruption_leaves_each_candidate_whole_or_away(swept, monkeypatch)
 
 
 def test_what_a_killed_sweep_left_is_cleared_away(swept):
-    for left in (swept.workspace.candidates / ".resample.12ab.tmp", swept.workspace.restricted / "cache-x1"):
+    for left in (swept.workspace.candidates / ".resample.12ab.tmp", swept.workspace.restricted / "synth-audit-x1"):
         left.mkdir()
         (left / "rows").write_text("of somebody")
     assert kept(sweep(swept.plan, swept.workspace)) == [True, True]
