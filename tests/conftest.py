@@ -85,6 +85,15 @@ def gate(ident: str, name: str, maximum: float, severity: str = "critical") -> d
     }
 
 
+SALT = bytes(range(32)).hex() + "\n"
+
+
+def place_salt(workspace: Workspace) -> None:
+    """Give a workspace the salt of all tests, so that its split and its fits are always the same."""
+    workspace.prepare().salt.write_text(SALT)
+    workspace.salt.chmod(0o600)
+
+
 @dataclass(frozen=True)
 class Case:
     """A folder with a plan, its source, its suite and its workspace."""
@@ -123,6 +132,12 @@ def canary() -> str:
 
 
 @pytest.fixture(scope="session")
+def with_salt() -> Callable[[Workspace], None]:
+    """Places the salt of all tests in a workspace."""
+    return place_salt
+
+
+@pytest.fixture(scope="session")
 def make_people() -> Callable[..., pa.Table]:
     return people
 
@@ -151,6 +166,7 @@ def make_case() -> Callable[..., Case]:
             "seed": 5,
         }
         (folder / "plan.yaml").write_text(yaml.safe_dump(plan | changes))
+        place_salt(case.workspace)
         return case
 
     return make
