@@ -17,6 +17,7 @@ HEAVY = (
     "great_expectations",
     "dagster",
     "matplotlib",
+    "lark",
 )
 
 _LOOK = """
