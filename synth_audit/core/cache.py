@@ -21,6 +21,11 @@ class Cache:
 
     folder: Path | None = None
 
+    @property
+    def keeps(self) -> bool:
+        """False without a folder, and on another machine, which has no such folder."""
+        return self.folder is not None and self.folder.is_dir()
+
     def get(self, *inputs: str, make: Callable[[], bytes]) -> bytes:
         """What ``make`` returns, from the folder if it was made from the same inputs before.
 
@@ -29,7 +34,7 @@ class Cache:
         Args:
             inputs: everything that the result depends on, such as content hashes, settings and seeds.
         """
-        if self.folder is None:
+        if self.folder is None or not self.keeps:
             return make()
         path = self.folder / _key(inputs)
         with path.with_suffix(".lock").open("w") as lock:

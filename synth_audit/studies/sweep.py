@@ -128,6 +128,7 @@ class SweepRun:
             and {name: evidence.tables.get(name) for name in real} == real
             and evidence.versions == installed_versions()
             and not evidence.errored
+            and not any(outcome.cut_short for outcome in evidence.outcomes)
         )
         whole = same and all(check.holds for check in verify(evidence, tables))
         return evidence if whole and self._still_there(candidate, own, evidence) else None
