@@ -83,7 +83,7 @@ def conduct(
                 planted, subject, check, partial(run_tasks, planted, seed, progress, workers)
             )
     others = list(zip(planted, answered, strict=True))
-    exposures: Exposures = {e.outcome.audit: e.exposures for e in own if e.exposures}
+    exposures: Exposures = [x for e in own for x in e.exposures]
     subgroups = worst_subgroups(exposures, subject)
     extra = as_measurements(subgroups)
     outcomes = []

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from synth_audit.core import identity
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.verdict import Result
 
 EVERY_SCOPE = "*"
-"""As a gate's scope: each scope of the measurement is judged, and the worst is the gate's result."""
+"""As a gate's scope: each measurement of the quantity is judged, and the worst is the gate's result. What is
+called ``*`` itself is written in quotes."""
 
 _MOST_TIMES = 100
 """Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
@@ -24,7 +27,8 @@ class Limit:
     """A limit on one measurement.
 
     Attributes:
-        name: ``<audit>.<quantity>``; scope: the measurement's scope, ``"*"`` for every one.
+        measurement: what is judged.
+        every: judge each measurement of its quantity, whatever its setting and column.
         minimum, maximum: exactly one of them, finite, in the unit of the measurement.
         bound: ``upper`` (goes with a maximum), ``lower`` (with a minimum), ``value`` (the number
             itself, for counts and descriptions without an interval), or ``pessimistic``, which is
@@ -36,18 +40,18 @@ class Limit:
             pass whenever the evidence is too thin to fail.
     """
 
-    name: str
-    scope: str = ""
+    measurement: MeasurementId
+    every: bool = False
     bound: str = "pessimistic"
     minimum: float | None = None
     maximum: float | None = None
     strict: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not all(self.name.partition(".")):
-            raise ValueError("`name` must be <audit>.<quantity>")
-        if not (isinstance(self.scope, str) and isinstance(self.strict, bool)):
-            raise ValueError("`scope` must be text and `strict` true or false")  # noqa: TRY004
+        if not isinstance(self.strict, bool):
+            raise ValueError("`strict` must be true or false")  # noqa: TRY004
+        if self.every and self.measurement != self.measurement.whole:
+            raise ValueError("a limit on every measurement of a quantity names neither setting nor column")
         ends = [x for x in (self.minimum, self.maximum) if x is not None]
         if len(ends) != 1 or not _is_finite_number(ends[0]):
             raise ValueError(
@@ -56,10 +60,28 @@ class Limit:
         if self.bound not in ("pessimistic", "value", self.pessimistic_end):
             raise ValueError(f"`bound` must be {self.pessimistic_end}, value or pessimistic for this limit")
 
+    @classmethod
+    def read(cls, name: object, scope: object = "", **others: Any) -> Limit:
+        """The limit on a measurement that a suite names.
+
+        Args:
+            name: ``audit.quantity``. scope: text inside the brackets of its name, or ``"*"`` for all.
+
+        Raises:
+            ValueError: see the class. MeasurementNameError: a text does not follow the grammar.
+        """
+        if not isinstance(name, str) or not isinstance(scope, str):
+            raise ValueError("`name` and `scope` must be text")  # noqa: TRY004
+        every = scope == EVERY_SCOPE
+        measurement = identity.read_scoped(name, "" if every else scope)
+        if not measurement.audit:
+            raise ValueError("`name` must be <audit>.<quantity>")
+        return cls(measurement=measurement, every=every, **others)
+
     @property
     def audit(self) -> str:
         """The audit that reports the measurement."""
-        return self.name.partition(".")[0]
+        return self.measurement.audit
 
     @property
     def number(self) -> float:
@@ -79,14 +101,14 @@ class Limit:
     @property
     def title(self) -> str:
         """The requirement in short."""
-        scope = " (every scope)" if self.scope == EVERY_SCOPE else f" ({self.scope})" if self.scope else ""
+        scope = " (every scope)" if self.every else _in_brackets(self.measurement)
         side = ("below" if self.strict else "at most") if self.maximum is not None else ""
         side = side or ("above" if self.strict else "at least")
-        return f"{self.name}{scope} {side} {show(self.number)}"
+        return f"{self.measurement.name}{scope} {side} {show(self.number)}"
 
-    def covers(self, scope: str) -> bool:
-        """True when a measurement of this scope is judged."""
-        return self.scope in (scope, EVERY_SCOPE)
+    def covers(self, measurement: MeasurementId) -> bool:
+        """True when the measurement is judged."""
+        return (measurement.whole if self.every else measurement) == self.measurement
 
     def allows(self, x: float) -> bool:
         """True when ``x`` lies on the safe side."""
@@ -105,8 +127,7 @@ class Row:
         worse: ``"up"`` or ``"down"``, the way it moves on a leak; None without a planted copy.
     """
 
-    name: str
-    scope: str
+    id: MeasurementId
     value: float
     low: float | None
     high: float | None
@@ -123,9 +144,7 @@ class Row:
         """The row of a measurement, about which nothing is known but itself."""
         i = m.interval
         low, high, level = (float(i.low), float(i.high), float(i.level)) if i else (None, None, None)
-        return cls(
-            m.name, m.scope, float(m.value), low, high, level, _whole(m.n_achieved), _whole(m.n_minimum)
-        )
+        return cls(m.id, float(m.value), low, high, level, _whole(m.n_achieved), _whole(m.n_minimum))
 
 
 @dataclass(frozen=True)
@@ -133,12 +152,13 @@ class Decision:
     """What a gate found: the result, why, and the numbers it rests on.
 
     Attributes:
+        measurement: what was judged; of several the worst.
         outlook: what more evidence would do; empty where it would not help or need not.
     """
 
     result: Result
     explanation: str
-    scope: str
+    measurement: MeasurementId
     value: float | None = None
     low: float | None = None
     high: float | None = None
@@ -149,7 +169,10 @@ class Decision:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Decision:
         """The decision out of ``dataclasses.asdict``."""
-        return cls(**{**plain, "result": Result(plain["result"])})
+        judged = {**plain["measurement"]}
+        of = judged.pop("derived_from")
+        measurement = MeasurementId(**judged, derived_from=of and MeasurementId(**of))
+        return cls(**{**plain, "result": Result(plain["result"]), "measurement": measurement})
 
 
 def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
@@ -159,22 +182,24 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
     side; insufficient evidence: it straddles the limit, or there is no single finite row with an
     interval and enough attempts. With ``bound="value"`` the value alone is compared.
 
-    With scope ``"*"`` every scope must pass. No correction for their number is needed for that: a
-    release passes only if each single comparison does (an intersection–union test).
+    A limit on every measurement of a quantity needs each to pass. No correction for their number is needed
+    for that: a release passes only if each single comparison does (an intersection–union test).
 
     Args:
         rows: any rows; those of other measurements are ignored.
     """
-    named = [r for r in rows if r.name == limit.name]
-    scopes = sorted({r.scope for r in named}) if limit.scope == EVERY_SCOPE else [limit.scope]
-    if not scopes:
-        return Decision(Result.INSUFFICIENT, f"No audit reported {limit.name}.", limit.scope)
-    found = [_decide_one(limit, [r for r in named if r.scope == s], s) for s in scopes]
+    covered = [r for r in rows if limit.covers(r.id)]
+    ids = sorted({r.id for r in covered}) if limit.every else [limit.measurement]
+    if not ids:
+        return Decision(Result.INSUFFICIENT, f"No audit reported {limit.measurement}.", limit.measurement)
+    found = [_decide_one(limit, [r for r in covered if r.id == x], x) for x in ids]
     worst = max(found, key=lambda d: (_SEVERITY[d.result], _closeness(limit, d)))
-    if len(found) == 1 or limit.scope != EVERY_SCOPE:
+    if len(found) == 1:
         return worst
     passed = sum(d.result is Result.PASS for d in found)
-    summary = f"{passed} of {len(found)} scopes pass; the worst is {worst.scope or 'the whole table'}. "
+    summary = (
+        f"{passed} of {len(found)} scopes pass; the worst is {worst.measurement.scope or 'the whole table'}. "
+    )
     return Decision(**{**vars(worst), "explanation": summary + worst.explanation})
 
 
@@ -183,21 +208,25 @@ def show(x: float) -> str:
     return f"{x:.4g}"
 
 
-def _decide_one(limit: Limit, rows: list[Row], scope: str) -> Decision:
-    where = f"{limit.name} ({scope})" if scope else limit.name
+def _in_brackets(measurement: MeasurementId) -> str:
+    return f" ({measurement.scope})" if measurement.scope else ""
+
+
+def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decision:
+    where = f"{judged.name}{_in_brackets(judged)}"
     if len(rows) != 1:
         found = f"{len(rows)} numbers claim to be" if rows else "No audit reported"
-        return Decision(Result.INSUFFICIENT, f"{found} {where}.", scope)
+        return Decision(Result.INSUFFICIENT, f"{found} {where}.", judged)
     row = rows[0]
     if fault := _fault(limit, row, where):
         needed = row.n_minimum if _short(row) else None
-        return Decision(Result.INSUFFICIENT, fault, scope, row.value, row.low, row.high, row.level, needed)
+        return Decision(Result.INSUFFICIENT, fault, judged, row.value, row.low, row.high, row.level, needed)
     safe = [limit.allows(x) for x in _span(limit, row)]
     result = Result.PASS if all(safe) else Result.INSUFFICIENT if any(safe) else Result.FAIL
     needed = _needed(limit, row) if result is Result.INSUFFICIENT else None
     words = _words(limit, row, result)
     outlook = _outlook(limit, row, needed) if result is Result.INSUFFICIENT else ""
-    return Decision(result, words, scope, row.value, row.low, row.high, row.level, needed, outlook)
+    return Decision(result, words, judged, row.value, row.low, row.high, row.level, needed, outlook)
 
 
 def _span(limit: Limit, row: Row) -> tuple[float, float]:

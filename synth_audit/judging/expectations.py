@@ -75,8 +75,8 @@ class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # un
         runtime_configuration: Any = None,
         execution_engine: Any = None,
     ) -> dict[str, Any]:
-        limit = Limit(**{key: getattr(self, key) for key in self.success_keys})
-        decision = decide(limit, [Row(**record) for record in metrics[_ROWS]])
+        limit = Limit.read(**{key: getattr(self, key) for key in self.success_keys})
+        decision = decide(limit, [Row(**{k: v for k, v in r.items() if k != "name"}) for r in metrics[_ROWS]])
         return {
             "success": decision.result is Result.PASS,
             "result": {"observed_value": decision.value, "details": asdict(decision)},
@@ -85,7 +85,8 @@ class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # un
 
 def measurement_frame(rows: Sequence[Row]) -> pd.DataFrame:
     """One line per measurement; of objects, so that None stays None and NaN stays NaN."""
-    return pd.DataFrame([vars(r) for r in rows], columns=list(Row.__dataclass_fields__), dtype=object)
+    records = [{"name": r.id.name, **vars(r)} for r in rows]
+    return pd.DataFrame(records, columns=["name", *Row.__dataclass_fields__], dtype=object)
 
 
 def decision_of(ran: Ran, where: str) -> Decision:

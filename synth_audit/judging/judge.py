@@ -160,8 +160,8 @@ def _measured_result(
         reason=gate.reason,
         explanation=explanation,
         advice=_advice(gate, limit, decision, outcomes, lost),
-        measurement=limit.name,
-        scope=decision.scope,
+        measurement=decision.measurement,
+        every=limit.every,
         bound=limit.compared,
         value=decision.value,
         low=decision.low,
@@ -174,7 +174,7 @@ def _measured_result(
 
 
 def _count(limit: Limit, outcomes: Sequence[AuditOutcome]) -> int:
-    return sum(m.name == limit.name and limit.covers(m.scope) for m in _measured(outcomes))
+    return sum(limit.covers(m.id) for m in _measured(outcomes))
 
 
 def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
@@ -187,7 +187,7 @@ def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
         return f"The audit {audit} ended in an error ({ends[0].reason})."
     if ends[0].status is Status.NOT_APPLICABLE:
         return f"The audit {audit} was not applicable: {ends[0].reason}."
-    if limit.name == f"{audit}.{REFERENCE_RATIO.name}":
+    if limit.measurement.quantity == REFERENCE_RATIO.name:
         return "A ratio needs a reference that was measured on control rows and is not 0."
     return f"The audit {audit} ran but could not measure it; its notes say why."
 
@@ -224,8 +224,9 @@ def _advice_on_absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
             "Give the audit what it lacks: other settings under `audits`, control rows, or a role in the "
             "plan's `columns` (such as `role: target`)."
         )
-    if scopes := sorted({m.scope for m in found.measurements if m.name == limit.name}):
-        return f"The number exists with the scope {' or '.join(scopes[:5])}: name one in the gate."
+    if near := sorted(m.id for m in found.measurements if m.id.whole == limit.measurement.whole):
+        scopes = [x.scope or "the empty one" for x in near[:5]]
+        return f"The number exists with the scope {' or '.join(scopes)}: name one in the gate."
     return "The table gives the audit nothing to measure here; see what it reports instead."
 
 

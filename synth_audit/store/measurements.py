@@ -11,6 +11,11 @@ from synth_audit.store.evidence import Evidence
 _SCHEMA = pa.schema(
     [
         ("audit", pa.string()),
+        ("quantity", pa.string()),
+        ("setting", pa.string()),
+        ("column", pa.string()),
+        ("derived_from", pa.string()),
+        ("id", pa.string()),
         ("name", pa.string()),
         ("scope", pa.string()),
         ("value", pa.float64()),
@@ -35,11 +40,18 @@ def measurement_frame(evidence: Evidence) -> pa.Table:
 def _row(outcome: AuditOutcome, m: Measurement | None) -> dict[str, object]:
     row: dict[str, object] = {"audit": outcome.audit, "outcome": str(outcome.status)}
     if m is None:
-        return row | {"name": "", "scope": ""}
+        return row | dict.fromkeys(
+            ("quantity", "setting", "column", "derived_from", "id", "name", "scope"), ""
+        )
     interval = m.interval
     return row | {
-        "name": m.name,
-        "scope": m.scope,
+        "quantity": m.id.quantity,
+        "setting": m.id.setting,
+        "column": m.id.column,
+        "derived_from": str(m.id.derived_from) if m.id.derived_from else "",
+        "id": str(m.id),
+        "name": m.id.name,
+        "scope": m.id.scope,
         "value": m.value,
         "ci_low": interval.low if interval else None,
         "ci_high": interval.high if interval else None,
