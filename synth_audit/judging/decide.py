@@ -3,118 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from synth_audit.core import identity
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.verdict import Result
-
-EVERY_SCOPE = "*"
-"""As a gate's scope: each measurement of the quantity is judged, and the worst is the gate's result. What is
-called ``*`` itself is written in quotes."""
+from synth_audit.judging.limit import Limit, in_brackets, is_finite_number, show
 
 _MOST_TIMES = 100
 """Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
 
 _SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """A limit on one measurement.
-
-    Attributes:
-        measurement: what is judged.
-        every: judge each measurement of its quantity, whatever its setting and column.
-        minimum, maximum: exactly one of them, finite, in the unit of the measurement.
-        bound: ``upper`` (goes with a maximum), ``lower`` (with a minimum), ``value`` (the number
-            itself, for counts and descriptions without an interval), or ``pessimistic``, which is
-            ``upper`` for a maximum and ``lower`` for a minimum.
-        strict: the limit itself is already unsafe.
-
-    Raises:
-        ValueError: a field is none of these. The optimistic end cannot be chosen: such a gate would
-            pass whenever the evidence is too thin to fail.
-    """
-
-    measurement: MeasurementId
-    every: bool = False
-    bound: str = "pessimistic"
-    minimum: float | None = None
-    maximum: float | None = None
-    strict: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.strict, bool):
-            raise ValueError("`strict` must be true or false")  # noqa: TRY004
-        if self.every and self.measurement != self.measurement.whole:
-            raise ValueError("a limit on every measurement of a quantity names neither setting nor column")
-        ends = [x for x in (self.minimum, self.maximum) if x is not None]
-        if len(ends) != 1 or not _is_finite_number(ends[0]):
-            raise ValueError(
-                "give exactly one finite limit, `minimum` or `maximum`; write two gates for both"
-            )
-        if self.bound not in ("pessimistic", "value", self.pessimistic_end):
-            raise ValueError(f"`bound` must be {self.pessimistic_end}, value or pessimistic for this limit")
-
-    @classmethod
-    def read(cls, name: object, scope: object = "", **others: Any) -> Limit:
-        """The limit on a measurement that a suite names.
-
-        Args:
-            name: ``audit.quantity``. scope: text inside the brackets of its name, or ``"*"`` for all.
-
-        Raises:
-            ValueError: see the class. MeasurementNameError: a text does not follow the grammar.
-        """
-        if not isinstance(name, str) or not isinstance(scope, str):
-            raise ValueError("`name` and `scope` must be text")  # noqa: TRY004
-        every = scope == EVERY_SCOPE
-        measurement = identity.read_scoped(name, "" if every else scope)
-        if not measurement.audit:
-            raise ValueError("`name` must be <audit>.<quantity>")
-        return cls(measurement=measurement, every=every, **others)
-
-    @property
-    def audit(self) -> str:
-        """The audit that reports the measurement."""
-        return self.measurement.audit
-
-    @property
-    def number(self) -> float:
-        """The limit."""
-        return float(self.maximum if self.maximum is not None else self.minimum or 0.0)
-
-    @property
-    def pessimistic_end(self) -> str:
-        """The end of the interval that is nearest to harm."""
-        return "upper" if self.maximum is not None else "lower"
-
-    @property
-    def compared(self) -> str:
-        """What is compared with the limit: upper, lower or value."""
-        return "value" if self.bound == "value" else self.pessimistic_end
-
-    @property
-    def title(self) -> str:
-        """The requirement in short."""
-        scope = " (every scope)" if self.every else _in_brackets(self.measurement)
-        side = ("below" if self.strict else "at most") if self.maximum is not None else ""
-        side = side or ("above" if self.strict else "at least")
-        return f"{self.measurement.name}{scope} {side} {show(self.number)}"
-
-    def covers(self, measurement: MeasurementId) -> bool:
-        """True when the measurement is judged."""
-        return (measurement.whole if self.every else measurement) == self.measurement
-
-    def allows(self, x: float) -> bool:
-        """True when ``x`` lies on the safe side."""
-        if x == self.number:
-            return not self.strict
-        return x < self.number if self.maximum is not None else x > self.number
 
 
 @dataclass(frozen=True)
@@ -166,14 +66,6 @@ class Decision:
     n_needed: int | None = None
     outlook: str = ""
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Decision:
-        """The decision out of ``dataclasses.asdict``."""
-        judged = {**plain["measurement"]}
-        of = judged.pop("derived_from")
-        measurement = MeasurementId(**judged, derived_from=of and MeasurementId(**of))
-        return cls(**{**plain, "result": Result(plain["result"]), "measurement": measurement})
-
 
 def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
     """Judge one limit against all rows of its measurement.
@@ -203,17 +95,8 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
     return Decision(**{**vars(worst), "explanation": summary + worst.explanation})
 
 
-def show(x: float) -> str:
-    """A number as a reader sees it: four significant digits."""
-    return f"{x:.4g}"
-
-
-def _in_brackets(measurement: MeasurementId) -> str:
-    return f" ({measurement.scope})" if measurement.scope else ""
-
-
 def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decision:
-    where = f"{judged.name}{_in_brackets(judged)}"
+    where = f"{judged.name}{in_brackets(judged)}"
     if len(rows) != 1:
         found = f"{len(rows)} numbers claim to be" if rows else "No audit reported"
         return Decision(Result.INSUFFICIENT, f"{found} {where}.", judged)
@@ -239,7 +122,7 @@ def _span(limit: Limit, row: Row) -> tuple[float, float]:
 def _fault(limit: Limit, row: Row, where: str) -> str:
     """Why the row cannot be judged at all; empty when it can."""
     numbers = [row.value, *(x for x in (row.low, row.high) if x not in (None, math.inf))]
-    if not all(_is_finite_number(x) for x in numbers):  # an interval may be open upwards, as a ratio's is
+    if not all(is_finite_number(x) for x in numbers):  # an interval may be open upwards, as a ratio's is
         return f"{where} could not be computed: it is not a finite number."
     if _short(row):
         return (
@@ -343,7 +226,3 @@ def _closeness(limit: Limit, decision: Decision) -> float:
 
 def _whole(x: int | None) -> int | None:
     return None if x is None else int(x)
-
-
-def _is_finite_number(x: object) -> bool:
-    return isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)

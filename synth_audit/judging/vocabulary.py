@@ -11,7 +11,7 @@ from synth_audit.core.errors import GateError, PluginError
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import derived_of
-from synth_audit.judging.decide import EVERY_SCOPE, Limit
+from synth_audit.judging.limit import EVERY_SCOPE, Limit
 
 
 def check_vocabulary(limit: Limit, where: str) -> None:

@@ -24,6 +24,7 @@ from synth_audit.core.table import Table, read_table
 from synth_audit.examination.examine import conduct
 from synth_audit.examination.runner import Progress, silent
 from synth_audit.judging import judge as gate
+from synth_audit.judging.measurements import measurement_frame
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.warnings import about_external, about_settings, inspect
 from synth_audit.store.evidence import (
@@ -34,7 +35,6 @@ from synth_audit.store.evidence import (
     installed_versions,
     read_evidence,
 )
-from synth_audit.store.measurements import measurement_frame
 from synth_audit.store.records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace, read_parquet, write_parquet, write_text
 

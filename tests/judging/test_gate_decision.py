@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from synth_audit.core.measurement import Interval, Measurement
 from synth_audit.core.verdict import Result
-from synth_audit.judging.decide import EVERY_SCOPE, Limit, Row, decide
+from synth_audit.judging.decide import Row, decide
+from synth_audit.judging.limit import EVERY_SCOPE, Limit
 
 NAME = "copies.excess"
 ROW = Row(NAME, "", 0.01, 0.001, 0.019, 0.95, 400, None)
