@@ -165,13 +165,15 @@ def _witness(
         response=response,
         title=quantity_texts(outcome, response.id)[0],
         measurement=measurement,
-        restated=next(
-            (m for m in outcome.measurements if m.id == LEAK_EQUIVALENT.derived(response.id)), None
-        ),
+        restated=next((m for m in outcome.measurements if _restates(m, response)), None),
         proportional=all(q.proportional for q in declared if q.name == response.id.quantity),
         level=interval.level if interval else evidence.level,
         gates=gates,
     )
+
+
+def _restates(m: Measurement, response: SensitivityCurve) -> bool:
+    return m.id.quantity == LEAK_EQUIVALENT.name and m.id.derived_from == response.id
 
 
 def _rests_on(gate: GateView, response: SensitivityCurve, outcome: AuditOutcome) -> bool:

@@ -10,7 +10,7 @@ from synth_audit.core.errors import MeasurementNameError, PlanError
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement, Quantity
 from synth_audit.core.plugin import AuditInfo
-from synth_audit.core.sensitivity import derived_of
+from synth_audit.core.sensitivity import DERIVED, derived_of
 from synth_audit.store.evidence import Evidence
 
 PRIVACY = (
@@ -21,6 +21,8 @@ PRIVACY = (
 )
 UTILITY = ("prediction.auroc_tstr", "prediction.r2_tstr", "marginals.total_variation")
 """What is taken when the plan names nothing: the first that was measured."""
+
+_DERIVED = {q.name for q in DERIVED}
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,14 @@ def measure_of(text: str, key: str) -> Measure:
         measurement = identity.read(text)
     except MeasurementNameError as error:
         raise PlanError(error.what, where=where, expected=error.expected, fix=error.fix) from None
-    audit, quantity = measurement.audit, measurement.quantity
+    audit, quantity, of = measurement.audit, measurement.quantity, measurement.derived_from
     known = _quantities(audit, where)
-    if quantity not in known:
+    declared = quantity in known and (of is None or of.quantity in known)
+    if not declared or (of is None) == (quantity in _DERIVED):
         raise PlanError(
             f"there is no measurement {text!r}",
             where=where,
-            expected=f"`name` or `name[scope]`, such as {', '.join(f'{audit}.{q}' for q in known)}",
+            expected=", ".join(f"{audit}.{q}" + "[of …]" * (q in _DERIVED) for q in known),
             fix=f"`synth-audit describe {audit}` shows what it measures",
         )
     if known[quantity].direction is Direction.NEUTRAL:
