@@ -136,7 +136,7 @@ class FrontierSpec(BaseModel):
 
 
 class Plan(BaseModel):
-    """Everything that decides an audit. The same plan, data and seed give the same evidence."""
+    """Everything public that decides an audit. The same plan, data and salt give the same evidence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str = Field(
@@ -161,7 +161,9 @@ class Plan(BaseModel):
     frontier: FrontierSpec | None = Field(
         None, description="what `synth-audit frontier` tries; decides nothing in an audit of the plan itself"
     )
-    seed: int = Field(0, ge=0)
+    seed: int = Field(
+        0, ge=0, description="moves the draws of audits only; split, fits and draws rest on a secret salt"
+    )
     level: float = Field(0.95, ge=0.9, lt=1, description="confidence level of every interval")
     suppression: int = Field(10, ge=1, description="no smaller count is ever shown")
 

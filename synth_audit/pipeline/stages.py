@@ -18,7 +18,6 @@ from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
 from synth_audit.core.plugin import Audit, PrivacyCertificate
 from synth_audit.core.registry import config_of
-from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.examination.examine import conduct
@@ -36,6 +35,7 @@ from synth_audit.store.evidence import (
     read_evidence,
 )
 from synth_audit.store.records import SplitRecord, SyntheticRecord
+from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.workspace import Workspace, read_parquet, write_parquet, write_text
 
 MADE_ELSEWHERE = GeneratorRecord(
@@ -64,7 +64,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
             expected="rows for both train and control",
             fix="check the query or file that the plan's source reads",
         )
-    train, control = split(source, plan.split.control, plan.seed)
+    salt = workspace_salt(workspace)
+    train, control = split(source, plan.split.control, salt.key("split"))
     train, control = _anchor(train.data, control.data, plan)
     record = SplitRecord(
         plan_sha256=plan.digest,
@@ -74,7 +75,6 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         columns=column_records(train.schema),
         warnings=inspect(train, control, plan.suppression),
     )
-    workspace.prepare()
     write_parquet(workspace.train, train.data, private=True)
     write_parquet(workspace.control, control.data, private=True)
     record.write(workspace.split_record)
@@ -82,7 +82,12 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 
 
 def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent) -> SyntheticRecord:
-    """Fit the generator on train and draw the candidate."""
+    """Fit the generator on train and draw the candidate, both seeded from the salt and these rows of train.
+
+    Other rows get other streams: two releases whose tables differ by one person would otherwise share every
+    random number, and their difference would be that person's.
+    """
+    salt = known_salt(workspace)
     data = read_parquet(workspace.train, made_by="split")
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     generator = plan.build_generator()
@@ -90,9 +95,10 @@ def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent
     name = plan.generator.name
     start = time.perf_counter()
     progress(f"fit {name}", 0, 2)
-    model = generator.fit(train.released_only(), child_rng(plan.seed, "generator", name, "fit"))
+    streams = ("generator", name, salt.digest(train.fingerprint.encode()))
+    model = generator.fit(train.released_only(), salt.rng(*streams, "fit"))
     progress(f"sample {name}", 1, 2)
-    drawn = model.sample(plan.rows or train.n_rows, child_rng(plan.seed, "generator", name, "sample"))
+    drawn = model.sample(plan.rows or train.n_rows, salt.rng(*streams, "sample"))
     progress(name, 2, 2)
     synthetic = read_table(drawn.data, train.schema, where="synthetic", partial=True)
     record = SyntheticRecord(

@@ -37,6 +37,11 @@ class Workspace:
         return self.root / "review"
 
     @property
+    def salt(self) -> Path:
+        """The secret that split, fits, draws and hashes rest on; see :mod:`synth_audit.store.salts`."""
+        return self.restricted / "salt"
+
+    @property
     def train(self) -> Path:
         """Rows the generator sees."""
         return self.restricted / "train.parquet"

@@ -24,6 +24,7 @@ from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.evidence import Evidence, TableRecord, installed_versions, read_evidence
 from synth_audit.store.records import SplitRecord
+from synth_audit.store.salts import workspace_salt
 from synth_audit.store.workspace import (
     Workspace,
     link_or_copy,
@@ -60,6 +61,7 @@ def sweep(
     pipeline.preflight(plan)
     candidates_of(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
     with exclusive_lock(workspace.prepare()):
+        workspace_salt(workspace)  # one that is lost should show before a candidate is tried
         splitting, split_kept = _split(plan, workspace, progress, fresh)
         asked = candidates_of(plan, column_count(splitting))
         for old in (workspace.frontier, workspace.frontier_page):
@@ -114,6 +116,7 @@ class SweepRun:
         """Give a candidate the split of the sweep, as if its own plan had made it."""
         link_or_copy(self.workspace.train, room.train)
         link_or_copy(self.workspace.control, room.control)
+        link_or_copy(self.workspace.salt, room.salt)
         replace(self.splitting, plan_sha256=candidate.plan.digest).write(room.split_record)
 
     def _still_good(self, candidate: Candidate, own: Workspace) -> Evidence | None:

@@ -35,10 +35,11 @@ QUICK = {
         "shadows": 3,
         "sets": 5,
         "evaluated": 10,
-        "outlying": 2,
+        "outlying": 1,
         "random": 1,
-        "vulnerable": 2,
+        "vulnerable": 1,
         "features": ["target_distance"],
+        "classifier": "nearest_neighbours",
     },
 }
 """Settings that only save time; an audit that is not named here runs as it comes."""
@@ -85,6 +86,24 @@ def generator_behind(train, synthetic):
     columns = [c for c in train.schema.features if c.name in synthetic.names]
     known, made = row_groups([train, synthetic], columns)
     return PlantedGenerator(float(np.isin(made, known).mean()), synthetic, Leak.ASSOCIATIONS)
+
+
+class Made(dict):
+    """What was asked for, made when it is first asked for and kept."""
+
+    def __init__(self, make):
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key):
+        self[key] = self._make(*key) if isinstance(key, tuple) else self._make(key)
+        return self[key]
+
+
+@pytest.fixture(scope="session")
+def made_once():
+    """Keeps what costs much and several tests look at; a test waits for what it asks for and no more."""
+    return Made
 
 
 @pytest.fixture(scope="session")

@@ -155,7 +155,7 @@ def plain(build: ModuleType) -> tuple[object, ...]:
 
 hostile = st.sampled_from([
     "by", "of", "a by b", "a", "b", "by a", "baby weight", "risk", "risk[by a]", "x[y]", "]", "[", "a.b", ".",
-    ",", '"', '" by "', "*", "😀", "\x00", "\n", "\\", " ", "of risk", "secret by region", "probe.risk", "gap",
+    ",", '"', '" by "', "*", "😀", "\x00", "\n", "\\", " ", "of risk", "secret by region", "gap",
 ])  # fmt: skip
 
 

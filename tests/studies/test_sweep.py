@@ -90,9 +90,11 @@ def test_the_copy_fails_and_the_other_is_chosen(finished_sweep):
     assert abs(age_and_ill[2]) < 0.2
 
 
-def test_each_candidate_is_as_if_it_stood_alone(finished_sweep, tmp_path):
+def test_each_candidate_is_as_if_it_stood_alone(finished_sweep, tmp_path, with_salt):
     for candidate in candidates_of(finished_sweep.plan, 4):
-        alone = pipeline.produce(candidate.plan, Workspace(tmp_path / candidate.slug))
+        room = Workspace(tmp_path / candidate.slug)
+        with_salt(room)
+        alone = pipeline.produce(candidate.plan, room)
         assert alone.digest == read_evidence(own(finished_sweep, candidate.slug).evidence).digest
         assert alone.level == 0.975
 

@@ -19,6 +19,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import discrimination as trees
 from synth_audit.kernels import propensity as logistic
+from synth_audit.kernels import roc
 from synth_audit.kernels.intervals import critical_value
 
 C2ST_AUROC = Quantity(
@@ -147,15 +148,15 @@ class Propensity:
         folds = min(self.folds, first // 2, second // 2)
         told = trees.discriminate(features, first, folds, self.trees, rng)
         placed = told.folds
-        curves.append(_Curve(1 - np.concatenate([f.second for f in placed]), first))
+        curves.append(_Curve(1 - np.concatenate([f.members for f in placed]), first))
         found = {C2ST_AUROC.id(): _area(placed, subject.level)}
         lost = {c.name: _area(x, subject.level) for c, x in zip(subject.features, told.lost, strict=True)}
         worst_first = sorted(lost.items(), key=lambda item: -item[1].value)
         return found | {GIVEAWAY.id(column=name): estimate for name, estimate in worst_first}
 
 
-def _area(folds: Sequence[trees.Placements], level: float) -> Estimate:
-    return Estimate(trees.mean_area(folds), trees.area_interval(folds, level))
+def _area(folds: Sequence[roc.PlacementValues], level: float) -> Estimate:
+    return Estimate(roc.mean_auroc(folds), roc.cross_fitted_interval(folds, level))
 
 
 def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
