@@ -44,6 +44,8 @@ def measure_of(text: str, key: str) -> Measure:
         measurement = identity.read(text)
     except MeasurementNameError as error:
         raise PlanError(error.what, where=where, expected=error.expected, fix=error.fix) from None
+    if not measurement.audit:
+        raise PlanError(f"there is no measurement {text!r}", where=where, expected="`audit.quantity`")
     audit, quantity, of = measurement.audit, measurement.quantity, measurement.derived_from
     known = _quantities(audit, where)
     declared = quantity in known and (of is None or of.quantity in known)

@@ -91,8 +91,8 @@ def test_looking_up_a_measurement(finished):
     assert finished.evidence.measurement("exact_match.share").value == 0
     assert finished.evidence.measurement("marginals.total_variation", "by age").id.column == "age"
     distance = finished.evidence.measurement("marginals.total_variation[by age]")
-    assert finished.evidence.measurement(distance.id) is distance
-    assert finished.evidence.measurement('marginals.total_variation[by "age"]') is distance
+    assert finished.evidence.measurement(distance.id) == distance
+    assert finished.evidence.measurement('marginals.total_variation[by "age"]') == distance
     with pytest.raises(KeyError, match="did you mean"):
         finished.evidence.measurement("marginals.total_variation", "age")
     with pytest.raises(KeyError, match="cannot be read"):
