@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from typing import cast
 
 from synth_audit.core import registry
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import GateError, PluginError
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import derived_of
 from synth_audit.judging.limit import EVERY_SCOPE, Limit
 

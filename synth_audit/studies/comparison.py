@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synth_audit.core import identity, registry
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import MeasurementNameError, PlanError
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement, Quantity
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import DERIVED, derived_of
 from synth_audit.store.evidence import Evidence
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.exposure import RecordView, Subgroup
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import (
@@ -18,7 +19,6 @@ from synth_audit.core.measurement import (
     Reference,
 )
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import WORST_SUBGROUP, PlantedLeaks
 from synth_audit.core.verdict import Result, TableCheck
 from synth_audit.examination.exposure import as_measurements

@@ -10,11 +10,12 @@ import numpy as np
 
 from synth_audit.audits.fidelity._coverage_pair import Curves, Pair, authenticity, resampled, scored
 from synth_audit.audits.fidelity._coverage_picture import CONTROL, curves
-from synth_audit.audits.fidelity._coverage_spaces import SPACES, SpaceName, kept, placed
+from synth_audit.audits.fidelity._coverage_spaces import SPACES, SpaceName, placed
 from synth_audit.audits.fidelity._reference import measured
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Estimate, Findings, Quantity, Series
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import row_groups
@@ -113,16 +114,16 @@ class Coverage:
                 "max_queries must be positive, max_resampled and n_bootstrap must be at least 100"
             )
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare the release, and control rows as its reference, with train in every space."""
         seen: list[dict[SpaceName, Curves]] = []
-        with kept(subject.cache) as cache:
+        with context.keeping() as keeping:  # or the embedding would be learnt anew for every table
 
             def compare(table: Table, draws: np.random.Generator) -> dict[MeasurementId, Estimate]:
                 found: dict[MeasurementId, Estimate] = {}
                 seen.append({})
                 for space in self.spaces:
-                    pair = placed(space, subject, table, cache)
+                    pair = placed(space, subject, table, keeping)
                     seen[-1][space] = Curves.of(pair)
                     estimates = self._estimates(pair, seen[-1][space], subject.level, draws)
                     found |= {
@@ -131,7 +132,7 @@ class Coverage:
                     }
                 return found
 
-            measurements = measured(subject, compare, self.info.quantities, rng)
+            measurements = measured(subject, compare, self.info.quantities, context.rng)
         asked = min(self.max_queries, subject.synthetic.n_rows)
         counted = tuple(
             replace(m, n_requested=asked, n_achieved=asked) if m.id.quantity == AUTHENTICITY.name else m

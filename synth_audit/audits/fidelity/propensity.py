@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity, Series
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import discrimination as trees
@@ -113,7 +114,7 @@ class Propensity:
         if self.folds < 2 or self.trees < 1:
             raise ValueError("folds must be at least 2 and trees positive")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Tell the release, and control rows as its reference, from training rows."""
         if min(subject.train.n_rows, subject.synthetic.n_rows) < FEWEST_ROWS:
             raise NotApplicable(f"a model needs at least {FEWEST_ROWS} rows of train and of the release")
@@ -123,7 +124,10 @@ class Propensity:
             return self._compare(subject, table, rng, curves)
 
         taken = min(subject.synthetic.n_rows, self.most_rows)
-        found = [replace(m, n_achieved=taken) for m in measured(subject, compare, self.info.quantities, rng)]
+        found = [
+            replace(m, n_achieved=taken)
+            for m in measured(subject, compare, self.info.quantities, context.rng)
+        ]
         if not any(m.id.quantity == PMSE_RATIO.name for m in found):
             raise NotApplicable("no column has two different values, so that nothing could tell rows apart")
         pictured = dict(zip((_RELEASE, _CONTROL), curves, strict=False))  # in the order of the comparisons
