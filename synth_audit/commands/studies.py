@@ -10,6 +10,7 @@ import click
 from synth_audit import api, console
 from synth_audit.commands import options
 from synth_audit.exits import Exit, guarded, sweep_code
+from synth_audit.terminal import say
 
 
 @click.command()
@@ -85,7 +86,7 @@ def frontier(plan: Path, out: Path | None, fresh: bool, workers: int, as_json: b
     """
     settled = api.as_plan(plan)
     if settled.release is None:
-        click.echo("note: the plan names no `release`; to add one later means to sweep again", err=True)
+        say("note: the plan names no `release`; to add one later means to sweep again", err=True)
     workspace = api.workspace_of(settled, out)
     with console.progress_bar() as progress:
         found = api.frontier(settled, workspace.root, fresh=fresh, progress=progress, workers=workers)
