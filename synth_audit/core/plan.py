@@ -35,6 +35,7 @@ from synth_audit.core.timestamps import microseconds
 if TYPE_CHECKING:
     from synth_audit.core.plugin import Audit, Generator, Source
 
+_LONGEST_NAME = 200
 DEFAULT_GATES = "expectations/release.json"
 
 
@@ -145,6 +146,7 @@ class Plan(BaseModel):
     name: str = Field(
         "table",
         pattern=r"^[\w.-]+$",
+        max_length=_LONGEST_NAME,
         description="what the report calls the table; the plan file's name if left out",
     )
     source: Location | None = Field(None, description="where the sensitive table is")
@@ -293,7 +295,7 @@ def load_plan(path: Path | str) -> Plan:
             fix="put text in quotes that begins with a sign, such as a rule that begins with a backtick",
         ) from None
     if isinstance(value, Mapping):
-        value = {"name": re.sub(r"[^\w.-]", "_", path.stem)} | dict(value)
+        value = {"name": re.sub(r"[^\w.-]", "_", path.stem)[:_LONGEST_NAME]} | dict(value)
     return parse_plan(value, where=str(path)).located(path.resolve().parent).check()
 
 

@@ -304,4 +304,9 @@ def _suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def _bad(what: str, where: str, *, expected: str = "", fix: str = "") -> GateError:
-    return GateError(what, where=where, expected=expected, fix=fix)
+    return GateError(
+        what,
+        where=where,
+        expected=expected,
+        fix=fix or "correct the suite; those that ship show how it is done",
+    )
