@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -36,10 +36,12 @@ def main() -> None:
 @options.plan
 @options.out
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
-@options.workers
+@options.running
 @options.as_json
 @guarded
-def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: bool) -> Exit:
+def run(
+    plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[api.Execution]
+) -> Exit:
     """Go the whole way for one table.
 
     Pull, split, generate, audit, gate, report and, on a pass, release.
@@ -50,7 +52,7 @@ def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: b
     """
     workspace = api.workspace_of(plan, out)
     with console.progress_bar() as progress:
-        evidence = api.run(plan, workspace.root, release=False, progress=progress, workers=workers)
+        evidence = api.run(plan, workspace.root, release=False, progress=progress, **running)
     console.show_evidence(evidence, [workspace.report, workspace.evidence], as_json=as_json)
     code = exit_code(evidence)
     if code is Exit.PASS and not no_release and api.as_plan(plan).release is not None:
@@ -67,7 +69,7 @@ def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: b
 @click.option("--only", multiple=True, metavar="NAME", help="Run only this audit; repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
 @options.out
-@options.workers
+@options.running
 @options.as_json
 @guarded
 def audit(
@@ -78,8 +80,8 @@ def audit(
     only: tuple[str, ...],
     seed: int | None,
     out: Path | None,
-    workers: int,
     as_json: bool,
+    **running: Unpack[api.Execution],
 ) -> Exit:
     """Audit a synthetic file made elsewhere.
 
@@ -93,7 +95,7 @@ def audit(
     """
     with console.progress_bar() as progress:
         evidence = api.audit(
-            train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, workers=workers
+            train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, **running
         )
     files = [out / "review" / name for name in ("report.html", "evidence.json")] if out else []
     console.show_evidence(evidence, files, as_json=as_json)

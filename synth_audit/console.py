@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synth_audit.core import registry
-from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.sensitivity import derived_of
 from synth_audit.core.text import one_line, shortened
 from synth_audit.terminal import plain, say, say_json, say_whole
 
 if TYPE_CHECKING:
+    from synth_audit.core.context import Progress
     from synth_audit.core.verdict import GateResult
-    from synth_audit.examination.runner import Progress
     from synth_audit.pipeline.verify import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.studies.calibration import Calibration, Curve

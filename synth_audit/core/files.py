@@ -1,52 +1,26 @@
-"""Paths as users give them, files that are read whole, and files that are replaced wholly or not at all."""
+"""Writes a file wholly or not at all."""
 
 from __future__ import annotations
 
+import fcntl
 import os
-import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-MOST_BYTES = 64 * 2**20
-"""Of a file that people write; what is longer, perhaps endless such as a device, is none."""
-
-_REMOTE = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]+:(?=/)|(?:abfss?|az|duckdb|file|gcs|gs|hf|https?|md|motherduck|mysql|postgres"
-    r"|postgresql|s3|snowflake|sqlite|wasbs?):)",
-    re.IGNORECASE,
-)
+TEMPORARY = "synth-audit-"
+"""How the names of temporary folders begin, so that those of a killed run are found."""
 
 
-def problem_of(path: str) -> str:
-    """Why a text cannot be the path of a file on this machine; empty when it can.
+def temporary_folder(where: Path | None = None) -> TemporaryDirectory[str]:
+    """A folder of mode 0700 for the length of a block.
 
-    A URL would be taken for a folder's name: a release to `s3://bucket/x` would land beside the plan.
+    Args:
+        where: the folder it is made in; the system's place for temporary files if None.
     """
-    if not path.strip():
-        return "path must name a file"
-    if "\0" in path:
-        return "path holds a null character"
-    if remote := _REMOTE.match(path):
-        return (
-            f"{remote['scheme']} is no path of this machine, and there is no source for it yet; "
-            "fetch or send the file by other means, and start a file's name that has a colon at /"
-        )
-    return ""
-
-
-def read_text(path: Path) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
-
-    Raises:
-        OSError: it cannot be read. ValueError: it is not UTF-8, too long, or the path cannot be one.
-    """
-    with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise ValueError(f"more than {MOST_BYTES} bytes")
-    return content.decode("utf-8-sig")
+    return TemporaryDirectory(prefix=TEMPORARY, dir=where)
 
 
 @contextmanager
@@ -76,6 +50,52 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
         raise
     with suppress(OSError):  # some file systems cannot flush a folder; the file itself is safe
         _flush(path.parent)
+
+
+def create_once(path: Path, content: bytes) -> bool:
+    """Put a private file (mode 0600) at ``path`` unless something is there; True when this call put it there.
+
+    Of several processes at once one succeeds, and the others find its file whole.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        _write_new(temporary, content)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without links
+            if not _moved_alone(temporary, path):
+                return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    with suppress(OSError):
+        _flush(path.parent)
+    return True
+
+
+def _moved_alone(temporary: Path, path: Path) -> bool:
+    """Move a file to a place where nothing is, one process at a time."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        if os.path.lexists(path):
+            return False
+        temporary.replace(path)
+        return True
+    finally:
+        os.close(folder)
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
 
 
 def _flush(path: Path) -> None:

@@ -24,7 +24,8 @@ from pydantic import (
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError, problems_of
-from synth_audit.core.files import read_text
+from synth_audit.core.generator import located
+from synth_audit.core.paths import read_text
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.core.rule_text import FORMS, parse_rules
 from synth_audit.core.rules import Rule
@@ -33,7 +34,9 @@ from synth_audit.core.strict_yaml import Malformed, load_yaml
 from synth_audit.core.timestamps import microseconds
 
 if TYPE_CHECKING:
-    from synth_audit.core.plugin import Audit, Generator, Source
+    from synth_audit.core.audit import Audit
+    from synth_audit.core.generator import Generator
+    from synth_audit.core.source import Source
 
 _LONGEST_NAME = 200
 DEFAULT_GATES = "expectations/release.json"
@@ -140,7 +143,7 @@ class FrontierSpec(BaseModel):
 
 
 class Plan(BaseModel):
-    """Everything that decides an audit. The same plan, data and seed give the same evidence."""
+    """Everything public that decides an audit. The same plan, data and salt give the same evidence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str = Field(
@@ -166,7 +169,9 @@ class Plan(BaseModel):
     frontier: FrontierSpec | None = Field(
         None, description="what `synth-audit frontier` tries; decides nothing in an audit of the plan itself"
     )
-    seed: int = Field(0, ge=0)
+    seed: int = Field(
+        0, ge=0, description="moves the draws of audits only; split, fits and draws rest on a secret salt"
+    )
     level: float = Field(0.95, ge=0.9, lt=1, description="confidence level of every interval")
     suppression: int = Field(10, ge=1, description="no smaller count is ever shown")
 
@@ -266,7 +271,7 @@ class Plan(BaseModel):
             )
         plugin = registry.build(room, choice.name, choice.config, where=f"{key}.{choice.name}")
         # A generator that reads a file learns where relative paths start, which is no part of its settings.
-        return plugin.located(self.base) if hasattr(plugin, "located") else plugin
+        return located(plugin, self.base) if room == "generator" else plugin
 
 
 def load_plan(path: Path | str) -> Plan:

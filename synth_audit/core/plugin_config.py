@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError
-from synth_audit.core.files import problem_of
+from synth_audit.core.paths import problem_of
 
 
 class PluginChoice(BaseModel):

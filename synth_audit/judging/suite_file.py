@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from synth_audit.core.errors import GateError
-from synth_audit.core.files import read_text
+from synth_audit.core.paths import read_text
 from synth_audit.core.strict_yaml import Malformed, load_json, load_yaml
 from synth_audit.resources import resource_folder
 

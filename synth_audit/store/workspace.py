@@ -8,7 +8,7 @@ import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.files import problem_of, replacing
+from synth_audit.core.files import replacing
+from synth_audit.core.paths import problem_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class Workspace:
     def review(self) -> Path:
         """Folder that may be shown."""
         return self.root / "review"
+
+    @property
+    def salt(self) -> Path:
+        """The secret that split, fits, draws and hashes rest on; see :mod:`synth_audit.store.salts`."""
+        return self.restricted / "salt"
 
     @property
     def train(self) -> Path:
@@ -121,9 +127,8 @@ class Workspace:
         """
         self.prepare_review()
         with _making(self.root):
-            if not os.path.lexists(self.restricted):
+            with suppress(FileExistsError):  # from an earlier run, or from one that starts at the same time
                 self.restricted.mkdir(mode=0o700)
-                self.restricted.chmod(0o700)  # whatever the umask takes away
         _refuse_strange(self.restricted, private=True)
         return self
 

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit.core import registry
+from synth_audit.core.audit import Leak
+from synth_audit.core.context import RunContext
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
-from synth_audit.core.plugin import Leak
 from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
@@ -35,10 +36,11 @@ QUICK = {
         "shadows": 3,
         "sets": 5,
         "evaluated": 10,
-        "outlying": 2,
+        "outlying": 1,
         "random": 1,
-        "vulnerable": 2,
+        "vulnerable": 1,
         "features": ["target_distance"],
+        "classifier": "nearest_neighbours",
     },
 }
 """Settings that only save time; an audit that is not named here runs as it comes."""
@@ -87,6 +89,24 @@ def generator_behind(train, synthetic):
     return PlantedGenerator(float(np.isin(made, known).mean()), synthetic, Leak.ASSOCIATIONS)
 
 
+class Made(dict):
+    """What was asked for, made when it is first asked for and kept."""
+
+    def __init__(self, make):
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key):
+        self[key] = self._make(*key) if isinstance(key, tuple) else self._make(key)
+        return self[key]
+
+
+@pytest.fixture(scope="session")
+def made_once():
+    """Keeps what costs much and several tests look at; a test waits for what it asks for and no more."""
+    return Made
+
+
 @pytest.fixture(scope="session")
 def population():
     return people
@@ -112,7 +132,7 @@ def outcome_of(built):
     """Run one audit as the runner does, which also checks declared quantities and ranges."""
 
     def run(name, subject, seed=0):
-        [outcome], _ = run_audits({name: built(name)}, subject, seed)
+        [outcome], _ = run_audits({name: built(name)}, subject, RunContext(seed=seed))
         return outcome
 
     return run

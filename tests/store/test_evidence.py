@@ -12,8 +12,8 @@ from synth_audit.core.measurement import Interval
 from synth_audit.store.evidence import evidence_schema, parse_evidence, read_evidence, sha256_of
 
 
-def test_a_round_trip_changes_nothing(finished):
-    evidence = finished.evidence
+def test_a_round_trip_changes_nothing(complete):
+    evidence = complete.evidence
     again = parse_evidence(evidence.to_json())
     assert again == evidence
     assert again.to_json() == evidence.to_json()
@@ -34,10 +34,10 @@ def test_odd_numbers_survive_a_round_trip(finished, value):
     assert found == value or (math.isnan(found) and math.isnan(value))
 
 
-def test_the_file_follows_its_published_schema(finished):
+def test_the_file_follows_its_published_schema(complete):
     schema = evidence_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    plain = json.loads(finished.workspace.evidence.read_text())
+    plain = json.loads(complete.workspace.evidence.read_text())
     jsonschema.validate(plain, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({k: v for k, v in plain.items() if k != "verdict"}, schema)

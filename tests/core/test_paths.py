@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synth_audit.core import files
+from synth_audit.core import paths
 from synth_audit.core.errors import PlanError
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.registry import build
@@ -23,7 +23,7 @@ URLS = (
 @pytest.mark.parametrize("url", URLS)
 def test_a_url_is_refused_and_named(url):
     scheme = url.split(":")[0]
-    assert files.problem_of(url).startswith(f"{scheme}: is no path of this machine, and there is no source")
+    assert paths.problem_of(url).startswith(f"{scheme}: is no path of this machine, and there is no source")
     for plugin, more in (("parquet", {}), ("csv", {}), ("duckdb", {"table": "t"})):
         with pytest.raises(PlanError, match="there is no source for it yet"):
             build("source", plugin, {"path": url, **more})
@@ -37,7 +37,7 @@ def test_a_url_is_refused_and_named(url):
 
 @pytest.mark.parametrize("path", ["", " ", "a\0b.csv"])
 def test_what_is_no_path_is_refused(path):
-    assert files.problem_of(path)
+    assert paths.problem_of(path)
     with pytest.raises(PlanError):
         build("source", "csv", {"path": path})
 
@@ -46,16 +46,16 @@ def test_what_is_no_path_is_refused(path):
     "path", ["data:2024.csv", "C:\\x.csv", "12:30.parquet", "/mnt/s3:/x", "./md:x", "ä b.csv", "~"]
 )
 def test_a_path_is_a_path(path):
-    assert files.problem_of(path) == ""
+    assert paths.problem_of(path) == ""
 
 
 def test_text_with_and_without_a_byte_order_mark(tmp_path):
     for content in (b"a: 1", b"\xef\xbb\xbfa: 1"):
         (tmp_path / "x").write_bytes(content)
-        assert files.read_text(tmp_path / "x") == "a: 1"
+        assert paths.read_text(tmp_path / "x") == "a: 1"
 
 
 def test_an_endless_file_is_not_read_to_its_end(monkeypatch):
-    monkeypatch.setattr(files, "MOST_BYTES", 1000)
+    monkeypatch.setattr(paths, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="more than 1000 bytes"):
-        files.read_text(Path("/dev/zero"))
+        paths.read_text(Path("/dev/zero"))
