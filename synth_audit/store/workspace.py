@@ -126,9 +126,9 @@ class Workspace:
                 others.
         """
         self.prepare_review()
-        with _making(self.root):
-            with suppress(FileExistsError):  # from an earlier run, or from one that starts at the same time
-                self.restricted.mkdir(mode=0o700)
+        # It may be there from an earlier run, or from one that starts at the same time.
+        with _making(self.root), suppress(FileExistsError):
+            self.restricted.mkdir(mode=0o700)
         _refuse_strange(self.restricted, private=True)
         return self
 
