@@ -278,13 +278,14 @@ def verify(evidence: Evidence | str | Path, tables: Mapping[str, Frame] | None =
     found: dict[str, Frame] = {}
     if not isinstance(evidence, (str, Path)):
         return check(evidence, {name: as_arrow(t, name) for name, t in (tables or {}).items()})
+    known = _evidence(evidence)
     workspace = Workspace(Path(evidence).resolve().parent.parent)
     for name in ("train", "control", "synthetic"):
         # Not `exists`: it raises for whoever may read the review folder and not the restricted one.
         if os.path.isfile(path := getattr(workspace, name)):
             found[name] = path
     found |= dict(tables or {})
-    return check(_evidence(evidence), {name: as_arrow(t, name) for name, t in found.items()})
+    return check(known, {name: as_arrow(t, name) for name, t in found.items()})
 
 
 def release(
@@ -336,7 +337,7 @@ def _named_after(table: Frame) -> dict[str, str]:
     """Without a plan, a report is headed by the name of the file it judges."""
     if not isinstance(table, (str, Path)):
         return {}
-    return {"name": re.sub(r"[^\w.-]", "_", Path(table).stem) or "table"}
+    return {"name": re.sub(r"[^\w.-]", "_", Path(table).stem)[:200] or "table"}
 
 
 def _narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from synth_audit import __version__, api, console
 from synth_audit.commands import first_steps, options, reference, studies
-from synth_audit.exits import Exit, exit_code, guarded
+from synth_audit.exits import Exit, Program, exit_code, guarded
+from synth_audit.terminal import say, say_whole
+
+if TYPE_CHECKING:
+    from synth_audit.pipeline.release import ReleaseRecord
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="synth-audit")
 def main() -> None:
     """Decide whether a synthetic table may leave: attack it, measure it, gate it, report it.
@@ -53,7 +57,7 @@ def run(
     code = exit_code(evidence)
     if code is Exit.PASS and not no_release and api.as_plan(plan).release is not None:
         record = api.release(plan, workspace.root)
-        click.echo(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
+        _tell_release(record, err=as_json)
     return code
 
 
@@ -96,7 +100,7 @@ def audit(
     files = [out / "review" / name for name in ("report.html", "evidence.json")] if out else []
     console.show_evidence(evidence, files, as_json=as_json)
     if out is None:
-        click.echo("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
+        say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
     return exit_code(evidence)
 
 
@@ -132,7 +136,7 @@ def report(evidence: Path, to: Path | None) -> Exit:
     """
     path = to or evidence.parent / "report.html"
     api.render_report(evidence, path)
-    click.echo(str(path))
+    say_whole(str(path))
     return Exit.PASS
 
 
@@ -177,8 +181,12 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
       synth-audit release tumours.yaml --candidate vine-truncation-5
     """
     record = api.release(plan, out, synthetic, candidate=candidate)
-    click.echo(f"released {record.table.rows:,} rows to {record.where}")
+    _tell_release(record)
     return Exit.PASS
+
+
+def _tell_release(record: ReleaseRecord, *, err: bool = False) -> None:
+    say_whole(f"released {record.table.rows:,} rows to {record.where}", err=err)
 
 
 for command in (

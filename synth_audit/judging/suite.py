@@ -274,4 +274,9 @@ def _table_title(plain: Mapping[str, Any]) -> str:
 
 
 def _bad(what: str, where: str, *, expected: str = "", fix: str = "") -> GateError:
-    return GateError(what, where=where, expected=expected, fix=fix)
+    return GateError(
+        what,
+        where=where,
+        expected=expected,
+        fix=fix or "correct the suite; those that ship show how it is done",
+    )

@@ -178,6 +178,7 @@ def read_evidence(path: Path | str) -> Evidence:
         raise DataError(
             f"the evidence cannot be read ({type(error).__name__})",
             where=str(path),
+            expected="the evidence.json that an audit wrote",
             fix="run the audit first (`synth-audit run PLAN`), or name its folder with --out if it has one",
         ) from None
     except (ValidationError, ValueError):
