@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "opacus", "sklearn", "pyvinecopulib", "great_expectations", "dagster", "matplotlib")
+HEAVY = ("torch", "opacus", "sklearn", "pyvinecopulib", "great_expectations", "dagster", "matplotlib", "lark")
 
 _LOOK = """
 import json, sys

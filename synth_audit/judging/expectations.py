@@ -1,21 +1,18 @@
-"""Our own expectation on measurements, for Great Expectations to run as it runs any other.
+"""Our own expectation on measurements: for a Great Expectations of the user's own on measurements.parquet.
 
-Importing this module takes seconds, so it is imported inside the functions that judge.
+The product itself calls :func:`~synth_audit.judging.decide.decide` directly. Importing this module registers
+``expect_measurement_to_be_within`` and takes seconds.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Optional
 
-import pandas as pd
-
-from synth_audit.core.errors import GateError
 from synth_audit.core.verdict import Result
-from synth_audit.judging.decide import Decision, Limit, Row, decide
-from synth_audit.judging.great_expectations_runner import Ran, check_buildable, run
+from synth_audit.judging.decide import Limit, decide
+from synth_audit.judging.measurements import judged_row
 
 with warnings.catch_warnings():
     # Its own deprecated imports, about which a user of ours can do nothing.
@@ -24,8 +21,6 @@ with warnings.catch_warnings():
     from great_expectations.expectations.expectation import BatchExpectation
     from great_expectations.expectations.metrics.metric_provider import metric_value
     from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
-
-__all__ = ["ExpectMeasurementToBeWithin", "check_buildable", "decision_of", "measurement_frame", "run"]
 
 _ROWS = "table.synth_audit_measurements"
 
@@ -53,8 +48,9 @@ class _MeasurementRows(TableMetricProvider):  # type: ignore[misc]  # untyped ba
 class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # untyped base
     """Expect exactly one finite measurement of a name and scope, on the safe side of a limit.
 
-    The arguments are those of :class:`~synth_audit.judging.decide.Limit`, whose ``decide`` it
-    calls; the decision is in ``result["details"]``.
+    It applies to the frame of :func:`~synth_audit.judging.measurements.measurement_frame`. The arguments are
+    those of :class:`~synth_audit.judging.decide.Limit`, whose ``decide`` it calls; the decision is in
+    ``result["details"]``.
     """
 
     name: str
@@ -76,34 +72,12 @@ class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # un
         execution_engine: Any = None,
     ) -> dict[str, Any]:
         limit = Limit(**{key: getattr(self, key) for key in self.success_keys})
-        decision = decide(limit, [Row(**record) for record in metrics[_ROWS]])
+        rows = [row for record in metrics[_ROWS] if (row := judged_row(record)) is not None]
+        decision = decide(limit, rows)
         return {
             "success": decision.result is Result.PASS,
-            "result": {"observed_value": decision.value, "details": asdict(decision)},
+            "result": {
+                "observed_value": decision.value,
+                "details": asdict(decision) | {"result": decision.result.value},
+            },
         }
-
-
-def measurement_frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """One line per measurement; of objects, so that None stays None and NaN stays NaN."""
-    return pd.DataFrame([vars(r) for r in rows], columns=list(Row.__dataclass_fields__), dtype=object)
-
-
-def decision_of(ran: Ran, where: str) -> Decision:
-    """The decision inside a result of :class:`ExpectMeasurementToBeWithin`.
-
-    Raises:
-        GateError: there is none, or the library and the decision disagree.
-    """
-    try:
-        decision = Decision.from_plain(ran.details)
-    except (KeyError, TypeError, ValueError):
-        raise GateError(
-            "Great Expectations could not evaluate a gate, so nothing is decided", where=where
-        ) from None
-    if ran.met is not (decision.result is Result.PASS):
-        raise GateError(
-            "Great Expectations and the decision it carries disagree",
-            where=where,
-            expected=f"success to be {decision.result is Result.PASS}",
-        )
-    return decision

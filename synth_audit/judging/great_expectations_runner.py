@@ -1,4 +1,4 @@
-"""One way to run expectations of Great Expectations on a frame, quietly and without a cell value coming back.
+"""Runs the checks of a table through Great Expectations, quietly and without a cell value coming back.
 
 Importing this module takes seconds, so it is imported inside the functions that need it.
 """
@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -28,24 +27,6 @@ with warnings.catch_warnings():
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
 _KEY = "synth_audit"
-_COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
-"""Numbers only: as it stands, BASIC brings cells along."""
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What became of one expectation: ``met`` is None when it could not be evaluated."""
-
-    met: bool | None
-    details: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Counted:
-    """On how many rows an expectation could be asked, since their values are there, and how many break it."""
-
-    asked: int
-    broken: int
 
 
 def check_buildable(expectations: Mapping[str, Mapping[str, Any]]) -> None:
@@ -54,48 +35,25 @@ def check_buildable(expectations: Mapping[str, Mapping[str, Any]]) -> None:
         _build(plain, 0, where)
 
 
-def run(
-    frame: pd.DataFrame, expectations: Mapping[str, Mapping[str, Any]], *, details: bool
-) -> dict[str, Ran]:
-    """Evaluate expectations on a frame; the answer has the same keys, in the same order.
+def run(frame: pd.DataFrame, expectations: Mapping[str, Mapping[str, Any]]) -> dict[str, bool | None]:
+    """Evaluate expectations on a frame, booleans only, so that no cell value can be in a result.
 
-    Args:
-        details: return what our own expectation reports; without it results hold booleans only,
-            so that no cell value can be in them.
+    Returns:
+        Whether each is met, by the same keys in the same order; None where it could not be evaluated.
 
     Raises:
         GateError: an expectation cannot be built, or the results are not one for each.
     """
-    results = _results(frame, expectations, "BASIC" if details else "BOOLEAN_ONLY")
-    return {where: _ran(result, details) for where, result in results.items()}
-
-
-def count(frame: pd.DataFrame, expectations: Mapping[str, Mapping[str, Any]]) -> dict[str, Counted]:
-    """Count the rows that break each of some expectations on values or pairs of values.
-
-    Returns:
-        The same keys in the same order; rows without the values they need are not asked.
-
-    Raises:
-        GateError: an expectation cannot be built or evaluated, or the results are not one for each.
-    """
-    results = _results(frame, expectations, _COUNTS)
-    return {where: _counted(result, where) for where, result in results.items()}
-
-
-def _results(
-    frame: pd.DataFrame, expectations: Mapping[str, Mapping[str, Any]], form: str | dict[str, Any]
-) -> dict[str, Any]:
     built = [_build(plain, i, where) for i, (where, plain) in enumerate(expectations.items())]
     with _quiet():
-        results = _validate(frame, built, form)
+        results = _validate(frame, built)
     if len(results) != len(built):
         raise GateError(
             f"Great Expectations returned {len(results)} results for {len(built)} expectations",
             expected="one result for each",
         )
     # Results come in an order of their own.
-    found = {_number_of(r): r for r in results}
+    found = {_number_of(r): _met(r) for r in results}
     if set(found) != set(range(len(built))):
         raise GateError("a result of Great Expectations belongs to no expectation of the suite")
     return {where: found[i] for i, where in enumerate(expectations)}
@@ -120,15 +78,13 @@ def _build(plain: Mapping[str, Any], number: int, where: str) -> Any:
         ) from None
 
 
-def _validate(frame: pd.DataFrame, built: Sequence[Any], form: str | dict[str, Any]) -> list[Any]:
-    if not built:
-        return []
+def _validate(frame: pd.DataFrame, built: Sequence[Any]) -> list[Any]:
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
     asset = context.data_sources.add_pandas("gate").add_dataframe_asset("gate")
     batch = asset.add_batch_definition_whole_dataframe("gate").get_batch({"dataframe": frame})
     suite = gx.ExpectationSuite(name="gate", expectations=list(built))
-    return list(batch.validate(suite, result_format=form).results)
+    return list(batch.validate(suite, result_format="BOOLEAN_ONLY").results)
 
 
 def _number_of(result: Any) -> int:
@@ -136,19 +92,10 @@ def _number_of(result: Any) -> int:
     return number if isinstance(number, int) else -1
 
 
-def _ran(result: Any, details: bool) -> Ran:
+def _met(result: Any) -> bool | None:
     # Without an error the information is one flag; with errors, a mapping of one entry per metric.
     failed = (result.exception_info or {}).get("raised_exception", True) is not False
-    inside = dict(result.result.get("details") or {}) if details else {}
-    return Ran(None if failed or result.success is None else bool(result.success), inside)
-
-
-def _counted(result: Any, where: str) -> Counted:
-    found = result.result
-    if _ran(result, False).met is None or not {"element_count", "unexpected_count"} <= set(found):
-        raise GateError("Great Expectations could not count what breaks an expectation", where=where)
-    missing = found.get("missing_count") or 0
-    return Counted(int(found["element_count"]) - int(missing), int(found["unexpected_count"]))
+    return None if failed or result.success is None else bool(result.success)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The gate: a suite applied to an audit's outcomes and to the synthetic table, failing closed.
 
-Great Expectations runs every expectation; it is imported only when something is judged.
+Gates on measurements are one pure function; Great Expectations runs the checks of the table and nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.judging.contract import COLUMNS_TYPE, contract, contract_key, contract_part, gate_frame
-from synth_audit.judging.decide import Decision, Limit
+from synth_audit.judging.decide import Decision, Limit, decide
 from synth_audit.judging.proven_leak import PROVEN_LEAK, TITLE, leak_result
 from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
 from synth_audit.judging.suite import Gate, Suite, load_suite, parse_suite
@@ -62,14 +62,14 @@ _UNMET = {
 
 
 def check_suite(suite: Suite) -> None:
-    """Let Great Expectations itself build every expectation of a suite, so that mistakes show early.
+    """Let Great Expectations itself build a suite's expectations on the table, so that mistakes show early.
+
+    Limits on measurements were checked as the suite was read; without any other it is not imported.
 
     Raises:
         GateError: it refuses one, for example for an argument that its type does not take.
     """
-    from synth_audit.judging import expectations
-
-    expectations.check_buildable({g.id: g.plain for g in suite.gates})
+    _check_buildable(suite.on_table)
 
 
 def check_table(suite: Suite, synthetic: Table) -> tuple[TableCheck, ...]:
@@ -82,13 +82,13 @@ def check_table(suite: Suite, synthetic: Table) -> tuple[TableCheck, ...]:
     Raises:
         GateError: an expectation cannot be built, or a result is missing or cannot be matched.
     """
-    from synth_audit.judging import expectations
+    from synth_audit.judging import great_expectations_runner
 
     plain = {contract_key(x): x for x in contract(synthetic.schema)}
     plain |= {g.key: dict(g.plain) for g in suite.on_table}
-    ran = expectations.run(gate_frame(synthetic), plain, details=False)
+    met = great_expectations_runner.run(gate_frame(synthetic), plain)
     return tuple(
-        TableCheck(key, ran[key].met, _check_words(expectation, ran[key].met, synthetic))
+        TableCheck(key, met[key], _check_words(expectation, met[key], synthetic))
         for key, expectation in plain.items()
     )
 
@@ -106,9 +106,11 @@ def judge(suite: Suite, outcomes: Sequence[AuditOutcome], table_checks: Sequence
         without optional ones whose audit was not applicable.
 
     Raises:
-        GateError: Great Expectations refuses an expectation, drops or mixes up a result, or
-            contradicts the decision.
+        GateError: Great Expectations refuses an expectation of which there is no check, or a check of the
+            contract is damaged.
     """
+    checked = {c.key for c in table_checks}
+    _check_buildable([g for g in suite.on_table if g.key not in checked])
     decisions = _decide(suite, outcomes)
     results = [_contract_result(table_checks), leak_result(outcomes)]
     on_table = {gate.id: _table_result(gate, table_checks) for gate in suite.on_table}
@@ -130,15 +132,16 @@ def judge(suite: Suite, outcomes: Sequence[AuditOutcome], table_checks: Sequence
     )
 
 
-def _decide(suite: Suite, outcomes: Sequence[AuditOutcome]) -> dict[str, Decision]:
-    from synth_audit.judging import expectations
+def _check_buildable(gates: Sequence[Gate]) -> None:
+    if gates:
+        from synth_audit.judging import great_expectations_runner
 
-    check_suite(suite)
+        great_expectations_runner.check_buildable({g.id: g.plain for g in gates})
+
+
+def _decide(suite: Suite, outcomes: Sequence[AuditOutcome]) -> dict[str, Decision]:
     rows = [row for o in outcomes if o.status is Status.MEASURED for row in sensitivity_checked_rows(o)]
-    ran = expectations.run(
-        expectations.measurement_frame(rows), {g.id: g.plain for g in suite.measured}, details=True
-    )
-    return {name: expectations.decision_of(result, name) for name, result in ran.items()}
+    return {g.id: decide(g.limit, rows) for g in suite.measured if g.limit}
 
 
 def _measured(outcomes: Sequence[AuditOutcome]) -> list[Measurement]:

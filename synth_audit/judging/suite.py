@@ -118,6 +118,7 @@ def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) 
     listed = plain.get("expectations")
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise _bad("the gate suite holds no expectations", where, expected="a list of at least one")
+    _refuse_foreign(plain, where)
     gates = tuple(_gate(x, f"{where}, expectation {i}", installed) for i, x in enumerate(listed, 1))
     _refuse_twice((g.id for g in gates), "gate id", where)
     _refuse_twice((g.key for g in gates), "expectation", where)
@@ -264,8 +265,14 @@ def _check_vocabulary(name: str, where: str) -> None:
 
 
 def _digest(plain: object, where: str) -> str:
+    _refuse_foreign(plain, where, allow_nan=False)
+    return sha256_of(plain)
+
+
+def _refuse_foreign(plain: object, where: str, *, allow_nan: bool = True) -> None:
+    """Raise for keys and values that JSON does not know; a limit that is NaN has a word of its own."""
     try:
-        json.dumps(plain, allow_nan=False)
+        json.dumps(plain, allow_nan=allow_nan, sort_keys=True)
     except (TypeError, ValueError):
         raise _bad(
             "the gate suite holds a value that JSON cannot hold",
@@ -273,7 +280,6 @@ def _digest(plain: object, where: str) -> str:
             expected="text, finite numbers, true, false, lists and mappings",
             fix="put dates in quotes",
         ) from None
-    return sha256_of(plain)
 
 
 def _refuse_unknown(plain: Mapping[Any, Any], known: set[str], where: str) -> None:

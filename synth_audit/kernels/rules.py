@@ -1,8 +1,8 @@
-"""Which rows break a rule: the rule as one comparison of plain arrays, and the same one as an expectation."""
+"""Which rows break a rule: the rule as one comparison of plain arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,33 +58,6 @@ class Question:
             case Ordered(operator="<="):
                 return first > last
         return first != last
-
-    def expectation(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """The rule in Great Expectations' form, on a frame that holds the operands under these names."""
-        rule = self.rule
-        match rule:
-            case Within():
-                ends = {"min_value": rule.low, "max_value": rule.high}
-                strict = {"strict_min": rule.strict_low, "strict_max": rule.strict_high}
-                return _expectation("column_values_to_be_between", column=names[0], **ends, **strict)
-            case OneOf():
-                return _expectation(
-                    "column_values_to_be_in_set", column=names[0], value_set=list(self.allowed)
-                )
-            case Ordered(operator="<" | "<="):
-                return _expectation(
-                    "column_pair_values_a_to_be_greater_than_b",
-                    column_A=names[1],
-                    column_B=names[0],
-                    or_equal=rule.operator == "<=",
-                    ignore_row_if="either_value_is_missing",
-                )
-        return _expectation(
-            "column_pair_values_to_be_equal",
-            column_A=names[0],
-            column_B=names[1],
-            ignore_row_if="either_value_is_missing",
-        )
 
 
 def put(rule: Rule, table: Table, train: Table) -> Question:
@@ -176,7 +149,3 @@ def _determined(rule: Determines, table: Table, train: Table) -> Question:
     )
     asked = whole & (found != MISSING) & (most[groups] > 0)
     return Question(rule, operands, (), asked, whole, whole & (most[groups] == 0))
-
-
-def _expectation(kind: str, **kwargs: Any) -> dict[str, Any]:
-    return {"type": f"expect_{kind}", "kwargs": kwargs}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 
 import pyarrow as pa
 import pytest
@@ -21,9 +22,11 @@ from synth_audit.core.rules import (
     Within,
     declared_rules,
     determines,
+    misread,
     nameable,
     ordered,
     quoted,
+    read_value,
 )
 from synth_audit.core.timestamps import microseconds
 
@@ -133,6 +136,121 @@ def test_any_two_columns_can_be_named(one, other):
         return
     for rule in (ordered(one, "<=", other), ordered(one, "==", other), determines([one], other)):
         assert parse_rule(rule.text) == rule
+
+
+MARKS = ("`", '"', "'")
+KEYWORDS = ("in", "and", "between")
+PLAIN = st.sampled_from(
+    [*KEYWORDS, "IN", "a", "x-y", "ålder", "-", "$", "2 b", "->", "1e400", "nan", "[", "🙂"]
+)
+WORDS = PLAIN | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+WRITABLE = WORDS.filter(lambda word: not all(mark in word for mark in MARKS))
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**6), 10**6).map(float)
+MOMENTS = st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2250, 1, 1))
+SPACES = st.sampled_from(["", " ", "\n", " \t\u00a0"])
+BARE = re.compile(r"((?!->)[^\s,\[\]<>=!`\"'])+")
+
+
+@st.composite
+def spelt(draw, word, *, name=True):
+    """A word in some quotation marks, or bare where that is read as the same."""
+    marks = [m for m in MARKS if m not in word]
+    if BARE.fullmatch(word) and read_value(word) is None and not misread(word):
+        marks.append("")
+    if name and (read_value(word) is not None or misread(word)):
+        marks = ["`"] if "`" not in word else marks
+    mark = draw(st.sampled_from(marks))
+    return f"{mark}{word}{mark}"
+
+
+@st.composite
+def values(draw):
+    """Two values of one kind, ascending, each with a spelling, and whether they are dates."""
+    dates = draw(st.booleans())
+    if not dates:
+        low, high = sorted(draw(st.tuples(NUMBERS, NUMBERS)))
+        return (low, repr(low)), (high, repr(high)), False
+    ends = sorted(draw(st.tuples(MOMENTS, MOMENTS)))
+    low, high = ((microseconds(t), f"'{t.isoformat(draw(st.sampled_from(['T', ' '])))}'") for t in ends)
+    return low, high, True
+
+
+@st.composite
+def stated(draw):
+    """A rule and a text that states it, in any spelling."""
+    one, other = draw(st.lists(WRITABLE, min_size=2, max_size=2, unique=True))
+    a, b = draw(spelt(one)), draw(spelt(other))
+    low, high, dates = draw(values())
+    listed = draw(st.lists(WRITABLE, min_size=1, max_size=4, unique=True))
+    operator = draw(st.sampled_from(["<", "<=", ">", ">=", "=="]))
+    up = operator[0] == ">"
+    strict = {"strict_low": operator == ">", "strict_high": operator == "<"}
+    ends = (low[0], low[0]) if operator == "==" else (low[0], None) if up else (None, low[0])
+    smaller, larger = (other, one) if up else sorted((one, other)) if operator == "==" else (one, other)
+    rule, parts = draw(
+        st.sampled_from(
+            [
+                (Within("", one, low[0], high[0], dates=dates), [a, " Between ", low[1], " and ", high[1]]),
+                (Within("", one, *ends, dates=dates, **strict), [a, operator, low[1]]),
+                (OneOf("", one, tuple(sorted(listed))), [a, " iN ", "["]),
+                (Ordered("", smaller, operator.replace(">", "<"), larger), [a, operator, b]),
+                (Determines("", (one,), other), [a, "->", b]),
+            ]
+        )
+    )
+    if isinstance(rule, OneOf):
+        inside = [x for word in listed for x in (draw(spelt(word, name=False)), ",")]
+        parts += [*inside[:-1], "]"]
+    return rule, "".join(draw(SPACES) + part for part in parts)
+
+
+@given(stated())
+def test_a_rule_is_read_as_it_was_meant_however_it_is_spelt(case):
+    rule, text = case
+    read = parse_rule(text)
+    assert read == rule
+    assert parse_rule(read.text) == rule
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 5_000, "a in " + "[" * 5_000, "a <= " * 5_000, "`" * 5_001, "a, " * 6_000 + "a", "a" * 1_000_000],
+    ids=["brackets", "a list of brackets", "a chain", "backticks", "columns", "one name"],
+)
+def test_a_huge_text_is_refused_at_once_and_not_repeated(text):
+    with pytest.raises(PlanError) as caught:
+        parse_rule(text)
+    assert len(str(caught.value)) < 1_500
+
+
+def test_a_long_list_is_read():
+    labels = [f"label_{i}" for i in range(1_500)]
+    assert parse_rule(f"a in [{', '.join(labels)}]").allowed == tuple(sorted(labels))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "named"),
+    [
+        ("age between 18 or 110", 16, "two values"),
+        ("stage in [I, II,]", 17, "list in brackets"),
+        ("age <= 5 6", 10, "'<=' wants one value or column"),
+        ("seen >= 2024-02-30", 9, "does not exist"),
+        ("age", 4, "says nothing of it"),
+        ("a b -> c", 3, "columns before it"),
+        ("a <= 'b", 6, "left open"),
+        ("a in [b, c, 'b', c]", 13, "listed twice"),
+        ("a == `` ", 6, "left open or holds nothing"),
+        ("a between 3 and 1", 11, "lies above the second"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(text, place, named):
+    with pytest.raises(PlanError, match=f"at character {place}: .*{named}"):
+        parse_rule(text)
+
+
+@given(st.text(st.sampled_from([*"ab1`'\"<>=!,[]- \n"])))
+def test_any_signs_are_a_rule_or_a_plan_error(text):
+    test_any_text_is_a_rule_or_a_plan_error.hypothesis.inner_test(text)
 
 
 @given(st.text())

@@ -6,6 +6,7 @@ import copy
 import json
 import subprocess
 import sys
+from datetime import date
 from types import SimpleNamespace
 
 import pytest
@@ -122,6 +123,9 @@ DAMAGES = {
         lambda s, f: (f.update(severity="info"), s["expectations"][1].update(severity="critical")),
         "whatever the audits found",
     ),
+    "a limit of 400 digits": (put(maximum=10**400), "exactly one finite limit"),
+    "a date as an argument": (lambda _, f: f["kwargs"].update({date(2024, 1, 2): 1}), "JSON cannot hold"),
+    "a number as an argument": (lambda _, f: f["kwargs"].update({1: 1}), "JSON cannot hold"),
     "a value that JSON cannot hold": (lambda s, _: s.update(notes={1, 2}), "JSON cannot hold"),
 }
 
@@ -315,11 +319,13 @@ def test_a_type_whose_file_registers_nothing_is_refused_when_built():
         check_suite(suite)
 
 
-def test_the_gate_imports_no_great_expectations():
+def test_without_checks_of_the_table_great_expectations_stays_unimported():
     code = (
-        "import sys, synth_audit.judging.judge as g, pathlib\n"
-        "g.parse_suite({'name': 'x', 'expectations': [{'type': 'expect_measurement_to_be_within',"
+        "import sys, synth_audit.judging.judge as g\n"
+        "s = g.parse_suite({'name': 'x', 'expectations': [{'type': 'expect_measurement_to_be_within',"
         "'kwargs': {'name': 'a.b', 'maximum': 1}, 'meta': {'id': 'a', 'reason': 'r'}}]}, installed=False)\n"
+        "g.check_suite(s)\n"
+        "assert str(g.judge(s, (), ()).verdict) == 'insufficient evidence'\n"
         "sys.exit(any(m.split('.')[0] == 'great_expectations' for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

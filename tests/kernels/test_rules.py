@@ -1,25 +1,19 @@
-"""Which rows break a rule: against a slow twin that reads rows one by one, and against Great Expectations."""
+"""Which rows break a rule: against a slow twin that reads rows one by one."""
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.errors import GateError
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.rule_text import parse_rule, parse_rules
 from synth_audit.core.rules import Determines, OneOf, Ordered, Within
 from synth_audit.core.table import read_table
-from synth_audit.judging import great_expectations_runner as expectations
-from synth_audit.judging.great_expectations_runner import Counted, count
 from synth_audit.kernels.rules import put
 
 TEXTS = (
@@ -128,84 +122,6 @@ def test_every_kind_of_rule_is_what_its_definition_says(data):
             assert question.unseen.tolist() == [w and not h for w, h in zip(whole, held, strict=True)]
         else:
             assert question.whole is question.unseen is None
-
-
-def counted(rules, table, train):
-    """What Great Expectations counts, by rule."""
-    questions = [put(rule, table, train) for rule in rules]
-    frame = pd.DataFrame({f"{n}.{i}": x for n, q in enumerate(questions) for i, x in enumerate(q.operands)})
-    named = {
-        q.rule.text: q.expectation([f"{n}.{i}" for i in range(len(q.operands))])
-        for n, q in enumerate(questions)
-    }
-    return count(frame, named), {q.rule.text: q for q in questions}
-
-
-@settings(max_examples=5, deadline=None)
-@given(pairs())
-def test_great_expectations_counts_the_same(data):
-    train, table = read(data)
-    found, questions = counted(RULES, table, train)
-    assert list(found) == list(TEXTS)
-    for text, question in questions.items():
-        assert found[text] == Counted(int(question.asked.sum()), int(question.broken.sum())), text
-
-
-def test_great_expectations_counts_a_larger_table():
-    rng = np.random.default_rng(0)
-
-    def some(n):
-        gaps = rng.random((7, n)) < 0.1
-        days = np.array(DAYS)[rng.integers(0, 6, (2, n))]
-        labels = rng.choice(["a", "b", "2"], (2, n))
-        values = [rng.normal(size=n), rng.integers(0, 4, n), *labels, rng.random(n) < 0.5, *days]
-        arrays = [pa.array(v, t, mask=g) for v, (_, t), g in zip(values, COLUMNS.values(), gaps, strict=True)]
-        return pa.table(dict(zip(COLUMNS, arrays, strict=True)))
-
-    train, table = read([some(300), some(5000)])
-    found, questions = counted(RULES, table, train)
-    assert {t: (c.asked, c.broken) for t, c in found.items()} == {
-        t: (int(q.asked.sum()), int(q.broken.sum())) for t, q in questions.items()
-    }
-    assert sum(c.broken > 100 for c in found.values()) > 15
-
-
-def test_no_cell_comes_back_from_counting(monkeypatch):
-    kept = []
-    honest = expectations._validate
-    monkeypatch.setattr(expectations, "_validate", lambda *a: kept.extend(honest(*a)) or kept)
-    frame = pd.DataFrame({"a": [918273.5, 1.0], "b": [1.0, 2.0], "c": ["Bartholomew", None]})
-    pair = {"column_A": "b", "column_B": "a", "or_equal": True, "ignore_row_if": "either_value_is_missing"}
-    found = count(
-        frame,
-        {
-            "between": {
-                "type": "expect_column_values_to_be_between",
-                "kwargs": {"column": "a", "max_value": 2},
-            },
-            "pair": {"type": "expect_column_pair_values_a_to_be_greater_than_b", "kwargs": pair},
-            "in": {
-                "type": "expect_column_values_to_be_in_set",
-                "kwargs": {"column": "c", "value_set": ["x"]},
-            },
-        },
-    )
-    assert found == {"between": Counted(2, 1), "pair": Counted(2, 1), "in": Counted(1, 1)}
-    assert len(kept) == 3
-    assert "Bartholomew" not in str([r.result for r in kept])
-    assert "918273" not in str([r.result for r in kept])
-
-
-def test_what_cannot_be_counted_is_an_error():
-    between = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "no", "max_value": 2}}
-    with pytest.raises(GateError, match="could not count"):
-        count(pd.DataFrame({"a": [1.0]}), {"x": between})
-    with pytest.raises(GateError, match="could not count"):
-        count(
-            pd.DataFrame({"a": [1.0]}),
-            {"x": {"type": "expect_column_to_exist", "kwargs": {"column": "a"}}},
-        )
-    assert count(pd.DataFrame({"a": [1.0]}), {}) == {}
 
 
 def test_of_several_most_frequent_values_any_will_do():

@@ -20,7 +20,8 @@ from synth_audit.store.workspace import Workspace
 
 COLUMNS = [
     "audit", "name", "scope", "value", "ci_low", "ci_high", "level",
-    "n_requested", "n_achieved", "unit", "direction", "outcome",
+    "n_requested", "n_achieved", "n_minimum", "unit", "direction", "outcome",
+    "insensitive", "copy_low", "copy_high", "worse",
 ]  # fmt: skip
 
 
@@ -126,12 +127,13 @@ def test_measurements_are_a_flat_table(finished):
         ends = (m.interval.low, m.interval.high, m.interval.level) if m.interval else (None, None, None)
         assert (row["ci_low"], row["ci_high"], row["level"]) == ends
         assert (row["n_requested"], row["n_achieved"]) == (m.n_requested, m.n_achieved)
+        assert row["n_minimum"] == m.n_minimum
         assert (row["audit"], row["outcome"]) == (m.name.partition(".")[0], "measured")
         assert (row["unit"], row["direction"]) == (m.unit, str(m.direction))
 
 
 def test_an_audit_without_measurements_keeps_its_row(finished):
-    from synth_audit.store.measurements import measurement_frame
+    from synth_audit.judging.measurements import measurement_frame
 
     first, *rest = finished.evidence.outcomes
     broken = replace(first, status=Status.ERROR, measurements=(), reason="ValueError at x.py:1 in run")
