@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from synth_audit.judging.measurements import measurement_frame
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.filing import MEASUREMENTS, file_audit
-from synth_audit.judging.measurements import measurement_frame
 from synth_audit.store.workspace import Workspace, write_parquet
 
 

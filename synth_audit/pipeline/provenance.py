@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.verdict import Result
+from synth_audit.judging.measurements import measurement_frame
 from synth_audit.pipeline.check import Check
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.filing import MEASUREMENTS, REPORT, FiledAudit
 from synth_audit.store.journal import AuditEntry, Journal, may_read_restricted, read_journal
 from synth_audit.store.marks import marks_of, read_marks
-from synth_audit.judging.measurements import measurement_frame
 from synth_audit.store.plain_file import read_plain
 from synth_audit.store.pointers import Newest, Released, read_pointer
 from synth_audit.store.seal import KEY_VARIABLE, seal_holds, seal_path

@@ -17,7 +17,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.store.evidence import Evidence, TableRecord
-from synth_audit.store.filing import FiledAudit, drop_rows, point_to_release
+from synth_audit.store.filing import FiledAudit, drop_rows, keep_rows, point_to_release
 from synth_audit.store.folders import new_folder
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
@@ -96,10 +96,7 @@ def _adopt(workspace: Workspace, filed: FiledAudit, journal: Journal, synthetic:
     entry = journal.entry(folder.digest)
     if entry is not None and FiledAudit.load(folder).altered(entry):
         raise _refusal(f"{folder.path} does not hold what was filed", "move it away, then release again")
-    kept = home.kept_rows(folder.digest)
-    if not kept.exists():
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_parquet(kept, synthetic, private=True)
+    keep_rows(home, folder.digest, lambda kept: write_parquet(kept, synthetic, private=True))
 
 
 def release_target(plan: Plan) -> Target:

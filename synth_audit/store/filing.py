@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -88,7 +88,7 @@ def file_audit(
         _seal(workspace, journal, filed)
         journal.write(journal.now.with_newest(workspace.place, evidence.digest))
         if rows is not None:
-            keep_rows(workspace, evidence.digest, rows)
+            keep_rows(workspace, evidence.digest, lambda kept: link_or_copy(rows, kept))
         drop_rows(workspace, journal.now)
         point(workspace, journal.now)
     return filed.evidence
@@ -98,6 +98,8 @@ def _filed(
     workspace: Workspace, evidence: Evidence, contents: Mapping[str, bytes], journal: OpenJournal
 ) -> FiledAudit:
     folder = workspace.audit(evidence.digest)
+    if os.path.lexists(workspace.audits) and not is_plain_folder(workspace.audits):
+        raise _altered(folder, "lies behind a link")
     known = journal.now.entry(evidence.digest)
     if os.path.lexists(folder.path):
         there = FiledAudit.load(folder)
@@ -156,12 +158,17 @@ def _add(journal: OpenJournal, folder: AuditFolder, name: str, content: bytes) -
     write_bytes(folder.path / name, content)
 
 
-def keep_rows(workspace: Workspace, digest: str, rows: Path) -> None:
-    """Keep a candidate's rows beside the journal."""
+def keep_rows(workspace: Workspace, digest: str, put: Callable[[Path], object]) -> None:
+    """Keep a candidate's rows beside the journal, if they are not there already.
+
+    Args:
+        put: writes them to a path, for its owner alone.
+    """
     kept = workspace.kept_rows(digest)
     if not kept.exists():
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        link_or_copy(rows, kept)
+        for folder in (kept.parent.parent, kept.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        put(kept)
 
 
 def drop_rows(workspace: Workspace, journal: Journal) -> None:

@@ -71,21 +71,25 @@ def test_real_rows_are_readable_by_their_owner_alone(case, finished, tmp_path):
     (loose / "restricted").chmod(0o755)
     Workspace(loose).prepare()
     assert stat.S_IMODE((loose / "restricted").stat().st_mode) == 0o700
-    files = {p.name: stat.S_IMODE(p.stat().st_mode) for p in finished.workspace.restricted.iterdir()}
+    restricted = finished.workspace.restricted
+    found = {str(p.relative_to(restricted)): stat.S_IMODE(p.stat().st_mode) for p in restricted.rglob("*")}
     tables = {"train.parquet", "control.parquet", "synthetic.parquet", "exposed_records.parquet"}
-    assert files == dict.fromkeys(tables | {"split.json", "synthetic.json"}, 0o600)
+    own = f"audits/{finished.evidence.digest}"
+    files = {"split.json", "synthetic.json", "journal.json", ".journal.lock", f"{own}/synthetic.parquet"}
+    assert found == dict.fromkeys(tables | files, 0o600) | dict.fromkeys(("audits", own), 0o700)
 
 
 def test_the_review_folder_stays_readable_to_others(finished):
     umask = os.umask(0)
     os.umask(umask)
-    for path in finished.workspace.review.iterdir():
-        assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+    for path in finished.workspace.review.rglob("*"):
+        most = 0o777 if path.is_dir() else 0o666
+        assert stat.S_IMODE(path.stat().st_mode) == most & ~umask
 
 
 def test_no_real_value_is_in_the_review_folder(finished, canary):
-    review = {p.name: p.read_bytes() for p in finished.workspace.review.iterdir()}
-    assert set(review) == {"evidence.json", "report.html", "measurements.parquet"}
+    review = {p.name: p.read_bytes() for p in finished.workspace.review.rglob("*") if p.is_file()}
+    assert set(review) == {"evidence.json", "report.html", "measurements.parquet", "newest.json"}
     train = pq.read_table(finished.workspace.train)
     incomes = [str(x) for x in train.column("income").to_pylist()]
     told = {"canary": [canary], "identifiers": train.column("person").to_pylist(), "incomes": incomes}
@@ -199,11 +203,17 @@ def test_a_missing_or_damaged_part_names_the_stage_to_run(case, name, damage, ca
     assert canary not in str(error)
 
 
-def test_a_new_audit_drops_the_old_report(case):
-    assert case.workspace.report.exists()
+def test_another_audit_has_a_folder_of_its_own_and_the_same_audit_does_not(case):
+    first = case.workspace.newest
+    before = {p.name: p.read_bytes() for p in first.path.iterdir()}
     pipeline.audit_synthetic(case.plan, case.workspace)
-    assert not case.workspace.report.exists()
-    assert case.workspace.evidence.exists()
+    assert case.workspace.newest == first
+    plan = case.replan(audits=["exact_match"])
+    for stage in (pipeline.split_table, pipeline.make_synthetic, pipeline.audit_synthetic):
+        stage(plan, case.workspace)
+    assert case.workspace.newest != first
+    assert {p.name: p.read_bytes() for p in first.path.iterdir()} == before
+    assert {p.name for p in case.workspace.newest.path.iterdir()} == {"evidence.json", "measurements.parquet"}
 
 
 def test_a_bad_suite_is_found_before_anything_is_fitted(make_case, tmp_path):
@@ -253,7 +263,8 @@ def test_the_plan_may_ask_for_another_number_of_rows(case):
 
 
 def test_nothing_temporary_is_left(finished):
-    assert not [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
+    hidden = [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
+    assert [p.name for p in hidden] == [".journal.lock"]
     assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
 
 
