@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -17,7 +16,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.store.evidence import Evidence, TableRecord
-from synth_audit.store.filing import FiledAudit, drop_rows, keep_rows, point_to_release
+from synth_audit.store.filing import FiledAudit, drop_rows, enter, keep_rows, point_to_release
 from synth_audit.store.folders import new_folder
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
@@ -48,9 +47,14 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     filed = FiledAudit.load(workspace.newest)
     evidence = _evidence_in(filed)
     refuse_unless_allowed(plan, evidence, synthetic)
+    found = Provenance.of(filed, evidence, workspace)
+    refuse_unless_filed(found)
+    workspace.home.prepare()
     with open_journal(workspace) as journal:
-        interrupted = journal.now.releasing is not None  # so the pointer may be older than what is out there
-        refuse_unless_filed(Provenance.of(filed, evidence, workspace), but=(RELEASED,) if interrupted else ())
+        if found.journal is None:  # another machine, where a seal vouches for what was audited elsewhere
+            enter(workspace, filed, evidence, journal)
+        else:  # once more, since another process may have filed something meanwhile
+            refuse_unless_filed(replace(found, journal=journal.now))
         _adopt(workspace, filed, journal.now, synthetic)
         out = Released(
             digest=evidence.digest,
@@ -155,15 +159,14 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table) -
         raise _refusal("these are not the bytes that were audited", "audit this table, then release it")
 
 
-def refuse_unless_filed(found: Provenance, but: Collection[str] = ()) -> None:
+def refuse_unless_filed(found: Provenance) -> None:
     """Raise ``ReleaseRefused`` when the audit is not what was filed here, or a later attempt did not pass.
 
     It takes either the journal in the restricted folder or a seal made with the key at hand to tell.
-
-    Args:
-        but: checks that do not count.
     """
-    checks = [c for c in found.checks() if c.what not in but]
+    interrupted = found.journal is not None and found.journal.releasing is not None
+    # After a kill the pointer may be older than what is out there; to release again puts it right.
+    checks = [c for c in found.checks() if not (interrupted and c.what == RELEASED)]
     for check in checks:
         if check.holds is False:
             raise _refusal(

@@ -86,7 +86,8 @@ def file_audit(
     with open_journal(workspace) as journal:
         filed = _filed(workspace, evidence, contents, journal)
         _seal(workspace, journal, filed)
-        journal.write(journal.now.with_newest(workspace.place, evidence.digest))
+        if journal.now.newest.get(workspace.place) != evidence.digest:
+            journal.write(journal.now.with_newest(workspace.place, evidence.digest))
         if rows is not None:
             keep_rows(workspace, evidence.digest, lambda kept: link_or_copy(rows, kept))
         drop_rows(workspace, journal.now)
@@ -108,7 +109,18 @@ def _filed(
         if any(n in there.files or n in (EVIDENCE, MEASUREMENTS) for n in there.altered(known)):
             raise _altered(folder, "does not hold what was filed")
         return there  # perhaps without its report, which comes later and can be written again
-    files = {EVIDENCE: evidence.to_json().encode(), **contents}
+    filed = FiledAudit(folder, {EVIDENCE: evidence.to_json().encode(), **contents})
+    with new_folder(folder.path) as temporary:
+        for name, content in filed.files.items():
+            write_bytes(temporary / name, content)
+        # Known before it can be seen: an attempt that is not in the journal does not exist.
+        enter(workspace, filed, evidence, journal)
+    return filed
+
+
+def enter(workspace: Workspace, filed: FiledAudit, evidence: Evidence, journal: OpenJournal) -> None:
+    """Enter an audit into the journal with its files as they are, under its number if it has one."""
+    known = journal.now.entry(evidence.digest)
     entry = AuditEntry(
         number=known.number if known else len(journal.now.audits) + 1,
         digest=evidence.digest,
@@ -116,14 +128,9 @@ def _filed(
         candidate=evidence.tables["synthetic"].sha256 if "synthetic" in evidence.tables else "",
         created=evidence.created,
         place=workspace.place,
-        files={name: sha256_of_bytes(content) for name, content in files.items()},
+        files={name: sha256_of_bytes(content) for name, content in filed.files.items()},
     )
-    with new_folder(folder.path) as temporary:
-        for name, content in files.items():
-            write_bytes(temporary / name, content)
-        # Known before it can be seen: an attempt that is not in the journal does not exist.
-        journal.write(journal.now.with_entry(entry))
-    return FiledAudit(folder, files)
+    journal.write(journal.now.with_entry(entry).with_newest(workspace.place, evidence.digest))
 
 
 def _seal(workspace: Workspace, journal: OpenJournal, filed: FiledAudit) -> None:

@@ -94,7 +94,9 @@ def test_rows_are_kept_for_the_newest_audit_alone(workspace, evidence):
     assert not workspace.kept_rows(first.digest).parent.exists()
     assert workspace.kept_rows(second.digest).read_bytes() == b"another candidate"
     file(workspace, about(evidence, "c"), rows=False)
-    assert list((workspace.restricted / "audits").iterdir()) == [], "of a table made elsewhere nothing is kept"
+    assert list((workspace.restricted / "audits").iterdir()) == [], (
+        "of a table made elsewhere nothing is kept"
+    )
 
 
 def test_a_report_is_added_once(workspace, evidence):
@@ -199,7 +201,7 @@ def killed_at(step, work):
     return code == 1
 
 
-@pytest.mark.parametrize("step", range(1, 7))
+@pytest.mark.parametrize("step", range(1, 6))
 def test_a_kill_at_any_moment_leaves_the_last_audit(workspace, evidence, step):
     file(workspace, evidence)
     new = about(evidence, "b")
@@ -218,10 +220,10 @@ def test_a_kill_at_any_moment_leaves_the_last_audit(workspace, evidence, step):
 
 
 def test_every_move_of_the_filing_was_tried(workspace, evidence):
-    assert not killed_at(7, lambda: file(workspace, evidence))
+    assert not killed_at(6, lambda: file(workspace, evidence))
 
 
-@pytest.mark.parametrize("step", range(1, 8))
+@pytest.mark.parametrize("step", range(1, 5))
 def test_a_full_disk_leaves_the_last_audit(workspace, evidence, step, monkeypatch):
     file(workspace, evidence)
     files = {p: p.read_bytes() for p in workspace.review.rglob("*") if p.is_file()}
@@ -240,14 +242,9 @@ def test_a_full_disk_leaves_the_last_audit(workspace, evidence, step, monkeypatc
     with monkeypatch.context() as patch:
         for name in ("write_text", "write_bytes"):
             patch.setattr(Path, name, full(getattr(Path, name)))
-        try:
+        with pytest.raises(DataError, match="cannot be written") as caught:
             file(workspace, about(evidence, "b"))
-        except DataError as error:
-            assert "cannot be written" in error.what
-            assert error.fix
-        else:
-            assert writes < step, "the error went unnoticed"
-            return
+    assert caught.value.fix
     assert {p: p.read_bytes() for p in files} == files
     assert not list(workspace.root.rglob("*.tmp"))
     file(workspace, about(evidence, "b"))
