@@ -7,6 +7,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Tests run beside one another, a process for each core; `make test SPREAD=` runs them one by one.
+SPREAD ?= -n logical --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo ui test test-all check format lint types layers clean
@@ -35,10 +37,10 @@ ui: $(READY)  ## open the demo's tables in Dagster (run `make demo` first)
 
 test: $(READY)  ## run the tests
 	@echo "==> running the tests"
-	@$(BIN)/python -m pytest -m "not slow"
+	@$(BIN)/python -m pytest -m "not slow" $(SPREAD)
 
 test-all: $(READY)  ## run the tests, the slow ones too
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(SPREAD)
 
 check: format lint types layers test  ## what CI runs: format, lint, types, layers, tests
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from synth_audit import __version__, api, console
 from synth_audit.commands import first_steps, options, reference, studies
-from synth_audit.exits import Exit, exit_code, guarded, verify_code
+from synth_audit.exits import Exit, Program, exit_code, guarded, verify_code
 from synth_audit.store.workspace import Workspace
+from synth_audit.terminal import say, say_whole
+
+if TYPE_CHECKING:
+    from synth_audit.pipeline.release import ReleaseRecord
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="synth-audit")
 def main() -> None:
     """Decide whether a synthetic table may leave: attack it, measure it, gate it, report it.
@@ -33,10 +38,12 @@ def main() -> None:
 @options.plan
 @options.out
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
-@options.workers
+@options.running
 @options.as_json
 @guarded
-def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: bool) -> Exit:
+def run(
+    plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[api.Execution]
+) -> Exit:
     """Go the whole way for one table.
 
     Pull, split, generate, audit, gate, report and, on a pass, release.
@@ -47,12 +54,12 @@ def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: b
     """
     workspace = api.workspace_of(plan, out)
     with console.progress_bar() as progress:
-        evidence = api.run(plan, workspace.root, release=False, progress=progress, workers=workers)
+        evidence = api.run(plan, workspace.root, release=False, progress=progress, **running)
     console.show_evidence(evidence, _files(workspace), as_json=as_json)
     code = exit_code(evidence)
     if code is Exit.PASS and not no_release and api.as_plan(plan).release is not None:
         record = api.release(plan, workspace.root)
-        click.echo(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
+        _tell_release(record, err=as_json)
     return code
 
 
@@ -64,7 +71,7 @@ def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: b
 @click.option("--only", multiple=True, metavar="NAME", help="Run only this audit; repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
 @options.out
-@options.workers
+@options.running
 @options.as_json
 @guarded
 def audit(
@@ -75,8 +82,8 @@ def audit(
     only: tuple[str, ...],
     seed: int | None,
     out: Path | None,
-    workers: int,
     as_json: bool,
+    **running: Unpack[api.Execution],
 ) -> Exit:
     """Audit a synthetic file made elsewhere.
 
@@ -90,11 +97,11 @@ def audit(
     """
     with console.progress_bar() as progress:
         evidence = api.audit(
-            train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, workers=workers
+            train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, **running
         )
     console.show_evidence(evidence, _files(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
-        click.echo("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
+        say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
     return exit_code(evidence)
 
 
@@ -132,10 +139,10 @@ def report(evidence: Path, to: Path | None) -> Exit:
       synth-audit report audit --to report.html
     """
     if to is None:
-        click.echo(str(api.write_report(evidence)))
+        say_whole(str(api.write_report(evidence)))
     else:
         api.render_report(evidence, to)
-        click.echo(str(to))
+        say_whole(str(to))
     return Exit.PASS
 
 
@@ -183,13 +190,17 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
       synth-audit release tumours.yaml --candidate vine-truncation-5
     """
     record = api.release(plan, out, synthetic, candidate=candidate)
-    click.echo(f"released {record.table.rows:,} rows to {record.where}")
+    _tell_release(record)
     return Exit.PASS
 
 
 def _files(workspace: Workspace) -> list[Path]:
     newest = workspace.newest
     return [newest.report, newest.evidence]
+
+
+def _tell_release(record: ReleaseRecord, *, err: bool = False) -> None:
+    say_whole(f"released {record.table.rows:,} rows to {record.where}", err=err)
 
 
 for command in (

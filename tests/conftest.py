@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,12 +13,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+# Tests run beside one another, and so do the processes that some of them start: threads on top only contend.
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from hypothesis import settings
 
+from synth_audit.core import registry
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import Plan, load_plan
 from synth_audit.pipeline import stages as pipeline
@@ -56,6 +63,9 @@ def one(build: ModuleType) -> AuditOutcome:
     return outcome
 
 
+settings.register_profile("patient", deadline=None)  # a busy machine is no fault
+settings.load_profile("patient")
+
 CANARY = "Zanzibar-7391"
 """A rare value of the sensitive table that nobody without access to it may see."""
 
@@ -83,6 +93,15 @@ def gate(ident: str, name: str, maximum: float, severity: str = "critical") -> d
         "meta": {"id": ident, "reason": "for the test"},
         "severity": severity,
     }
+
+
+SALT = bytes(range(32)).hex() + "\n"
+
+
+def place_salt(workspace: Workspace) -> None:
+    """Give a workspace the salt of all tests, so that its split and its fits are always the same."""
+    workspace.prepare().salt.write_text(SALT)
+    workspace.salt.chmod(0o600)
 
 
 @dataclass(frozen=True)
@@ -123,6 +142,12 @@ def canary() -> str:
 
 
 @pytest.fixture(scope="session")
+def with_salt() -> Callable[[Workspace], None]:
+    """Places the salt of all tests in a workspace."""
+    return place_salt
+
+
+@pytest.fixture(scope="session")
 def make_people() -> Callable[..., pa.Table]:
     return people
 
@@ -151,18 +176,45 @@ def make_case() -> Callable[..., Case]:
             "seed": 5,
         }
         (folder / "plan.yaml").write_text(yaml.safe_dump(plan | changes))
+        place_salt(case.workspace)
         return case
 
     return make
 
 
+CHEAP = ("exact_match", "marginals")
+"""An attack and a comparison that take hundredths of a second: enough where any evidence will do."""
+
+QUICK = {"prediction": {"models": ["logistic"], "repeats": 1}, "propensity": {"trees": 20, "folds": 3}}
+"""Settings that only save time; an audit that is not named here runs as it comes."""
+
+
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, make_case: Callable[..., Case]) -> Case:
-    """All stages and the report but no release, with every audit, and a pass. Not to be altered."""
-    case = make_case(tmp_path_factory.mktemp("finished") / "case")
+def every_audit() -> list[dict[str, object]]:
+    """The audits that run by default, as a plan lists them."""
+    return [{name: QUICK.get(name, {})} for name in registry.default_audits()]
+
+
+def _finish(case: Case) -> Case:
     pipeline.produce(case.plan, case.workspace)
     write_report(case.workspace)
     return case
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, make_case: Callable[..., Case]) -> Case:
+    """All stages and the report but no release, with cheap audits, and a pass. Not to be altered."""
+    return _finish(make_case(tmp_path_factory.mktemp("finished") / "case", audits=list(CHEAP)))
+
+
+@pytest.fixture(scope="session")
+def complete(
+    tmp_path_factory: pytest.TempPathFactory,
+    make_case: Callable[..., Case],
+    every_audit: list[dict[str, object]],
+) -> Case:
+    """The same with every default audit, for what only all of them can show. Not to be altered."""
+    return _finish(make_case(tmp_path_factory.mktemp("complete") / "case", audits=every_audit))
 
 
 @pytest.fixture

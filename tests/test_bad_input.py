@@ -173,16 +173,16 @@ def test_a_file_without_permission(monkeypatch, name):
     Path("plan.yaml").write_text(yaml.safe_dump(BASE))
     if os.geteuid() != 0:
         Path(name).chmod(0)
-    real_text, real_file = Path.read_text, pq.ParquetFile
+    real_open, real_file = Path.open, pq.ParquetFile
 
     def closed(path, *args, **kwargs):
         if Path(path).name == name:
             raise PermissionError(13, "Permission denied", str(path))
-        return (real_text if isinstance(path, Path) and path.suffix != ".parquet" else real_file)(
+        return (real_open if isinstance(path, Path) and path.suffix != ".parquet" else real_file)(
             path, *args, **kwargs
         )
 
-    monkeypatch.setattr(Path, "read_text", closed)
+    monkeypatch.setattr(Path, "open", closed)
     monkeypatch.setattr(pq, "ParquetFile", closed)
     result = run("run", "plan.yaml")
     assert result.exit_code == 2

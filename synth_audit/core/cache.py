@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +31,25 @@ class Cache:
         """
         if self.folder is None:
             return make()
-        key = hashlib.sha256("\x1f".join(inputs).encode()).hexdigest()
-        path = self.folder / key
-        with (self.folder / f"{key}.lock").open("w") as lock:
+        path = self.folder / _key(inputs)
+        with path.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not path.exists():
-                made = make()
-                with replacing(path, private=True) as temporary:
-                    temporary.write_bytes(made)
+                self.put(*inputs, made=make())
             return path.read_bytes()
+
+    def find(self, *inputs: str) -> bytes | None:
+        """What was made from these inputs before; None if nothing was."""
+        if self.folder is None or not (path := self.folder / _key(inputs)).exists():
+            return None
+        return path.read_bytes()
+
+    def put(self, *inputs: str, made: bytes) -> None:
+        """Keep what was made from these inputs."""
+        if self.folder is not None:
+            with replacing(self.folder / _key(inputs), private=True) as temporary:
+                temporary.write_bytes(made)
+
+
+def _key(inputs: Sequence[str]) -> str:
+    return hashlib.sha256("\x1f".join(inputs).encode()).hexdigest()

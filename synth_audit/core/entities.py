@@ -1,28 +1,34 @@
-"""Sets control rows aside by entity: deterministic in the seed, stable when rows are appended."""
+"""Sets control rows aside by entity: a coin for each, tossed by a key, that appended rows do not move."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import hmac
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.framing import frame, joined
 from synth_audit.core.schema import Column, Role, Schema
 from synth_audit.core.table import Table
 
 _SCALE = 2**64
 
+_BY_KEY, _BY_ROW = frame("entity"), frame("row")
 
-def split(table: Table, control: float, seed: int) -> tuple[Table, Table]:
+
+def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
     """Divide a table into train and control.
 
-    Each entity goes to control when ``SHA-256(seed, key) / 2**64 < control``, so where it goes
-    depends on nothing but its key: all rows of an entity stay together, rows appended later move none.
+    Each entity goes to control when ``HMAC-SHA256(key, entity) / 2**64 < control`` (first 8 bytes): an
+    independent coin with bias ``control`` that depends on nothing but the key and the entity. All rows of an
+    entity stay together, rows appended later move none, and their order does not matter.
 
     Args:
-        control: expected share of entities set aside, in (0, 1); the actual share varies with the hash.
+        control: expected share of entities set aside, in (0, 1); the actual share varies with the coins.
+        key: decides the coins; who lacks it cannot tell train from control.
 
     Returns:
         (train, control), each in the table's row order.
@@ -30,22 +36,22 @@ def split(table: Table, control: float, seed: int) -> tuple[Table, Table]:
     Raises:
         DataError: one of the two would be empty.
     """
-    aside = in_control(_entity_keys(table), control, seed)
+    aside = in_control(entities_of(table), control, key)
     if aside.all() or not aside.any():
         raise DataError(
             f"the split leaves no {'train' if aside.all() else 'control'} rows",
             where=f"split of {table.n_rows} rows",
             expected="rows on both sides",
-            fix="use a table with more entities, or another `split.control` share or `seed`",
+            fix="use a table with more entities, or another `split.control` share",
         )
     return table.take(~aside), table.take(aside)
 
 
-def in_control(keys: Sequence[str], control: float, seed: int) -> npt.NDArray[np.bool_]:
-    """True where a key's entity is set aside, shape (n,)."""
+def in_control(entities: Sequence[bytes], control: float, key: bytes) -> npt.NDArray[np.bool_]:
+    """True where an entity is set aside, shape (n,)."""
     limit = int(control * _SCALE)
-    side = {key: _position(key, seed) < limit for key in set(keys)}
-    return np.fromiter((side[key] for key in keys), dtype=bool, count=len(keys))
+    side = {entity: _position(key, entity) < limit for entity in set(entities)}
+    return np.fromiter((side[e] for e in entities), dtype=bool, count=len(entities))
 
 
 def key_columns(schema: Schema) -> tuple[Column, ...]:
@@ -56,22 +62,35 @@ def key_columns(schema: Schema) -> tuple[Column, ...]:
     return identifiers if len(identifiers) == 1 else ()
 
 
-def _entity_keys(table: Table) -> list[str]:
-    """One text per row. Rows without a key stand for themselves, and so do rows of a keyless table:
-    equal rows then share a side, so that a duplicate cannot sit in train and control at once."""
+def entities_of(table: Table) -> list[bytes]:
+    """The entity of each row as bytes that no other entity has.
+
+    Rows without a key stand for themselves, and so do rows of a keyless table: equal rows then share a side,
+    so that a duplicate cannot sit in train and control at once. The order of columns does not matter, nor the
+    type that a key is stored in: 7, 7.0 and "7" are one key, so that a table keeps its split when it moves
+    between a file and a warehouse.
+    """
     keys = key_columns(table.schema)
-    whole = _joined(table, table.schema.features)
+    whole = _labelled(_BY_ROW, table, table.schema.features)
     if not keys:
-        return whole
-    by_key = _joined(table, keys)
+        return list(whole)
     missing = np.all([table.missing(c.name) for c in keys], axis=0)
+    by_key = _labelled(_BY_KEY, table, keys)
     return [row if gone else key for key, row, gone in zip(by_key, whole, missing, strict=True)]
 
 
-def _joined(table: Table, columns: Sequence[Column]) -> list[str]:
-    parts = [table.labels(c.name) for c in columns]
-    return ["\x1f".join("\x00" if x is None else x for x in row) for row in zip(*parts, strict=True)]
+def _labelled(kind: bytes, table: Table, columns: Sequence[Column]) -> Iterator[bytes]:
+    """For each row its labels in frames, the columns by name."""
+    names = sorted(c.name for c in columns)
+    parts = [_frames(table.labels(name).tolist()) for name in names]
+    return (kind + joined(row) for row in zip(*parts, strict=True)) if parts else iter([kind] * table.n_rows)
 
 
-def _position(key: str, seed: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed}\x1f{key}".encode()).digest()[:8], "big")
+def _frames(labels: Sequence[str | None]) -> list[bytes]:
+    """Each label in its frame; equal ones are framed once."""
+    known = {label: frame(label) for label in set(labels)}
+    return [known[label] for label in labels]
+
+
+def _position(key: bytes, entity: bytes) -> int:
+    return int.from_bytes(hmac.digest(key, entity, hashlib.sha256)[:8], "big")

@@ -1,12 +1,26 @@
-"""Replaces a file wholly or not at all."""
+"""Writes a file wholly or not at all."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+TEMPORARY = "synth-audit-"
+"""How the names of temporary folders begin, so that those of a killed run are found."""
+
+
+def temporary_folder(where: Path | None = None) -> TemporaryDirectory[str]:
+    """A folder of mode 0700 for the length of a block.
+
+    Args:
+        where: the folder it is made in; the system's place for temporary files if None.
+    """
+    return TemporaryDirectory(prefix=TEMPORARY, dir=where)
 
 
 @contextmanager
@@ -36,6 +50,52 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
         raise
     with suppress(OSError):  # some file systems cannot flush a folder; the file itself is safe
         flush(path.parent)
+
+
+def create_once(path: Path, content: bytes) -> bool:
+    """Put a private file (mode 0600) at ``path`` unless something is there; True when this call put it there.
+
+    Of several processes at once one succeeds, and the others find its file whole.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        _write_new(temporary, content)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without links
+            if not _moved_alone(temporary, path):
+                return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    with suppress(OSError):
+        flush(path.parent)
+    return True
+
+
+def _moved_alone(temporary: Path, path: Path) -> bool:
+    """Move a file to a place where nothing is, one process at a time."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        if os.path.lexists(path):
+            return False
+        temporary.replace(path)
+        return True
+    finally:
+        os.close(folder)
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
 
 
 def flush(path: Path) -> None:

@@ -1,10 +1,15 @@
-"""Named child seeds: adding a plug-in moves no other plug-in's numbers."""
+"""Named child seeds of the plan's public seed: adding a plug-in moves no other plug-in's numbers.
+
+They move audits only. Whatever touches a release derives from the secret salt (:mod:`synth_audit.core.salt`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 
 import numpy as np
+
+from synth_audit.core.framing import framed
 
 
 def child_sequence(seed: int, *names: str) -> np.random.SeedSequence:
@@ -25,6 +30,11 @@ def child_sequence(seed: int, *names: str) -> np.random.SeedSequence:
 def child_rng(seed: int, *names: str) -> np.random.Generator:
     """Random generator for one named use of the plan's seed; see :func:`child_sequence`."""
     return np.random.default_rng(child_sequence(seed, *names))
+
+
+def public_key(seed: int, *names: str) -> bytes:
+    """32 bytes for a split that touches no release, such as halves of train that leaks are planted in."""
+    return hashlib.sha256(framed(["synth-audit public key", str(seed), *names])).digest()
 
 
 def as_int_seed(rng: np.random.Generator) -> int:

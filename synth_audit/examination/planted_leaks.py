@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from synth_audit.core.audit import Leak
 from synth_audit.core.entities import key_columns, split
 from synth_audit.core.errors import DataError
-from synth_audit.core.plugin import Leak
-from synth_audit.core.seeds import as_int_seed, child_rng
+from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -34,12 +34,13 @@ class LeakInjector:
     meets on the candidate, with fewer rows.
 
     Attributes:
-        subject: the real circumstances.
+        subject: the real circumstances. seed: the plan's.
         known: rows that play train. control: rows that play control. fresh: rows of new people, as many as
             the release has. copied: positions in ``known`` of what is copied, as many as the release has.
     """
 
     subject: Subject
+    seed: int
     known: Table
     control: Table | None
     fresh: Table
@@ -69,7 +70,7 @@ class LeakInjector:
         generator = self.generator(share, leak)
         if leak is Leak.COPIES:
             return self.leaky(self.release(share), generator)
-        rng = child_rng(self.subject.seed, "known answer", "release", f"{share:g}")
+        rng = child_rng(self.seed, "known answer", "release", f"{share:g}")
         return self.leaky(generator.fit(self.known, rng).sample(len(self.copied), rng), generator)
 
     def leaky(self, release: Table, generator: PlantedGenerator | None = None) -> Subject:
@@ -88,7 +89,7 @@ class LeakInjector:
         return PlantedLeaks(self.known.n_rows, n_control, len(self.copied), tuple(shares))
 
 
-def prepare_injection(subject: Subject, max_rows: int) -> LeakInjector | PlantedLeaks:
+def prepare_injection(subject: Subject, max_rows: int, seed: int) -> LeakInjector | PlantedLeaks:
     """Halve train, rows of one entity together, in the candidate's own sizes as far as the rows go.
 
     Args:
@@ -97,7 +98,7 @@ def prepare_injection(subject: Subject, max_rows: int) -> LeakInjector | Planted
     Returns:
         The ground, or why there is none.
     """
-    rng = child_rng(subject.seed, "known answer", "ground")
+    rng = child_rng(seed, "known answer", "ground")
     try:
         known, fresh = _halves(subject.train, rng)
     except DataError:
@@ -115,6 +116,7 @@ def prepare_injection(subject: Subject, max_rows: int) -> LeakInjector | Planted
     copied = np.resize(rng.permutation(n_known), n_release)
     return LeakInjector(
         subject=subject,
+        seed=seed,
         known=_some(known, n_known, rng),
         control=None if subject.control is None else _some(subject.control, max_rows, rng),
         fresh=_some(fresh, n_release, rng),
@@ -124,7 +126,8 @@ def prepare_injection(subject: Subject, max_rows: int) -> LeakInjector | Planted
 
 def _halves(train: Table, rng: np.random.Generator) -> tuple[Table, Table]:
     if key_columns(train.schema):
-        return split(train, 0.5, as_int_seed(rng))
+        # A public key, unlike that of the real split: no release rests on these halves.
+        return split(train, 0.5, public_key(as_int_seed(rng), "known answer", "halves"))
     aside = rng.permutation(train.n_rows) < train.n_rows // 2
     return train.take(~aside), train.take(aside)
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from synth_audit.core import registry
-from synth_audit.core.cache import Cache
+from synth_audit.core.audit import Audit
+from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import split
 from synth_audit.core.errors import DataError
+from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
-from synth_audit.core.plugin import Audit, PrivacyCertificate
 from synth_audit.core.registry import config_of
-from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.examination.examine import conduct
-from synth_audit.examination.runner import Progress, silent
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
@@ -34,6 +34,7 @@ from synth_audit.store.evidence import (
     installed_versions,
 )
 from synth_audit.store.records import SplitRecord, SyntheticRecord
+from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
@@ -62,7 +63,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
             expected="rows for both train and control",
             fix="check the query or file that the plan's source reads",
         )
-    train, control = split(source, plan.split.control, plan.seed)
+    salt = workspace_salt(workspace)
+    train, control = split(source, plan.split.control, salt.key("split"))
     train, control = _anchor(train.data, control.data, plan)
     record = SplitRecord(
         plan_sha256=plan.digest,
@@ -72,26 +74,31 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         columns=column_records(train.schema),
         warnings=inspect(train, control, plan.suppression),
     )
-    workspace.prepare()
     write_parquet(workspace.train, train.data, private=True)
     write_parquet(workspace.control, control.data, private=True)
     record.write(workspace.split_record)
     return record
 
 
-def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent) -> SyntheticRecord:
-    """Fit the generator on train and draw the candidate."""
+def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
+    """Fit the generator on train and draw the candidate, both seeded from the salt and these rows of train.
+
+    Other rows get other streams: two releases whose tables differ by one person would otherwise share every
+    random number, and their difference would be that person's.
+    """
+    salt = known_salt(workspace)
     data = read_parquet(workspace.train, made_by="split")
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     generator = plan.build_generator()
     assert plan.generator is not None
     name = plan.generator.name
     start = time.perf_counter()
-    progress(f"fit {name}", 0, 2)
-    model = generator.fit(train.released_only(), child_rng(plan.seed, "generator", name, "fit"))
-    progress(f"sample {name}", 1, 2)
-    drawn = model.sample(plan.rows or train.n_rows, child_rng(plan.seed, "generator", name, "sample"))
-    progress(name, 2, 2)
+    context.progress(f"fit {name}", 0, 2)
+    streams = ("generator", name, salt.digest(train.fingerprint.encode()))
+    model = generator.fit(train.released_only(), salt.rng(*streams, "fit"))
+    context.progress(f"sample {name}", 1, 2)
+    drawn = model.sample(plan.rows or train.n_rows, salt.rng(*streams, "sample"))
+    context.progress(name, 2, 2)
     synthetic = read_table(drawn.data, train.schema, where="synthetic", partial=True)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
@@ -113,18 +120,8 @@ def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
     return known, other
 
 
-def audit_synthetic(
-    plan: Plan,
-    workspace: Workspace,
-    progress: Progress = silent,
-    workers: int = 1,
-    cache: Cache | None = None,
-) -> Evidence:
-    """Audit and judge the candidate; write the evidence and the measurements.
-
-    Args:
-        cache: what the audits of several candidates share; one of its own if left out.
-    """
+def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
+    """Audit and judge the candidate; write the evidence and the measurements."""
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)
@@ -136,12 +133,10 @@ def audit_synthetic(
         plan,
         subject,
         making.generator,
+        context,
         source=splitting.source,
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
-        progress=progress,
-        workers=workers,
-        cache=cache,
     )
     return write_evidence(audited, workspace, workspace.synthetic)
 
@@ -150,14 +145,12 @@ def examine(
     plan: Plan,
     subject: Subject,
     generator: GeneratorRecord,
+    context: RunContext,
     *,
     audits: Mapping[str, Audit] | None = None,
     source: TableRecord | None = None,
     warnings: tuple[str, ...] = (),
     timings: Mapping[str, float] | None = None,
-    progress: Progress = silent,
-    workers: int = 1,
-    cache: Cache | None = None,
 ) -> Audited:
     """Audit and judge three tables at hand: the one place where evidence is made.
 
@@ -167,9 +160,8 @@ def examine(
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     weaker = about_settings(plan, suite)
-    found = conduct(
-        audits or audits_of(plan, suite), subject, plan.seed, plan.known_answer, progress, workers, cache
-    )
+    context = replace(context, seed=plan.seed)
+    found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
@@ -215,13 +207,13 @@ def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     return release(plan, workspace, read_parquet(workspace.synthetic, made_by="synthetic"))
 
 
-def produce(plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1) -> Evidence:
+def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """All stages up to the evidence; the report and the release are further steps."""
-    progress("pull and split", 0, 1)
+    context.progress("pull and split", 0, 1)
     split_table(plan, workspace)
-    progress("pull and split", 1, 1)
-    make_synthetic(plan, workspace, progress)
-    return audit_synthetic(plan, workspace, progress, workers)
+    context.progress("pull and split", 1, 1)
+    make_synthetic(plan, workspace, context)
+    return audit_synthetic(plan, workspace, context)
 
 
 def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Table, plan: Plan) -> Subject:

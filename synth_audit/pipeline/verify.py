@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from synth_audit.core.errors import GateError
 from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.verdict import GateResult
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.check import Check
@@ -107,8 +108,8 @@ class _Judged:
     gate: str
     result: str
     blocking: bool
-    measurement: str
-    scope: str
+    measurement: MeasurementId | None
+    every: bool
     bound: str
     numbers: tuple[float | None, ...]
 
@@ -121,7 +122,7 @@ class _Judged:
             str(result.result),
             result.blocking,
             result.measurement,
-            result.scope,
+            result.every,
             result.bound,
             tuple(None if x is None or math.isnan(x) else x for x in numbers),
         )

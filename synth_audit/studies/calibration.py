@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.core import registry
-from synth_audit.core.cache import Cache
+from synth_audit.core.audit import Audit
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import Status
-from synth_audit.core.plugin import Audit
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
-from synth_audit.examination.runner import Progress, Task, TaskResult, run_tasks, silent
+from synth_audit.examination.runner import Task, TaskResult, run_tasks
 from synth_audit.kernels.noise import Noise
 
 STRENGTH = 0.05
@@ -52,8 +51,7 @@ class Curve:
         r_squared: share of the variance that the line explains; NaN for fewer than three points or none.
     """
 
-    name: str
-    scope: str
+    id: MeasurementId
     noise: Noise
     points: tuple[Point, ...]
     slope: float
@@ -85,19 +83,18 @@ class Calibration:
 def calibrate(
     audits: Mapping[str, Audit],
     subject: Subject,
+    context: RunContext,
     *,
     table: str,
-    seed: int,
     shares: Sequence[float],
     noises: Sequence[Noise] = QUIET,
     max_rows: int = 10_000,
-    progress: Progress = silent,
-    workers: int = 1,
 ) -> Calibration:
     """Measure planted leaks of every share under every noise, with every privacy audit.
 
     Args:
         subject: train and control; its synthetic table only sets the size of the planted releases.
+        context: its seed decides the leaks and all draws.
         shares: of copied rows, in [0, 1].
 
     Raises:
@@ -112,8 +109,9 @@ def calibrate(
             expected="at least one privacy audit",
             fix="`synth-audit list` shows all",
         )
-    with TemporaryDirectory(prefix="synth-audit-") as folder:
-        ground = prepare_injection(replace(subject, seed=seed, cache=Cache(Path(folder))), max_rows)
+    seed = context.seed
+    with context.keeping() as keeping:
+        ground = prepare_injection(subject, max_rows, seed)
         if not isinstance(ground, LeakInjector):
             raise DataError(
                 f"no leak can be planted: {ground.reason}",
@@ -123,7 +121,7 @@ def calibrate(
             )
         grid = list(itertools.product(noises, sorted(set(shares))))
         tasks = [task for noise, share in grid for task in _tasks(chosen, ground, noise, share, seed)]
-        ended = run_tasks(tasks, seed, progress, workers)
+        ended = run_tasks(tasks, keeping)
     places = [(noise, share) for noise, share in grid for _ in chosen]
     return Calibration(
         table=table,
@@ -147,17 +145,19 @@ def _tasks(
 
 
 def _curves(places: Sequence[tuple[Noise, float]], ended: Sequence[TaskResult]) -> tuple[Curve, ...]:
-    found: dict[tuple[str, str, Noise], list[Point]] = {}
+    found: dict[tuple[MeasurementId, Noise], list[Point]] = {}
     for (noise, share), end in zip(places, ended, strict=True):
         for m in end.outcome.measurements:
             if m.direction is not Direction.NEUTRAL and m.interval is not None and m.finite:
-                found.setdefault((m.name, m.scope, noise), []).append(_point(share, m))
+                found.setdefault((m.id, noise), []).append(_point(share, m))
     return tuple(_curve(*key, points) for key, points in sorted(found.items(), key=_by_name))
 
 
-def _by_name(item: tuple[tuple[str, str, Noise], list[Point]]) -> tuple[str, str, float, float, float]:
-    name, scope, noise = item[0]
-    return name, scope, noise.sigma, noise.rate, noise.flip
+def _by_name(
+    item: tuple[tuple[MeasurementId, Noise], list[Point]],
+) -> tuple[MeasurementId, float, float, float]:
+    measurement, noise = item[0]
+    return measurement, noise.sigma, noise.rate, noise.flip
 
 
 def _point(share: float, m: Measurement) -> Point:
@@ -165,7 +165,7 @@ def _point(share: float, m: Measurement) -> Point:
     return Point(share, m.value, m.interval.low, m.interval.high)
 
 
-def _curve(name: str, scope: str, noise: Noise, points: Sequence[Point]) -> Curve:
+def _curve(measurement: MeasurementId, noise: Noise, points: Sequence[Point]) -> Curve:
     x, y = (np.array([getattr(p, part) for p in points]) for part in ("share", "value"))
     slope, intercept, explained = float("nan"), float("nan"), float("nan")
     if len(points) > 2 and np.ptp(x) > 0:
@@ -173,7 +173,7 @@ def _curve(name: str, scope: str, noise: Noise, points: Sequence[Point]) -> Curv
         spread = float(np.sum((y - y.mean()) ** 2))
         if spread > 0:
             explained = 1 - float(np.sum((y - intercept - slope * x) ** 2)) / spread
-    return Curve(name, scope, noise, tuple(points), slope, intercept, explained)
+    return Curve(measurement, noise, tuple(points), slope, intercept, explained)
 
 
 def parse_calibration(text: str) -> Calibration:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.fidelity.constraints import Constraints
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import parse_plan
@@ -106,7 +107,7 @@ def test_control_as_the_release_stands_at_its_reference(measure, n):
     control = town(n, 1)
     found, _ = measure(Constraints(), subject_with(plan, town(300, 0), control, control))
     referred = [m for m in found.values() if m.reference is not None]
-    assert {m.scope for m in referred} >= {"", "end < 80", "zip -> city", "member, city -> zip"}
+    assert {m.id.setting for m in referred} >= {"", "end < 80", "zip -> city", "member, city -> zip"}
     for m in referred:
         assert (m.value, m.interval) == (m.reference.value, m.reference.interval)
         assert m.reference.candidate is None
@@ -132,7 +133,7 @@ def test_a_release_larger_than_control_is_set_beside_it_at_its_size(measure):
 
 def test_without_rules_it_says_where_to_get_some():
     with pytest.raises(NotApplicable, match="synth-audit init"):
-        Constraints().run(subject_with({}, TRAIN, TRAIN, MADE), np.random.default_rng(0))
+        Constraints().run(subject_with({}, TRAIN, TRAIN, MADE), RunContext(draws=np.random.default_rng(0)))
 
 
 def test_bounds_alone_are_rules(measure):
@@ -215,8 +216,9 @@ def test_intervals_cover_the_shares_that_the_release_is_drawn_with():
         a, b = rng.random((2, 400))
         found = Constraints().run(subject_with(plan, train, None, {"a": a, "b": b, "c": b}), rng)
         for m in found.measurements:
-            if (m.name, m.scope) in truth:
-                hits[m.name, m.scope] += m.interval.low <= truth[m.name, m.scope] <= m.interval.high
+            if (m.id.quantity, m.id.setting) in truth:
+                at = (m.id.quantity, m.id.setting)
+                hits[at] += m.interval.low <= truth[at] <= m.interval.high
     assert min(hits.values()) >= 935
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit.core import registry
+from synth_audit.core.audit import Leak
+from synth_audit.core.context import RunContext
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
-from synth_audit.core.plugin import Leak
 from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
@@ -35,10 +39,11 @@ QUICK = {
         "shadows": 3,
         "sets": 5,
         "evaluated": 10,
-        "outlying": 2,
+        "outlying": 1,
         "random": 1,
-        "vulnerable": 2,
+        "vulnerable": 1,
         "features": ["target_distance"],
+        "classifier": "nearest_neighbours",
     },
 }
 """Settings that only save time; an audit that is not named here runs as it comes."""
@@ -87,6 +92,45 @@ def generator_behind(train, synthetic):
     return PlantedGenerator(float(np.isin(made, known).mean()), synthetic, Leak.ASSOCIATIONS)
 
 
+class Made(dict):
+    """What was asked for, made when it is first asked for and kept."""
+
+    def __init__(self, make):
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key):
+        self[key] = self._make(*key) if isinstance(key, tuple) else self._make(key)
+        return self[key]
+
+
+def _load(name, file):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(file))
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+README = _load("conformance_readme", "readme.py")  # imported by the tests here, which are no package
+
+
+@pytest.fixture(scope="session")
+def pasted():
+    """The README's example, made a plug-in once."""
+    return README.entry_point()
+
+
+@pytest.fixture(autouse=True)
+def _with_the_readmes_example(pasted, monkeypatch):
+    monkeypatch.setattr(registry, "_entry_points", lambda room: (pasted,) if room == "audit" else ())
+
+
+@pytest.fixture(scope="session")
+def made_once():
+    """Keeps what costs much and several tests look at; a test waits for what it asks for and no more."""
+    return Made
+
+
 @pytest.fixture(scope="session")
 def population():
     return people
@@ -112,7 +156,7 @@ def outcome_of(built):
     """Run one audit as the runner does, which also checks declared quantities and ranges."""
 
     def run(name, subject, seed=0):
-        [outcome], _ = run_audits({name: built(name)}, subject, seed)
+        [outcome], _ = run_audits({name: built(name)}, subject, RunContext(seed=seed))
         return outcome
 
     return run

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from synth_audit.core import registry
+from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.plan import DEFAULT_GATES, KnownAnswerSpec
 from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import conduct
@@ -19,14 +21,16 @@ N = 500
 
 
 @pytest.fixture(scope="module")
-def verdict_of(built):
+def verdict_of(built, tmp_path_factory):
+    """The verdict on a subject; planted leaks are answered once for all releases of one real table."""
     suite = load_suite(DEFAULT_GATES, Path.cwd())
     catalogue = registry.catalogue("audit")
+    shared = Cache(tmp_path_factory.mktemp("shared"))
+    usual = [name for name in registry.default_audits() if catalogue[name].family == registry.PRIVACY]
+    audits = {name: built(name) for name in usual}
 
     def judged(subject):
-        usual = [name for name in registry.default_audits() if catalogue[name].family == registry.PRIVACY]
-        audits = {name: built(name) for name in usual}
-        found = conduct(audits, subject, 0, KnownAnswerSpec())
+        found = conduct(audits, subject, KnownAnswerSpec(), RunContext(cache=shared))
         return judge(suite, found.outcomes, check_table(suite, subject.synthetic)).verdict
 
     return judged

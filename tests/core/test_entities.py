@@ -5,10 +5,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from synth_audit.core.entities import in_control, key_columns, split
+from synth_audit.core.entities import entities_of, in_control, key_columns, split
 from synth_audit.core.errors import DataError
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.salt import Salt
+from synth_audit.core.seeds import public_key
 from synth_audit.core.table import read_table
 
 
@@ -27,30 +29,33 @@ def visits(n=600, seed=0, people=150):
     }
 
 
-def sides(source, control=0.3, seed=1):
+KEY = bytes(range(32))
+
+
+def sides(source, control=0.3, key=KEY):
     """The position of each row, by side; ``row`` numbers the rows."""
-    train, aside = split(source, control, seed)
+    train, aside = split(source, control, key)
     return (set(t.data.column("row").to_pylist()) for t in (train, aside))
 
 
 def test_it_loses_no_row_and_keeps_their_order():
     source = table(visits(), person="split_key")
-    train, control = split(source, 0.3, 1)
+    train, control = split(source, 0.3, KEY)
     rows = [t.data.column("row").to_pylist() for t in (train, control)]
     assert sorted(rows[0] + rows[1]) == list(range(600))
     assert rows == [sorted(r) for r in rows]
 
 
-def test_the_same_seed_gives_the_same_split_and_another_seed_another():
+def test_the_same_key_gives_the_same_split_and_another_key_another():
     source = table(visits(), person="split_key")
-    first, second, other = (split(source, 0.3, seed)[1].fingerprint for seed in (1, 1, 2))
+    first, second, other = (split(source, 0.3, key)[1].fingerprint for key in (KEY, bytes(KEY), KEY[::-1]))
     assert first == second
     assert first != other
 
 
 @pytest.mark.parametrize("roles", [{"person": "split_key"}, {"person": "identifier"}])
 def test_all_rows_of_an_entity_are_on_one_side(roles):
-    train, control = split(table(visits(), **roles), 0.3, 1)
+    train, control = split(table(visits(), **roles), 0.3, KEY)
     assert not set(train.labels("person")) & set(control.labels("person"))
     assert len(set(control.labels("person"))) > 10
 
@@ -58,7 +63,7 @@ def test_all_rows_of_an_entity_are_on_one_side(roles):
 def test_an_entity_may_need_several_columns():
     columns = visits() | {"clinic": ["A", "B"] * 300}
     source = table(columns, person="split_key", clinic="split_key")
-    train, control = split(source, 0.3, 1)
+    train, control = split(source, 0.3, KEY)
     pairs = [set(zip(t.labels("person"), t.labels("clinic"), strict=True)) for t in (train, control)]
     assert not pairs[0] & pairs[1]
     assert set(train.labels("person")) & set(control.labels("person")), "one person, two clinics, two sides"
@@ -101,7 +106,7 @@ def test_the_type_a_key_is_stored_in_does_not_matter():
 def test_rows_without_a_key_stand_for_themselves():
     columns = visits() | {"person": [None] * 600}
     columns["person"][:100] = ["P1"] * 100
-    train, control = split(table(columns, person="split_key"), 0.3, 1)
+    train, control = split(table(columns, person="split_key"), 0.3, KEY)
     keyless = [t.data.filter(pc.is_null(t.data.column("person"))).num_rows for t in (train, control)]
     assert sum(keyless) == 500
     assert 100 < keyless[1] < 200, "rows without a key are not one entity"
@@ -111,12 +116,12 @@ def test_rows_without_a_key_stand_for_themselves():
 def test_equal_rows_without_a_key_share_a_side():
     unique = {"a": np.arange(200) % 50, "b": ["x", "y", "z", None] * 50}
     twice = {name: list(values) * 3 for name, values in unique.items()}
-    train, control = split(table(twice), 0.3, 1)
+    train, control = split(table(twice), 0.3, KEY)
     rows = [{tuple(r.values()) for r in t.data.to_pylist()} for t in (train, control)]
     assert not rows[0] & rows[1]
     assert rows[1]
     keyed = twice | {"id": [None] * 600}
-    train, control = split(table(keyed, id="split_key"), 0.3, 1)
+    train, control = split(table(keyed, id="split_key"), 0.3, KEY)
     rows = [{(r["a"], r["b"]) for r in t.data.to_pylist()} for t in (train, control)]
     assert not rows[0] & rows[1]
 
@@ -124,13 +129,13 @@ def test_equal_rows_without_a_key_share_a_side():
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.9])
 def test_the_share_is_near_the_request(share):
     n = 20_000
-    found = in_control([f"key {i}" for i in range(n)], share, 3).mean()
+    found = in_control([b"%d" % i for i in range(n)], share, KEY).mean()
     assert abs(found - share) < 4 * np.sqrt(share * (1 - share) / n)
 
 
 def test_a_larger_share_only_adds_to_control():
-    keys = [str(i) for i in range(2000)]
-    small, large = in_control(keys, 0.2, 1), in_control(keys, 0.4, 1)
+    entities = [b"%d" % i for i in range(2000)]
+    small, large = in_control(entities, 0.2, KEY), in_control(entities, 0.4, KEY)
     assert (large | ~small).all()
     assert large.sum() > small.sum()
 
@@ -138,11 +143,56 @@ def test_a_larger_share_only_adds_to_control():
 @pytest.mark.parametrize(("share", "side"), [(0.999999, "train"), (0.000001, "control")])
 def test_a_split_with_an_empty_side_is_refused(share, side):
     with pytest.raises(DataError, match=f"no {side} rows") as caught:
-        split(table(visits(), person="split_key"), share, 1)
+        split(table(visits(), person="split_key"), share, KEY)
     assert caught.value.where
     assert caught.value.fix
 
 
 def test_one_entity_cannot_be_split():
     with pytest.raises(DataError, match="the split leaves no"):
-        split(table(visits() | {"person": ["P1"] * 600}, person="split_key"), 0.5, 1)
+        split(table(visits() | {"person": ["P1"] * 600}, person="split_key"), 0.5, KEY)
+
+
+def test_an_entity_is_its_key_and_nothing_that_looks_like_it():
+    """By construction: each of these keys has bytes of its own, so none shares a coin with another."""
+    texts = ["a", "b", "ab", "a\x1fb", "", "\x00", "\x1f", None]
+    pairs = [(one, other) for one in texts for other in texts if (one, other) != (None, None)]
+    columns = dict(zip("kl", map(list, zip(*pairs, strict=True)), strict=True))
+    two = entities_of(table(columns | {"x": np.arange(len(pairs))}, k="split_key", l="split_key"))
+    assert len(set(two)) == len(pairs)
+    one = entities_of(table({"k": texts[:-1], "x": range(len(texts) - 1)}, k="split_key"))
+    rows = entities_of(table({"k": [None] * 8, "x": texts}, k="split_key"))
+    assert len({*two, *one, *rows}) == len(pairs) + len(texts) - 1 + len(texts)
+
+
+def test_the_bytes_of_an_entity_are_fixed():
+    """Another form would make today's control of yesterday's train."""
+    [entity] = entities_of(table({"k": ["P1"], "x": [1]}, k="split_key"))
+
+    def part(text):
+        return b"\x01" + len(text).to_bytes(8, "big") + text
+
+    assert entity == part(b"entity") + (1).to_bytes(8, "big") + part(b"P1")
+
+
+def test_the_order_of_columns_moves_none():
+    columns = visits() | {"clinic": ["A", "B"] * 300}
+    turned = dict(reversed(columns.items()))
+    for roles in ({"person": "split_key", "clinic": "split_key"}, {}):
+        assert list(sides(table(turned, **roles))) == list(sides(table(columns, **roles)))
+
+
+def test_who_knows_a_key_and_not_the_salt_knows_nothing():
+    """Over many salts each person is in control as often as a coin falls, whatever is public of the plan."""
+    entities = entities_of(table({"k": [f"P{i}" for i in range(40)], "x": np.arange(40)}, k="split_key"))
+    salts = [Salt(n.to_bytes(32, "big")) for n in range(3000)]
+    coins = np.array([in_control(entities, 0.3, salt.key("split")) for salt in salts])
+    spread = np.sqrt(0.3 * 0.7 / len(salts))
+    assert np.abs(coins.mean(axis=0) - 0.3).max() < 4.5 * spread, "each person"
+    together = np.corrcoef(coins.T.astype(float)) - np.eye(40)
+    assert np.abs(together).max() < 5 / np.sqrt(len(salts)), "no two share a coin"
+    for seed in (0, 1, 5):
+        guess = in_control(entities, 0.3, public_key(seed, "split"))
+        right = (coins == guess).mean()
+        by_chance = 0.3 * guess.mean() + 0.7 * (1 - guess.mean())
+        assert abs(right - by_chance) < 4.5 * spread / np.sqrt(40)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.fitting import draw, fit_shared
 from synth_audit.core.inference import infer_schema
@@ -54,9 +55,16 @@ def table(n=5, **roles):
     return read_table(data, infer_schema(data, specs), where="train")
 
 
+def paired_otherwise():
+    """The values of ``table()`` column by column, so that the schema is the same, in other rows."""
+    known = table()
+    data = known.data.set_column(1, "b", known.data.column("b").take(pa.array(range(known.n_rows))[::-1]))
+    return read_table(data, known.schema, where="train")
+
+
 def test_levels_share_one_fit_and_each_is_cut_to_its_own(tmp_path):
-    cache = Cache(tmp_path)
-    models = [fit_shared(Ladder(level), table(), 1, cache) for level in (None, 1, 2)]
+    context = RunContext(cache=Cache(tmp_path))
+    models = [fit_shared(Ladder(level), table(), 1, context) for level in (None, 1, 2)]
     assert [m.level for m in models] == [None, 1, 2]
     assert len(FITS) == 1
 
@@ -66,15 +74,16 @@ def test_levels_share_one_fit_and_each_is_cut_to_its_own(tmp_path):
     [
         (Ladder(weight=2.0), table(), 1),
         (Ladder(), table(6), 1),
+        (Ladder(), paired_otherwise(), 1),
         (Ladder(), table(b="target"), 1),
         (Ladder(), table(), 2),
     ],
-    ids=["setting", "rows", "roles", "seed"],
+    ids=["setting", "rows", "the same columns in other rows", "roles", "seed"],
 )
 def test_whatever_a_fit_depends_on_makes_it_another(tmp_path, generator, train, seed):
-    cache = Cache(tmp_path)
-    fit_shared(Ladder(), table(), 1, cache)
-    fit_shared(generator, train, seed, cache)
+    context = RunContext(cache=Cache(tmp_path))
+    fit_shared(Ladder(), table(), 1, context)
+    fit_shared(generator, train, seed, context)
     assert len(FITS) == 2
 
 
@@ -85,7 +94,7 @@ def test_a_generator_that_fails_is_an_error_without_its_words(fault):
 
     broken = SimpleNamespace(fit=fail, sample=fail)
     for attempt in (
-        lambda: fit_shared(broken, table(), 1, Cache()),
+        lambda: fit_shared(broken, table(), 1, RunContext()),
         lambda: draw(broken, 3, table().schema, np.random.default_rng(0)),
     ):
         with pytest.raises(PluginError) as caught:

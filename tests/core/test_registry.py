@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from synth_audit.core.measurement import Findings, Quantity
-from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.audit import AuditInfo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +64,10 @@ def announced(monkeypatch):
 
     def announce(*points):
         monkeypatch.setattr(registry, "entry_points", lambda group: [p for p in points if p.group == group])
+        registry._entry_points.cache_clear()
 
-    return announce
+    yield announce
+    registry._entry_points.cache_clear()
 
 
 def test_a_new_file_appears_everywhere_without_another_edit(room):

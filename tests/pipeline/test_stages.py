@@ -11,17 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from synth_audit.core import registry
 from synth_audit.core.errors import DataError, GateError, PlanError
+from synth_audit.core.identity import MeasurementId, read_scoped
 from synth_audit.core.outcome import Status
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import write_report
-from synth_audit.store.workspace import Workspace
 
 COLUMNS = [
-    "audit", "name", "scope", "value", "ci_low", "ci_high", "level",
-    "n_requested", "n_achieved", "n_minimum", "unit", "direction", "outcome",
-    "insensitive", "copy_low", "copy_high", "worse",
+    "audit", "quantity", "setting", "column", "derived_from", "id", "name", "scope",
+    "value", "ci_low", "ci_high", "level", "n_requested", "n_achieved", "n_minimum",
+    "unit", "direction", "outcome", "insensitive", "copy_low", "copy_high", "worse",
 ]  # fmt: skip
 
 
@@ -33,21 +34,23 @@ def refusal(call, *args):
     return caught.value
 
 
-def test_the_whole_way_ends_in_a_pass(finished):
-    evidence = finished.evidence
+def test_the_whole_way_ends_in_a_pass(complete):
+    evidence = complete.evidence
     assert evidence.verdict is Result.PASS
     assert evidence.intact
-    assert {o.status for o in evidence.outcomes} == {Status.MEASURED}
+    assert {o.audit: o.status for o in evidence.outcomes} == dict.fromkeys(
+        registry.default_audits(), Status.MEASURED
+    )
     assert set(evidence.tables) == {"source", "train", "control", "synthetic"}
     assert evidence.tables["source"].rows == 240
     assert evidence.tables["train"].rows + evidence.tables["control"].rows == 240
     assert evidence.tables["synthetic"].rows == evidence.tables["train"].rows
-    assert evidence.plan_sha256 == finished.plan.digest
-    assert finished.workspace.report.stat().st_size > 1000
+    assert evidence.plan_sha256 == complete.plan.digest
+    assert complete.workspace.report.stat().st_size > 1000
 
 
 def test_the_same_plan_and_data_give_the_same_evidence_in_another_place(finished, make_case, tmp_path):
-    other = make_case(tmp_path / "elsewhere")
+    other = make_case(tmp_path / "elsewhere", audits=[c.name for c in finished.plan.audits])
     pipeline.produce(other.plan, other.workspace)
     write_report(other.workspace)
     assert other.evidence.digest == finished.evidence.digest
@@ -64,18 +67,20 @@ def test_the_identifier_never_reaches_the_candidate(finished):
     assert "person" in pq.read_schema(finished.workspace.train).names
 
 
-def test_real_rows_are_readable_by_their_owner_alone(case, finished, tmp_path):
+def test_real_rows_are_readable_by_their_owner_alone(case, finished):
     assert stat.S_IMODE(case.workspace.restricted.stat().st_mode) == 0o700
-    loose = tmp_path / "loose"
-    (loose / "restricted").mkdir(parents=True)
-    (loose / "restricted").chmod(0o755)
-    Workspace(loose).prepare()
-    assert stat.S_IMODE((loose / "restricted").stat().st_mode) == 0o700
     restricted = finished.workspace.restricted
     found = {str(p.relative_to(restricted)): stat.S_IMODE(p.stat().st_mode) for p in restricted.rglob("*")}
     tables = {"train.parquet", "control.parquet", "synthetic.parquet", "exposed_records.parquet"}
     own = f"audits/{finished.evidence.digest}"
-    files = {"split.json", "synthetic.json", "journal.json", ".journal.lock", f"{own}/synthetic.parquet"}
+    files = {
+        "split.json",
+        "synthetic.json",
+        "journal.json",
+        ".journal.lock",
+        "salt",
+        f"{own}/synthetic.parquet",
+    }
     assert found == dict.fromkeys(tables | files, 0o600) | dict.fromkeys(("audits", own), 0o700)
 
 
@@ -87,15 +92,21 @@ def test_the_review_folder_stays_readable_to_others(finished):
         assert stat.S_IMODE(path.stat().st_mode) == most & ~umask
 
 
-def test_no_real_value_is_in_the_review_folder(finished, canary):
-    review = {p.name: p.read_bytes() for p in finished.workspace.review.rglob("*") if p.is_file()}
+def stands_in(value, content):
+    """True when the value stands there by itself, and not as a part of a longer number."""
+    alone = rf"(?<![\d.]){re.escape(value)}(?![\d])".encode()
+    return value.encode() in content and re.search(alone, content) is not None
+
+
+def test_no_real_value_is_in_the_review_folder(complete, canary):
+    review = {p.name: p.read_bytes() for p in complete.workspace.review.rglob("*") if p.is_file()}
     assert set(review) == {"evidence.json", "report.html", "measurements.parquet", "newest.json"}
-    train = pq.read_table(finished.workspace.train)
+    train = pq.read_table(complete.workspace.train)
     incomes = [str(x) for x in train.column("income").to_pylist()]
     told = {"canary": [canary], "identifiers": train.column("person").to_pylist(), "incomes": incomes}
     for name, content in review.items():
         for kind, values in told.items():
-            found = [v for v in values if re.search(rf"(?<![\d.]){re.escape(v)}(?![\d])".encode(), content)]
+            found = [v for v in values if stands_in(v, content)]
             assert not found, f"{kind} in {name}"
     assert canary in train.column("city").to_pylist(), "the search would not have found anything"
     assert b"north" in review["evidence.json"], "frequent labels are named, rare ones are not"
@@ -112,27 +123,31 @@ def test_no_small_count_is_in_the_warnings(make_case, make_people, tmp_path):
     assert warning.startswith("fewer than 20 of ")
 
 
-def test_no_picture_draws_a_small_count(finished):
-    rows = finished.evidence.tables["train"].rows
-    drawn = [s for o in finished.evidence.outcomes for s in o.series if "real" in s.lines]
-    assert {"city", "age"} <= {s.scope for s in drawn}
+def test_no_picture_draws_a_small_count(complete):
+    rows = complete.evidence.tables["train"].rows
+    drawn = [s for o in complete.evidence.outcomes for s in o.series if "real" in s.lines]
+    assert {"city", "age"} <= {s.id.column for s in drawn}
     counts = [share * rows for s in drawn for share in s.lines["real"]]
-    assert not [n for n in counts if 0.5 < n < finished.evidence.suppression - 0.5]
+    assert not [n for n in counts if 0.5 < n < complete.evidence.suppression - 0.5]
 
 
-def test_measurements_are_a_flat_table(finished):
-    table = pq.read_table(finished.workspace.measurements)
+def test_measurements_are_a_flat_table(complete):
+    table = pq.read_table(complete.workspace.measurements)
     assert table.column_names == COLUMNS
-    assert table.num_rows == len(finished.evidence.measurements)
-    rows = {(r["name"], r["scope"]): r for r in table.to_pylist()}
-    for m in finished.evidence.measurements:
-        row = rows[m.name, m.scope]
+    assert table.num_rows == len(complete.evidence.measurements)
+    rows = {r["id"]: r for r in table.to_pylist()}
+    for m in complete.evidence.measurements:
+        row = rows[str(m.id)]
+        assert read_scoped(row["name"], row["scope"]) == m.id
+        named = MeasurementId(row["audit"], row["quantity"], row["setting"], row["column"])
+        assert replace(m.id, derived_from=None) == named
+        assert row["derived_from"] == str(m.id.derived_from or "")
         assert row["value"] == m.value or (np.isnan(row["value"]) and np.isnan(m.value))
         ends = (m.interval.low, m.interval.high, m.interval.level) if m.interval else (None, None, None)
         assert (row["ci_low"], row["ci_high"], row["level"]) == ends
         assert (row["n_requested"], row["n_achieved"]) == (m.n_requested, m.n_achieved)
         assert row["n_minimum"] == m.n_minimum
-        assert (row["audit"], row["outcome"]) == (m.name.partition(".")[0], "measured")
+        assert row["outcome"] == "measured"
         assert (row["unit"], row["direction"]) == (m.unit, str(m.direction))
 
 
@@ -216,11 +231,15 @@ def test_another_audit_has_a_folder_of_its_own_and_the_same_audit_does_not(case)
     assert {p.name for p in case.workspace.newest.path.iterdir()} == {"evidence.json", "measurements.parquet"}
 
 
+def only_a_salt(case):
+    return [p for p in case.workspace.root.rglob("*") if p.is_file()] == [case.workspace.salt]
+
+
 def test_a_bad_suite_is_found_before_anything_is_fitted(make_case, tmp_path):
     case = make_case(tmp_path / "case", gates="nowhere.json")
     with pytest.raises(GateError, match="nowhere"):
         pipeline.produce(case.plan, case.workspace)
-    assert not case.workspace.root.exists()
+    assert only_a_salt(case)
 
 
 def test_a_gate_brings_its_audit_along(make_case, tmp_path):
@@ -242,7 +261,7 @@ def test_a_release_over_the_source_is_found_before_anything_is_fitted(
     with pytest.raises(PlanError) as caught:
         pipeline.produce(case.plan, case.workspace)
     assert caught.value.where == "release"
-    assert not case.workspace.root.exists()
+    assert only_a_salt(case)
 
 
 def test_a_table_made_elsewhere_is_found_beside_the_plan(make_case, tmp_path, monkeypatch, make_people):

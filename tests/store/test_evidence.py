@@ -12,8 +12,8 @@ from synth_audit.core.measurement import Interval
 from synth_audit.store.evidence import evidence_schema, parse_evidence, read_evidence, sha256_of
 
 
-def test_a_round_trip_changes_nothing(finished):
-    evidence = finished.evidence
+def test_a_round_trip_changes_nothing(complete):
+    evidence = complete.evidence
     again = parse_evidence(evidence.to_json())
     assert again == evidence
     assert again.to_json() == evidence.to_json()
@@ -34,10 +34,10 @@ def test_odd_numbers_survive_a_round_trip(finished, value):
     assert found == value or (math.isnan(found) and math.isnan(value))
 
 
-def test_the_file_follows_its_published_schema(finished):
+def test_the_file_follows_its_published_schema(complete):
     schema = evidence_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    plain = json.loads(finished.workspace.evidence.read_text())
+    plain = json.loads(complete.workspace.evidence.read_text())
     jsonschema.validate(plain, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({k: v for k, v in plain.items() if k != "verdict"}, schema)
@@ -89,6 +89,11 @@ def test_missing_evidence_says_how_to_get_some(tmp_path):
 
 def test_looking_up_a_measurement(finished):
     assert finished.evidence.measurement("exact_match.share").value == 0
-    assert finished.evidence.measurement("marginals.total_variation", "age").scope == "age"
-    with pytest.raises(KeyError):
-        finished.evidence.measurement("exact_match.share", "age")
+    assert finished.evidence.measurement("marginals.total_variation", "by age").id.column == "age"
+    distance = finished.evidence.measurement("marginals.total_variation[by age]")
+    assert finished.evidence.measurement(distance.id) == distance
+    assert finished.evidence.measurement('marginals.total_variation[by "age"]') == distance
+    with pytest.raises(KeyError, match="did you mean"):
+        finished.evidence.measurement("marginals.total_variation", "age")
+    with pytest.raises(KeyError, match="cannot be read"):
+        finished.evidence.measurement("exact_match.share", "by the age")

@@ -9,10 +9,12 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement, Quantity, Reference, Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.intervals import newcombe, wilson
+from synth_audit.kernels.roc import auroc, auroc_interval
 
 Floats = npt.NDArray[np.float64]
 
@@ -83,9 +85,9 @@ class _Counts(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """One attack's scores, higher for likelier members, and the score above which it names a record."""
+    """One attack's name, its scores, higher for likelier members, and the score above which it names one."""
 
-    scope: str
+    name: str
     members: Floats
     others: Floats
     threshold: float
@@ -106,9 +108,9 @@ def rates(attack: Scored, level: float) -> list[Measurement]:
     n = len(others)
     found = [
         AUC.at(
-            membership.area(members, others),
-            scope=attack.scope,
-            interval=membership.area_interval(members, others, level),
+            auroc(members, others),
+            setting=attack.name,
+            interval=auroc_interval(members, others, level),
             reference=_GUESSING,
             **_counted(attack),
         )
@@ -119,7 +121,7 @@ def rates(attack: Scored, level: float) -> list[Measurement]:
             found.append(
                 quantity.at(
                     detected.value,
-                    scope=attack.scope,
+                    setting=attack.name,
                     interval=detected.interval,
                     n_requested=n,
                     n_achieved=n,
@@ -137,21 +139,21 @@ def _counted(attack: Scored) -> _Counts:
 
 def _named(attack: Scored, level: float) -> list[Measurement]:
     """Precision, recall and advantage at the attack's own threshold; no precision where nobody is named."""
-    scope, counted = attack.scope, _counted(attack)
+    name, counted = attack.name, _counted(attack)
     hits, alarms = attack.flagged()
     m, n = len(attack.members), len(attack.others)
     sure = membership.precision(hits, m, alarms, n, level)
     found = [
         RECALL.at(
             hits / m,
-            scope=scope,
+            setting=name,
             interval=wilson(hits, m, level),
             reference=Reference(alarms / n, "share of strangers named", wilson(alarms, n, level)),
             **counted,
         ),
         ADVANTAGE.at(
             hits / m - alarms / n,
-            scope=scope,
+            setting=name,
             interval=newcombe(hits, m, alarms, n, level),
             reference=_NO_MORE,
             **counted,
@@ -159,7 +161,7 @@ def _named(attack: Scored, level: float) -> list[Measurement]:
     ]
     if hits + alarms:
         found.append(
-            PRECISION.at(sure.value, scope=scope, interval=sure.interval, reference=_GUESSING, **counted)
+            PRECISION.at(sure.value, setting=name, interval=sure.interval, reference=_GUESSING, **counted)
         )
     return found
 
@@ -167,9 +169,9 @@ def _named(attack: Scored, level: float) -> list[Measurement]:
 def worst(scored: Sequence[Scored], level: float) -> Measurement:
     """The largest area; both ends of its interval are the largest of intervals that hold for all scores."""
     each = corrected_level(level, len(scored))
-    intervals = [membership.area_interval(a.members, a.others, each) for a in scored]
+    intervals = [auroc_interval(a.members, a.others, each) for a in scored]
     return WORST_AUC.at(
-        max(membership.area(a.members, a.others) for a in scored),
+        max(auroc(a.members, a.others) for a in scored),
         interval=worst_interval(intervals, level, f"{len(scored)} scores"),
         reference=_GUESSING,
         **_counted(scored[0]),
@@ -185,11 +187,11 @@ def curves(scored: Sequence[Scored], suppression: int) -> Series:
         return float(count // suppression * suppression / len(attack.members))
 
     return Series(
-        name="attackers_curve",
+        id=MeasurementId("", "attackers_curve"),
         title="Training rows found against false alarms",
         kind="line",
         x_label="share of strangers named",
         y_label="share of training rows named",
         x=tuple(grid.tolist()),
-        lines={a.scope.replace("_", " "): tuple(found(a, x) for x in grid.tolist()) for a in scored},
+        lines={a.name.replace("_", " "): tuple(found(a, x) for x in grid.tolist()) for a in scored},
     )

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, named, rate
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import (
     Direction,
@@ -19,7 +21,6 @@ from synth_audit.core.measurement import (
     Quantity,
     Reference,
 )
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -113,8 +114,9 @@ class Linkability:
         if min(self.n_neighbours, self.n_attacks) < 1:
             raise ValueError("n_neighbours and n_attacks must be at least 1")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control."""
+        rng = context.rng
         assert subject.control is not None
         sides = self._sides(subject)
         tables = (subject.train, subject.control)
@@ -124,7 +126,7 @@ class Linkability:
         measured = self._measured(hits, subject, rng)
         names = [", ".join(c.name for c in side) for side in sides]
         exposure = Exposure(
-            scope="",
+            measurement=RISK.id(),
             columns=tuple(c.name for side in sides for c in side),
             train_tried=chosen[0],
             train_hit=chosen[0][hits[0]],
@@ -178,9 +180,9 @@ class Linkability:
                 n_minimum=FEWEST_GUESSES,
                 reference=Reference(0.0, "as often as for people the generator never saw"),
             ),
-            rate(TRAIN_RATE, train, "", self.n_attacks, level),
-            rate(CONTROL_RATE, control, "", self.n_attacks, level),
-            rate(NAIVE_RATE, naive, "", self.n_attacks, level),
+            rate(TRAIN_RATE, train, self.n_attacks, level),
+            rate(CONTROL_RATE, control, self.n_attacks, level),
+            rate(NAIVE_RATE, naive, self.n_attacks, level),
         ]
 
 

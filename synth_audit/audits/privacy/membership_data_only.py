@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.privacy._membership_rates import (
+    AUC,
     ONE_PERCENT,
     QUANTITIES,
     TOLD_RATES,
@@ -18,9 +19,10 @@ from synth_audit.audits.privacy._membership_rates import (
     told,
     worst,
 )
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Exposure, Findings
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import membership
 from synth_audit.kernels.density import log_density_ratio, ranks, tree_share
@@ -101,8 +103,9 @@ class MembershipDataOnly:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Score sampled training rows and strangers against the whole release."""
+        rng = context.rng
         draw = self._draw(subject, rng)
         scored = [*_by_distance(subject, draw, rng), self._by_trees(subject, draw, rng)]
         found = [m for attack in scored for m in rates(attack, subject.level)]
@@ -161,8 +164,8 @@ def _by_distance(subject: Subject, draw: _Draw, rng: np.random.Generator) -> lis
     of_others = scores(others, nearest(others, reference))
     known = scores(reference.take(few), nearest_other(reference, few))
     return [
-        Scored(scope, of_members[i], of_others[i], float(np.median(known[i])))
-        for i, scope in enumerate(("distance", "density_ratio"))
+        Scored(name, of_members[i], of_others[i], float(np.median(known[i])))
+        for i, name in enumerate(("distance", "density_ratio"))
     ]
 
 
@@ -175,7 +178,7 @@ def _exposure(attack: Scored, draw: _Draw) -> Exposure:
     members = membership.alarm(attack.members, attack.others, ONE_PERCENT) >= 0.5
     others = membership.own_alarm(attack.others, ONE_PERCENT) >= 0.5
     return Exposure(
-        scope=attack.scope,
+        measurement=AUC.id(attack.name),
         columns=(),
         train_tried=draw.members,
         train_hit=draw.members[members],

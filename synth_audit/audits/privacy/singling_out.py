@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._singled_out import exposure_of, pictured
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import (
     Direction,
@@ -17,7 +19,6 @@ from synth_audit.core.measurement import (
     Quantity,
     Reference,
 )
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import guesses
 from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk, worst_interval
@@ -94,8 +95,8 @@ class SinglingOut:
     upper end at ``1 − (1 − level) / settings``. A setting with fewer than ``n_minimum`` guesses is not a weak
     attack: the release holds hardly more unique predicates of its kind. It enters when it proves a risk (its
     lower end is above 0), or when no setting reached the minimum, and then worst_risk falls short too.
-    Otherwise a handful of extremes would keep every table of labels from being judged; the risk of its own
-    scope still falls short.
+    Otherwise a handful of extremes would keep every table of labels from being judged; the risk of the
+    setting itself still falls short.
 
     Fields:
         univariate: guess on single columns.
@@ -153,7 +154,7 @@ class SinglingOut:
         if self.max_trials < 1 or self.n_bins < 2 or self.max_outliers < 1:
             raise ValueError("max_trials and max_outliers must be positive and n_bins at least 2")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Guess in each setting and try every guess on train and control.
 
         Raises:
@@ -164,15 +165,17 @@ class SinglingOut:
             [subject.train, subject.control, subject.synthetic], subject.features
         )
         tried = {
-            scope: Trial.of(found, lexicon, train, control, rng)
-            for scope, found in self._guesses(subject, synthetic, lexicon, rng)
+            setting: Trial.of(found, lexicon, train, control, context.rng)
+            for setting, found in self._guesses(subject, synthetic, lexicon, context)
         }
-        made = {scope: trial for scope, trial in tried.items() if len(trial)}
+        made = {setting: trial for setting, trial in tried.items() if len(trial)}
         if not made:
             raise NotApplicable(
                 "no predicate matches exactly one synthetic row, so there is nothing to guess"
             )
-        measured = [m for scope, trial in tried.items() for m in self._measured(scope, trial, subject.level)]
+        measured = [
+            m for setting, trial in tried.items() for m in self._measured(setting, trial, subject.level)
+        ]
         if self.published:
             factor = published_factor(len(control), len(train))
             measured += [self._published(*item, factor, subject.level) for item in made.items()]
@@ -181,43 +184,41 @@ class SinglingOut:
             (self._worst(made.values(), subject.level), *measured),
             (pictured(made),),
             self._notes(tried, *sizes),
-            tuple(exposure_of(scope, trial, lexicon, len(train)) for scope, trial in made.items()),
+            tuple(
+                exposure_of(RISK.id(setting), trial, lexicon, len(train)) for setting, trial in made.items()
+            ),
         )
 
     def _guesses(
-        self, subject: Subject, synthetic: Rows, lexicon: ColumnCodebook, rng: np.random.Generator
+        self, subject: Subject, synthetic: Rows, lexicon: ColumnCodebook, context: RunContext
     ) -> Iterator[tuple[str, Predicates]]:
-        """Scope and distinct guesses of each setting."""
-        n, d = self.n_attacks, len(lexicon.columns)
+        """Name and distinct guesses of each setting."""
+        n, d, rng = self.n_attacks, len(lexicon.columns), context.rng
         if self.univariate:
             yield UNIVARIATE, guesses.univariate(synthetic, lexicon, n, rng)
         for k in sorted({min(k, d) for k in self.multivariate} - {1}):
             found = guesses.multivariate(synthetic, lexicon, k, n, self.max_trials * n, rng)
             yield f"multivariate[{k}]", found
         if self.embedding:
-            outliers = self._outliers(subject, rng)
+            outliers = self._outliers(subject, context)
             yield EMBEDDING, guesses.guided(synthetic, lexicon, outliers, n, self.n_bins, rng)
 
-    def _outliers(self, subject: Subject, rng: np.random.Generator) -> Positions:
+    def _outliers(self, subject: Subject, context: RunContext) -> Positions:
         """Synthetic rows by falling distance to their second-nearest other row in the embedding."""
+        settings = EmbeddingSettings()
         [points] = embed(
-            subject.train,
-            [subject.synthetic],
-            subject.features,
-            settings=EmbeddingSettings(),
-            seed=subject.seed,
-            cache=subject.cache,
+            subject.train, [subject.synthetic], subject.features, settings=settings, context=context
         )
-        few = np.sort(rng.choice(len(points), min(len(points), self.max_outliers), replace=False))
+        few = np.sort(context.rng.choice(len(points), min(len(points), self.max_outliers), replace=False))
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 
-    def _measured(self, scope: str, trial: Trial, level: float) -> Iterator[Measurement]:
+    def _measured(self, setting: str, trial: Trial, level: float) -> Iterator[Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
         found, n = trial.risk(level), len(trial)
         yield RISK.at(
             found.value,
-            scope=scope,
+            setting=setting,
             interval=found.interval,
             n_requested=self.n_attacks,
             n_achieved=n,
@@ -237,14 +238,14 @@ class SinglingOut:
             paired = paired_risk(hits, strangers, level)
             rates.append((PAIRED_RISK, paired.value, paired.interval, self.n_attacks, n))
         for quantity, value, interval, asked, made in rates:
-            yield quantity.at(value, scope=scope, interval=interval, n_requested=asked, n_achieved=made)
+            yield quantity.at(value, setting=setting, interval=interval, n_requested=asked, n_achieved=made)
 
-    def _published(self, scope: str, trial: Trial, factor: float, level: float) -> Measurement:
+    def _published(self, setting: str, trial: Trial, factor: float, level: float) -> Measurement:
         """The risk as the literature puts it; see :func:`isolation.published_factor`."""
         n, hits = len(trial), float(trial.in_control.single.sum())
         found = risk(Tally.of(trial.in_train.single), Tally(min(n, factor * hits), n), level)
         return PUBLISHED_RISK.at(
-            found.value, scope=scope, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
+            found.value, setting=setting, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
         )
 
     def _worst(self, made: Collection[Trial], level: float) -> Measurement:
@@ -268,7 +269,7 @@ class SinglingOut:
         )
 
     def _notes(self, tried: Mapping[str, Trial], n_train: int, n_control: int) -> tuple[str, ...]:
-        few = [scope for scope, trial in tried.items() if len(trial) < self.n_minimum]
+        few = [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]
         notes = []
         if few:
             notes.append(

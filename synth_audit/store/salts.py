@@ -1,0 +1,117 @@
+"""The salt of a workspace: made once, never replaced, refused when others may have read it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.files import create_once
+from synth_audit.core.salt import Salt
+from synth_audit.store.workspace import Workspace
+
+_SALT_FREE = {"calibration.json", "calibration.html"}
+"""What a workspace may hold in ``review/`` that no salt has had a part in."""
+
+_MOST = 100
+"""Bytes that are read; a salt has fewer."""
+
+
+def workspace_salt(workspace: Workspace) -> Salt:
+    """The salt of a workspace; a new one from the operating system's entropy where there is no history.
+
+    Two processes that start at once get the same one.
+
+    Raises:
+        DataError: the salt is missing beside what was made with it, damaged, or open to others.
+    """
+    workspace.prepare()
+    path = workspace.salt
+    if not os.path.lexists(path):
+        past = next(_history(workspace), None)
+        if past is not None and not os.path.lexists(path):  # another process may just have made both
+            raise _lost(path, past)
+        try:
+            create_once(path, Salt.fresh().text().encode())
+        except OSError as error:
+            raise DataError(
+                f"the salt cannot be written ({type(error).__name__})",
+                where=str(path),
+                expected="a folder that can be written",
+                fix="check its permissions, or name another with --out",
+            ) from None
+    return read_salt(path)
+
+
+def known_salt(workspace: Workspace) -> Salt:
+    """The salt of a workspace that has been worked in.
+
+    Raises:
+        DataError: it is missing, damaged, or open to others.
+    """
+    if not os.path.lexists(workspace.salt):
+        raise _lost(workspace.salt, next(_history(workspace), None))
+    return read_salt(workspace.salt)
+
+
+def read_salt(path: Path) -> Salt:
+    """The salt in a file.
+
+    Raises:
+        DataError: there is none, it is damaged, or other users may read it.
+    """
+    try:
+        # Not blocking: a pipe in its place must not hold the program up.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            mode = os.fstat(descriptor).st_mode
+            content = file.read(_MOST) if stat.S_ISREG(mode) else b""
+    except OSError as error:
+        raise DataError(
+            f"the salt cannot be read ({type(error).__name__})",
+            where=str(path),
+            expected="the file `restricted/salt` of the workspace",
+            fix="check the path and its permissions",
+        ) from None
+    if stat.S_ISREG(mode) and mode & 0o077:
+        raise DataError(
+            "the salt can be read by others, who may then know who was in train",
+            where=str(path),
+            expected="a file of mode 0600",
+            fix="if nobody did read it: chmod 600; else start anew in another folder with --out",
+        )
+    try:
+        return Salt.parse(content.decode("ascii"))
+    except ValueError:
+        raise DataError(
+            "the salt is damaged",
+            where=str(path),
+            expected="64 hexadecimal digits",
+            fix="put the file back from a backup of the restricted folder; if it is lost, start anew in "
+            "another folder with --out",
+        ) from None
+
+
+def _history(workspace: Workspace) -> Iterator[Path]:
+    """Files that were, or may have been, made with a salt; hidden ones are what a crash left."""
+    places = (workspace.restricted, workspace.review, workspace.candidates)
+    for place in places:
+        for path in place.rglob("*"):
+            inner = path.relative_to(place)
+            hidden = any(part.startswith(".") for part in inner.parts)
+            free = place == workspace.review and str(inner) in _SALT_FREE
+            if path.is_file() and path != workspace.salt and not hidden and not free:
+                yield path
+
+
+def _lost(path: Path, past: Path | None) -> DataError:
+    beside = "" if past is None else f" beside what was made with it, such as {past.name}"
+    return DataError(
+        f"the salt is missing{beside}",
+        where=str(path),
+        expected="the file that the first run of this workspace made",
+        fix="put it back from a backup of the restricted folder; if it is lost, start anew in another folder "
+        "with --out: another salt here would make today's control of yesterday's train",
+    )
