@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.measurement import Exposure, Interval, Measurement
 from synth_audit.core.schema import Column
@@ -17,8 +17,6 @@ from synth_audit.core.sensitivity import WORST_SUBGROUP
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attacks import Tally, corrected_level, risk
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
 Exposures = Sequence[Exposure]
 """What the audits said of exposed records, stamped with their names."""
 
@@ -136,8 +134,8 @@ class _Cohort:
     """The rows of one category, as masks over train and control."""
 
     category: str
-    train: npt.NDArray[np.bool_]
-    control: npt.NDArray[np.bool_]
+    train: Bools
+    control: Bools
 
 
 def _cohorts(column: Column, subject: Subject) -> list[_Cohort]:
@@ -181,7 +179,7 @@ def _tried(
             yield cohort, train, control
 
 
-def _tally(tried: Positions, hit: Positions, inside: npt.NDArray[np.bool_]) -> Tally:
+def _tally(tried: Positions, hit: Positions, inside: Bools) -> Tally:
     return Tally(float(inside[hit].sum()), int(inside[tried].sum()))
 
 

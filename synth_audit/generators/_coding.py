@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Labels
 from synth_audit.core.schema import Column, Kind
-from synth_audit.core.table import Floats, Labels, Table
+from synth_audit.core.table import Table
 from synth_audit.kernels.ordering import scale_by_frequency, scale_by_response
 
 
@@ -67,7 +67,7 @@ class Variable:
     values: Floats
     gap: bool
 
-    def part(self, rows: npt.NDArray[np.bool_]) -> Variable:
+    def part(self, rows: Bools) -> Variable:
         """This variable in some rows; where none of them has a value, any will do: a gap hides it."""
         values = self.values[rows]
         return replace(self, values=np.nan_to_num(values) if np.isnan(values).all() else values)

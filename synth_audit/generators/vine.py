@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools
 from synth_audit.core.errors import DataError
 from synth_audit.core.generator import GeneratorInfo
 from synth_audit.core.table import Table
@@ -141,7 +141,7 @@ class Vine:
         fitting = self._fitting(None if self.truncation is None else self.truncation - 1)
         missing = np.isnan(target.values)
 
-        def fit(rows: npt.NDArray[np.bool_], known: tuple[float, ...]) -> Joint:
+        def fit(rows: Bools, known: tuple[float, ...]) -> Joint:
             joint = fitting.fit([v.part(rows) for v in others], rng)
             return replace(joint, known=known, share=float(rows.mean()))
 

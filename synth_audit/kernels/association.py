@@ -11,24 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.core.arrays import Codes, Counts32, Floats
 from synth_audit.kernels import _left_out as sums
 from synth_audit.kernels._chance import chance_information
-from synth_audit.kernels._left_out import (
-    Cells,
-    Counts,
-    Floats,
-    Rows,
-    differences,
-    divided,
-    rows_apart,
-    starts,
-)
+from synth_audit.kernels._left_out import Rows, differences, divided, rows_apart, starts
 from synth_audit.kernels.parallel import single_threaded_algebra
 
 __all__ = [
-    "Cells",
     "Contingency",
-    "Floats",
     "Rows",
     "VarianceShares",
     "contingency",
@@ -152,7 +142,7 @@ class VarianceShares:
     n: Floats
 
 
-def variance_shares(rows: Rows, labels: Cells) -> VarianceShares:
+def variance_shares(rows: Rows, labels: Codes) -> VarianceShares:
     """Set every number against every label column.
 
     Args:
@@ -207,7 +197,7 @@ def _correlation(moments: Floats) -> Floats:
     return np.clip(divided(shared, np.sqrt(spread * spread.T)), -1.0, 1.0)
 
 
-def _places(values: Floats) -> tuple[Cells, int]:
+def _places(values: Floats) -> tuple[Codes, int]:
     """Position of each value among the different values, −1 where missing, and how many those are."""
     known = ~np.isnan(values)
     different, position = np.unique(values[known], return_inverse=True)
@@ -216,7 +206,7 @@ def _places(values: Floats) -> tuple[Cells, int]:
     return places, len(different)
 
 
-def _ranks(places: Cells, n_values: int, out: slice) -> Floats:
+def _ranks(places: Codes, n_values: int, out: slice) -> Floats:
     """Mid-ranks over n, centred, of the rows that are not left out; NaN where missing."""
     kept = np.concatenate([places[: out.start], places[out.stop :]])
     held = np.bincount(kept[kept >= 0], minlength=n_values)
@@ -225,7 +215,7 @@ def _ranks(places: Cells, n_values: int, out: slice) -> Floats:
     return ranks
 
 
-def _crossed(rows: Rows, a: slice, b: slice, margins: list[Counts], logs: Floats) -> Floats:
+def _crossed(rows: Rows, a: slice, b: slice, margins: list[Counts32], logs: Floats) -> Floats:
     """``Σ n²/(n_i n_j)`` and ``Σ n log n`` of the pairs of two blocks, shape (2, t, a, b)."""
     first, second = (starts(rows.sizes[block]) for block in (a, b))
     parts = np.stack([sums.counts(rows, a, b, group) for group in rows.groups])
@@ -239,7 +229,7 @@ def _crossed(rows: Rows, a: slice, b: slice, margins: list[Counts], logs: Floats
     return np.array(found).transpose(1, 0, 2, 3)
 
 
-def _by_chance(rows: Rows, margins: list[Counts]) -> Floats:
+def _by_chance(rows: Rows, margins: list[Counts32]) -> Floats:
     """n times what chance adds to the information of each pair of columns of the whole table; (d, d)."""
     found = np.zeros((len(margins), len(margins)))
     whole = [m[0].astype(np.float64) for m in margins]
@@ -268,7 +258,7 @@ def _sums(x: Floats) -> Floats:
     return np.stack([(~np.isnan(x)).sum(axis=0), known.sum(axis=0), (known * known).sum(axis=0)])
 
 
-def _between(of_labels: Floats, totals: Floats, first: Cells) -> Floats:
+def _between(of_labels: Floats, totals: Floats, first: Codes) -> Floats:
     """η², shape (labels, p)."""
     held, total_of = of_labels
     n, total, squares = totals
@@ -284,7 +274,7 @@ def _times_log(most: int) -> Floats:
     return n * np.log(np.maximum(n, 1.0))
 
 
-def _inverse(counts: Counts) -> Floats:
+def _inverse(counts: Counts32) -> Floats:
     return divided(np.ones(len(counts)), counts.astype(np.float64))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import critical_value, wilson
 
@@ -26,12 +26,12 @@ class Tally:
     guesses: int
 
     @classmethod
-    def of(cls, hits: npt.NDArray[np.bool_] | npt.NDArray[np.float64]) -> Tally:
+    def of(cls, hits: Bools | Floats) -> Tally:
         """Count hits, shape (n,): booleans, or the part of each guess that came true."""
         return cls(float(np.sum(hits)), len(hits))
 
     @classmethod
-    def of_clusters(cls, hits: npt.NDArray[np.int64], tries: npt.NDArray[np.int64]) -> Tally:
+    def of_clusters(cls, hits: Integers, tries: Integers) -> Tally:
         """Count guesses of which several concern one record and are not independent, shape (records,) each.
 
         ``r = Σ h / Σ m`` with the variance of a ratio, ``v = Σ (h − r m)² / (Σ m)²``; stated as the
@@ -100,7 +100,7 @@ def risk(train: Tally, control: Tally, level: float) -> Risk:
     return Risk(value, Interval(value - half, value + half, level, _DELTA))
 
 
-def paired_risk(train: npt.NDArray[np.bool_], control: npt.NDArray[np.bool_], level: float) -> Risk:
+def paired_risk(train: Bools, control: Bools, level: float) -> Risk:
     """The same risk where each guess is tried on both tables, shape (n,) each.
 
     With a, b, c, d the guesses that hit both, train only, control only, neither (½ added to each, after

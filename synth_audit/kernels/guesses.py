@@ -7,16 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.kernels.predicates import (
-    ABSENT,
-    ColumnCodebook,
-    Positions,
-    Predicates,
-    Rows,
-    crowded,
-    fresh,
-    match,
-)
+from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.kernels.predicates import ABSENT, ColumnCodebook, Predicates, Rows, crowded, fresh, match
 
 _BATCH = 4096
 """Most predicates drawn at a time."""
@@ -209,7 +201,7 @@ def _grown(
 
 
 def _from_domain(
-    lexicon: ColumnCodebook, j: int, uniform: npt.NDArray[np.float64], upwards: npt.NDArray[np.bool_]
+    lexicon: ColumnCodebook, j: int, uniform: Floats, upwards: Bools
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Ranges of codes for uniform draws from the domain of column j, shape (n,) each."""
     column, values, last = lexicon.columns[j], lexicon.values[j], lexicon.last(j)

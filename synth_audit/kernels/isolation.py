@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Counts, Floats, Positions
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.attacks import Risk
 from synth_audit.kernels.guesses import naive
 from synth_audit.kernels.intervals import critical_value, wilson
 from synth_audit.kernels.predicates import ColumnCodebook, Matches, Predicates, Rows, match
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Rate:
     effective: float
 
     @classmethod
-    def of(cls, gains: Floats | npt.NDArray[np.bool_], rows: npt.NDArray[np.intp], most: float = 1.0) -> Rate:
+    def of(cls, gains: Floats | Bools, rows: Positions, most: float = 1.0) -> Rate:
         """Mean gain per guess.
 
         Guesses that single out one and the same record succeed or fail together: with m_r the gain through
@@ -90,7 +88,7 @@ class Trial:
     in_control: Matches
     train: Rate
     control: Rate
-    naive: npt.NDArray[np.bool_]
+    naive: Bools
     paired: bool
 
     def __len__(self) -> int:
@@ -163,9 +161,7 @@ def gains_among_strangers(control: Counts, train: Counts, n_control: int, n_trai
     return np.asarray(np.where(control == 1, n_train / n_control * alone, 0.0), dtype=np.float64)
 
 
-def control_rate(
-    control: Counts, rows: npt.NDArray[np.intp], train: Counts, n_control: int, n_train: int
-) -> Rate:
+def control_rate(control: Counts, rows: Positions, train: Counts, n_control: int, n_train: int) -> Rate:
     """Mean of :func:`gains_among_strangers`, cut at :func:`chance_at_most`, which its expectation keeps.
 
     Args:

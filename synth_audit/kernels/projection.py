@@ -6,13 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Counts, Floats
 from synth_audit.kernels.frame import Rows
 from synth_audit.kernels.parallel import over_blocks, single_threaded_algebra
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 _FLAT = 1e-12
 """A coordinate varies when its variance is more than this share of its mean square: less is rounding."""
@@ -205,7 +202,7 @@ def cell_counts(where: Floats, across: Floats, up: Floats) -> Counts:
     return np.bincount(y[inside] * n_across + x[inside], minlength=n_up * n_across).reshape(n_up, n_across)
 
 
-def told(counts: Counts, fewest: int) -> npt.NDArray[np.bool_]:
+def told(counts: Counts, fewest: int) -> Bools:
     """Which cells may be told: those of at least ``fewest`` rows, without as many of the smallest as it takes
     for the cells that are withheld to hold as many rows together, or none."""
     shown = counts >= fewest

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.kernels._yardstick import Yardstick, coded
 from synth_audit.kernels.parallel import single_threaded_algebra
 
-Floats = npt.NDArray[np.float64]
 FeatureSet = Literal["naive", "histogram", "correlations", "target_distance", "all"]
 Classifier = Literal["random_forest", "logistic", "nearest_neighbours"]
 
@@ -167,9 +167,7 @@ def gathered(parts: Mapping[FeatureSet, Floats], name: FeatureSet) -> Floats:
     return np.concatenate([parts[p] for p in PARTS], axis=-1) if name == "all" else parts[name]
 
 
-def guesses(
-    classifier: Classifier, known: Floats, learnt: npt.NDArray[np.bool_], asked: Floats, seed: int
-) -> Floats:
+def guesses(classifier: Classifier, known: Floats, learnt: Bools, asked: Floats, seed: int) -> Floats:
     """Probability that the target was learnt, for each set asked about, shape (m,), in [0, 1].
 
     Args:
@@ -203,14 +201,14 @@ def _classifier(name: Classifier, seed: int) -> Any:
             return make_pipeline(StandardScaler(), KNeighborsClassifier(5, algorithm="kd_tree"))
 
 
-def _medians(numbers: Floats, n: npt.NDArray[np.int64]) -> Floats:
+def _medians(numbers: Floats, n: Integers) -> Floats:
     """Medians of the present values along the second axis, 0 where there is none; NaN sorts last."""
     ordered = np.sort(numbers, axis=1)
     middle = [np.take_along_axis(ordered, k[:, None, :], axis=1)[:, 0] for k in ((n - 1) // 2, n // 2)]
     return np.nan_to_num((middle[0] + middle[1]) / 2)
 
 
-def _counted(places: Floats, n_bins: int) -> npt.NDArray[np.int64]:
+def _counted(places: Floats, n_bins: int) -> Integers:
     """How many rows of each set are in each bin, shape (S, n_bins), from bins with NaN, shape (S, n)."""
     known = ~np.isnan(places)
     shifted = places + n_bins * np.arange(len(places))[:, None]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._reference import Found, measured
+from synth_audit.core.arrays import Counts, Floats
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -20,8 +20,6 @@ from synth_audit.core.table import Table
 from synth_audit.kernels import projection as pca
 from synth_audit.kernels.frame import Frame
 from synth_audit.kernels.intervals import normal_interval
-
-Floats = npt.NDArray[np.float64]
 
 EIGENVALUE_DIFFERENCE = Quantity(
     "eigenvalue_difference",
@@ -205,7 +203,7 @@ class _Pictures:
         return pca.positions(self.frame.read(table), axes, self.train.mean)
 
     def _density(
-        self, name: str, counts: pca.Counts, n: int, edges: tuple[Floats, Floats], carried: Floats
+        self, name: str, counts: Counts, n: int, edges: tuple[Floats, Floats], carried: Floats
     ) -> Series:
         told = pca.told(counts, self.subject.suppression)
         shares = [

@@ -9,14 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.privacy._attribute_design import Design, Secret
+from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.linear import GroupMeans, Regression, Scaling, chance_of_share, correlation
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Test = tuple[int, int, float]
 
 BINS = 8
@@ -87,7 +84,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.known)
 
-    def take(self, rows: Mask) -> Rows:
+    def take(self, rows: Bools) -> Rows:
         return Rows(self.known[rows], self.answers[rows], tuple(g[rows] for g in self.groups))
 
 

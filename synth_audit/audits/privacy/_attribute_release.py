@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._attribute_attack import CHANCE, Attack, Grouping, Rows, Test, View
 from synth_audit.audits.privacy._attribute_design import RARE, Design, Secret
 from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, FOLDS, NAME
+from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.errors import PluginError
 from synth_audit.core.measurement import Interval
 from synth_audit.core.seeds import child_rng
@@ -19,9 +19,6 @@ from synth_audit.core.table import Table
 from synth_audit.kernels.games import reference_rows
 from synth_audit.kernels.intervals import critical_value, enough_draws, normal_interval
 from synth_audit.kernels.linear import Regression, Scaling, correlation, share_overlooked, signed_r_squared
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 _MOST_LEARNT = 20_000
 _MOST_SCORED = 5_000

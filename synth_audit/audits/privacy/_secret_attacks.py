@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
+from synth_audit.core.arrays import Bools, Positions
 from synth_audit.core.measurement import Direction, Exposure, Interval, Measurement, Quantity, Reference
 from synth_audit.kernels.attacks import Risk, Tally, corrected_level, risk, worst_interval
-
-Rows = npt.NDArray[np.intp]
 
 _NULL = Reference(0.0, "as often as for people the generator never saw")
 
@@ -79,9 +77,9 @@ class SecretAttack:
     def of(
         cls,
         secret: str,
-        chosen: Sequence[Rows],
-        hits: Sequence[npt.NDArray[np.bool_]],
-        without: Sequence[npt.NDArray[np.bool_]],
+        chosen: Sequence[Positions],
+        hits: Sequence[Bools],
+        without: Sequence[Bools],
     ) -> SecretAttack:
         exposure = Exposure(
             measurement=RISK.id(column=secret),
@@ -126,7 +124,7 @@ def overall(attacks: Sequence[SecretAttack], requested: int, level: float) -> Me
     return _risk_as(OVERALL_RISK, found.value, found.interval, max(requested, records), records)
 
 
-def _together(tried: Sequence[tuple[Rows, Rows]]) -> Tally:
+def _together(tried: Sequence[tuple[Positions, Positions]]) -> Tally:
     """One tally of several attacks on the same table, given the positions tried and hit by each."""
     rows = np.concatenate([t for t, _ in tried])
     if not len(rows):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.fitting import draw, fit_shared
@@ -26,8 +26,6 @@ from synth_audit.kernels.shadow import (
     parts_of,
 )
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
 Parts = dict[FeatureSet, Floats]
 
 GAME = "membership_game"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy import _closest_shares, _neighbour_measures
 from synth_audit.audits.privacy._closest_shares import FEWEST_ROWS, SHARE_LEAK, shares
 from synth_audit.audits.privacy._spaces import DISTANCES, Distance, spaces
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.identity import MeasurementId
@@ -28,8 +28,6 @@ from synth_audit.kernels import closeness
 from synth_audit.kernels.agreement import cells, least_disagreement
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
 from synth_audit.kernels.neighbours import Nearest
-
-Floats = npt.NDArray[np.float64]
 
 AGREEMENT = "agreement"
 """Setting of the score whose distance is the number of columns that disagree."""
@@ -168,7 +166,7 @@ class ClosestRecord:
         found += _neighbour_measures.hits(subject, self.max_compared, rng)
         return Findings(tuple(found), series, notes)
 
-    def _draw(self, n: int, most: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    def _draw(self, n: int, most: int, rng: np.random.Generator) -> Positions:
         """Positions to look up: all, or a random subset in ascending order."""
         return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._secret_attacks import (
     CONTROL_RATE,
@@ -22,6 +21,7 @@ from synth_audit.audits.privacy._secret_attacks import (
     worst,
 )
 from synth_audit.audits.privacy._targets import drawn, named
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -31,9 +31,6 @@ from synth_audit.core.subject import Subject
 from synth_audit.kernels.encode import MISSING, codes
 from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest
 from synth_audit.kernels.secret import Equality, Yardstick, predicted
-
-Rows = npt.NDArray[np.intp]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +129,7 @@ class Inference:
         guesses = truth[2][shuffled[nearest(asked, reference).index]]
         secrets = [values[rows] for values, rows in zip(truth[:2], chosen, strict=True)]
         n = len(chosen[0])
-        without: list[npt.NDArray[np.bool_]] = []
+        without: list[Bools] = []
         if len(present[1]):
             others, learnt = control.take(present[1]), truth[1][present[1]]
             model = predicted(judge, others, learnt, train.take(chosen[0]), self.n_trees, seed)

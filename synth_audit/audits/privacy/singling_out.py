@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._singled_out import exposure_of, pictured
+from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -25,7 +26,7 @@ from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, ris
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
 from synth_audit.kernels.isolation import Trial, published_factor
 from synth_audit.kernels.neighbours import nearest_other
-from synth_audit.kernels.predicates import ColumnCodebook, Positions, Predicates, Rows, encode
+from synth_audit.kernels.predicates import ColumnCodebook, Predicates, Rows, encode
 
 RISK = Quantity(
     "risk",
