@@ -15,7 +15,7 @@ from synth_audit.core.measurement import Exposure, Interval, Measurement
 from synth_audit.core.schema import Column
 from synth_audit.core.sensitivity import WORST_SUBGROUP
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import Tally, corrected_level, risk
+from synth_audit.kernels.attacks import SuccessCount, corrected_level, risk
 
 Exposures = Sequence[Exposure]
 """What the audits said of exposed records, stamped with their names."""
@@ -165,7 +165,7 @@ def _worst(exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject:
 
 def _tried(
     e: Exposure, cohorts: Sequence[_Cohort], suppression: int
-) -> Iterator[tuple[_Cohort, Tally, Tally]]:
+) -> Iterator[tuple[_Cohort, SuccessCount, SuccessCount]]:
     """Categories attacked often enough, with their tallies of train and control.
 
     A risk times its number of rows is a count: hits and misses are held to the suppression limit too.
@@ -179,8 +179,8 @@ def _tried(
             yield cohort, train, control
 
 
-def _tally(tried: Positions, hit: Positions, inside: Bools) -> Tally:
-    return Tally(float(inside[hit].sum()), int(inside[tried].sum()))
+def _tally(tried: Positions, hit: Positions, inside: Bools) -> SuccessCount:
+    return SuccessCount(float(inside[hit].sum()), int(inside[tried].sum()))
 
 
 def _at_least(count: int, limit: int) -> int | None:

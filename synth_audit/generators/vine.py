@@ -12,7 +12,7 @@ from synth_audit.core.arrays import Bools
 from synth_audit.core.errors import DataError
 from synth_audit.core.generator import GeneratorInfo
 from synth_audit.core.table import Table
-from synth_audit.generators._coding import Coding, encode, variables_of
+from synth_audit.generators._coding import ColumnCodec, encode, variables_of
 from synth_audit.generators._numeric import MarginMethod
 from synth_audit.generators._vine_joint import Fitting, Joint, Topology
 from synth_audit.generators._vine_model import VineModel
@@ -130,8 +130,8 @@ class Vine:
     def _by_class(
         self,
         train: Table,
-        codings: Sequence[Coding],
-        columns: Sequence[Coding],
+        codings: Sequence[ColumnCodec],
+        columns: Sequence[ColumnCodec],
         classes: Sequence[float],
         rng: np.random.Generator,
     ) -> VineModel:

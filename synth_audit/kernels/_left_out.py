@@ -19,7 +19,7 @@ _MOST_CELLS, _MOST_ROWS = 512, 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class JackknifeRows:
     """Rows of one table in groups, each of which is left out once.
 
     Attributes:
@@ -42,7 +42,7 @@ class Rows:
         numbers: Floats,
         n_groups: int = 1,
         rng: np.random.Generator | None = None,
-    ) -> Rows:
+    ) -> JackknifeRows:
         """Put the rows into at most ``n_groups`` groups of one size, at random where ``rng`` is given."""
         n = len(cells)
         order = np.arange(n) if rng is None else rng.permutation(n)
@@ -64,14 +64,14 @@ def differences(parts: npt.NDArray[Scalar]) -> Iterator[npt.NDArray[Scalar]]:
         yield from (total - part for part in parts)
 
 
-def margins(rows: Rows, column: int) -> Counts32:
+def margins(rows: JackknifeRows, column: int) -> Counts32:
     """Rows in every cell of a column, for each replicate; shape (t, cells)."""
     size = int(rows.sizes[column])
     parts = [np.bincount(rows.cells[group, column], minlength=size) for group in rows.groups]
     return np.stack(list(differences(np.stack(parts).astype(np.int32))))
 
 
-def counts(rows: Rows, a: slice, b: slice, group: slice) -> Counts32:
+def counts(rows: JackknifeRows, a: slice, b: slice, group: slice) -> Counts32:
     """Rows of a group in every pair of cells of two blocks of columns, shape (cells, cells)."""
     total = np.zeros((rows.sizes[a].sum(), rows.sizes[b].sum()), dtype=np.int32)
     for block in row_blocks(group):
@@ -80,7 +80,7 @@ def counts(rows: Rows, a: slice, b: slice, group: slice) -> Counts32:
     return total
 
 
-def rows_apart(rows: Rows, present: Bools, missing: Codes) -> Codes:
+def rows_apart(rows: JackknifeRows, present: Bools, missing: Codes) -> Codes:
     """Rows that do not lie in the fullest cell of column i, of those in which columns i and j are present.
 
     Args:

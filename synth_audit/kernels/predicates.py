@@ -46,7 +46,7 @@ class ColumnCodebook:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CodedRows:
     """A table prepared for conjunctions of ranges: for each column also its rows in the order of their codes.
 
     Attributes:
@@ -60,7 +60,7 @@ class Rows:
     starts: tuple[Integers, ...]
 
     @classmethod
-    def of(cls, codes: Codes32, lasts: Sequence[int]) -> Rows:
+    def of(cls, codes: Codes32, lasts: Sequence[int]) -> CodedRows:
         """Sort each column once."""
         order = np.array([np.argsort(c, kind="stable") for c in codes], dtype=np.int32).reshape(codes.shape)
         counted = (np.bincount(c, minlength=last + 1) for c, last in zip(codes, lasts, strict=True))
@@ -139,7 +139,7 @@ class Matches:
         return np.equal(self.counts, 1)
 
 
-def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[Rows]]:
+def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[CodedRows]]:
     """Number the values of several tables alike and prepare each table for matching.
 
     Numbers are compared as float64, datetimes in microseconds; NaN and null are missing.
@@ -154,10 +154,10 @@ def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCo
     lexicon = ColumnCodebook(tuple(columns), tuple(values))
     lasts = [lexicon.last(j) for j in range(len(columns))]
     parts = np.split(np.array(numbered), ends, axis=1)
-    return lexicon, [Rows.of(np.ascontiguousarray(part), lasts) for part in parts]
+    return lexicon, [CodedRows.of(np.ascontiguousarray(part), lasts) for part in parts]
 
 
-def match(rows: Rows, predicates: Predicates, limit: int = 2) -> Matches:
+def match(rows: CodedRows, predicates: Predicates, limit: int = 2) -> Matches:
     """Count the rows that each predicate matches, up to ``limit``.
 
     Only the rows that meet the most selective condition are looked at, a slice of the sorted column.
@@ -198,7 +198,7 @@ def fresh(predicates: Predicates, seen: set[bytes]) -> Predicates:
     return alike.take(keep)
 
 
-def crowded(rows: Rows, some: Positions, predicates: Predicates) -> Bools:
+def crowded(rows: CodedRows, some: Positions, predicates: Predicates) -> Bools:
     """True where at least two of some rows are matched, shape (p,): a cheap sieve before :func:`match`.
 
     Each distinct condition becomes one bit per row, and a conjunction is the "and" of its conditions' bits.
@@ -222,7 +222,7 @@ def crowded(rows: Rows, some: Positions, predicates: Predicates) -> Bools:
     return np.asarray(np.bitwise_count(together).sum(axis=1) > 1, dtype=np.bool_)
 
 
-def _hits(rows: Rows, conditions: Sequence[tuple[int, int, int]]) -> Iterator[Positions | Codes32]:
+def _hits(rows: CodedRows, conditions: Sequence[tuple[int, int, int]]) -> Iterator[Positions | Codes32]:
     """Rows that meet all conditions, chunk by chunk of those that meet the first."""
     (j, low, high), *others = conditions
     start, end = rows.starts[j][low], rows.starts[j][high + 1]
@@ -237,7 +237,7 @@ def _hits(rows: Rows, conditions: Sequence[tuple[int, int, int]]) -> Iterator[Po
         yield candidates
 
 
-def _reach(rows: Rows, predicates: Predicates) -> Integers:
+def _reach(rows: CodedRows, predicates: Predicates) -> Integers:
     """How many rows meet each condition alone, shape (p, k)."""
     reach = np.zeros(predicates.columns.shape, dtype=np.int64)
     for j in np.unique(predicates.columns):

@@ -59,7 +59,7 @@ def _indicators(ranked: Codes, most: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Propensity:
+class PropensityFit:
     """Fitted probabilities that a row is of the second table.
 
     Attributes:
@@ -72,7 +72,7 @@ class Propensity:
     axes: Floats
 
     @classmethod
-    def of(cls, design: Floats, second: Bools) -> Propensity:
+    def of(cls, design: Floats, second: Bools) -> PropensityFit:
         """Fit ``logit P(second) = β₀ + βᵀx`` by maximum likelihood.
 
         Directions in which the design does not vary are left out, so that collinear terms count once.

@@ -24,7 +24,7 @@ _BEYOND = 1e6
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class GuessTolerance:
     """When a guess at a number is right: ``|guess − s| ≤ tolerance · max(C, min(|s|, |s − M|))``.
 
     s is the secret, M the median of train and C the range of train's central 90 % (of 98 % or all of it where
@@ -42,7 +42,7 @@ class Yardstick:
     median: float
 
     @classmethod
-    def from_train(cls, values: Floats, tolerance: float) -> Yardstick:
+    def from_train(cls, values: Floats, tolerance: float) -> GuessTolerance:
         """Measure the present values of train, shape (n,), at least one of them."""
         known = values[~np.isnan(values)]
         ranges = [_length(*np.quantile(known, [tail, 1 - tail], method="nearest")) for tail in _CENTRES]
@@ -97,7 +97,7 @@ class Equality:
 
 
 def predicted(
-    judge: Yardstick | Equality, known: Mixed, secrets: Floats, unknown: Mixed, n_trees: int, seed: int
+    judge: GuessTolerance | Equality, known: Mixed, secrets: Floats, unknown: Mixed, n_trees: int, seed: int
 ) -> Floats:
     """Guesses of a forest that learnt the secret from people whom the generator never saw.
 

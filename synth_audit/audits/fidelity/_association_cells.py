@@ -11,7 +11,7 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.kernels.association import Rows
+from synth_audit.kernels.association import JackknifeRows
 from synth_audit.kernels.distributions import cell_codes, quantile_cells
 
 _RARER, _UNSEEN, _MISSING = 0, 1, 2
@@ -72,12 +72,12 @@ class Scale:
         """The cell of missing numbers, which correlations pass over; −1 for labels; shape (d,)."""
         return np.where(self.numeric, self.sizes - 1, -1)
 
-    def rows(self, table: Table, n_groups: int = 1, rng: np.random.Generator | None = None) -> Rows:
+    def rows(self, table: Table, n_groups: int = 1, rng: np.random.Generator | None = None) -> JackknifeRows:
         """The rows of a table, in groups to be left out once each."""
         cells = np.column_stack([self._cells(table, c) for c in self.columns])
         numbers = [table.numbers(c.name) for c in self.columns if c.kind.numeric]
         values = np.column_stack([np.empty((table.n_rows, 0)), *numbers])
-        return Rows.of(cells, self.sizes, values, n_groups, rng)
+        return JackknifeRows.of(cells, self.sizes, values, n_groups, rng)
 
     def _cells(self, table: Table, column: Column) -> Codes:
         if column.kind.numeric:

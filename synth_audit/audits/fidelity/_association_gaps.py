@@ -12,7 +12,7 @@ from synth_audit.audits.fidelity._association_cells import Scale
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels import association as kernel
-from synth_audit.kernels.association import Rows
+from synth_audit.kernels.association import JackknifeRows
 
 N_GROUPS = 20
 """Groups of rows that are left out once each."""
@@ -60,7 +60,7 @@ class AssociationMatrices:
     information: Jackknifed
 
     @classmethod
-    def of(cls, rows: Rows, numeric: Bools) -> AssociationMatrices:
+    def of(cls, rows: JackknifeRows, numeric: Bools) -> AssociationMatrices:
         """Measure all pairs of columns."""
         counts = kernel.contingency(rows)
         shares = kernel.variance_shares(rows, np.flatnonzero(~numeric))
@@ -91,7 +91,7 @@ def _joined(between_numbers: Floats, ratios: Floats, between_labels: Floats, num
     return found
 
 
-def told_pairs(rows: Rows, scale: Scale, fewest: int, *, missing_counts: bool = False) -> Bools:
+def told_pairs(rows: JackknifeRows, scale: Scale, fewest: int, *, missing_counts: bool = False) -> Bools:
     """Pairs in each column of which at least so many rows differ from the fullest cell, shape (d, d).
 
     An association that rests on fewer says nothing of the columns, and much of those few people.
@@ -111,7 +111,9 @@ def told_pairs(rows: Rows, scale: Scale, fewest: int, *, missing_counts: bool = 
     return told
 
 
-def readable_pairs(rows: Rows, scale: Scale, suppression: int, *, missing_counts: bool = False) -> Bools:
+def readable_pairs(
+    rows: JackknifeRows, scale: Scale, suppression: int, *, missing_counts: bool = False
+) -> Bools:
     """Pairs whose association gives away a count of few rows, shape (d, d).
 
     Of two columns with two levels each, what one knows of either column leaves one count free in the table of

@@ -8,7 +8,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Estimate, Interval
-from synth_audit.kernels.attacks import Tally
+from synth_audit.kernels.attacks import SuccessCount
 from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.intervals import critical_value
 from synth_audit.kernels.support import Support, bootstrap_weights, squared_radii, strangers
@@ -129,7 +129,7 @@ def authenticity(pair: Pair, most: int, level: float, rng: np.random.Generator) 
     _, owner = np.unique(found.nearest, return_inverse=True)
     tries = np.bincount(owner)
     hits = np.bincount(owner, found.authentic).astype(np.int64)
-    interval = Tally.of_clusters(hits, tries).interval(level)
+    interval = SuccessCount.of_clusters(hits, tries).interval(level)
     return Estimate(float(found.authentic.mean()), interval)
 
 

@@ -34,7 +34,7 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.association import Rows
+from synth_audit.kernels.association import JackknifeRows
 
 DIFFERENCE = Quantity(
     "difference",
@@ -192,7 +192,7 @@ class Associations:
 
 
 def _withheld(
-    subject: Subject, train: Rows, scale: Scale, pairs: Bools, *, missing_counts: bool = False
+    subject: Subject, train: JackknifeRows, scale: Scale, pairs: Bools, *, missing_counts: bool = False
 ) -> tuple[Bools, int]:
     """The pairs whose association tells no small count of training or control rows, and how many do."""
     told = readable_pairs(train, scale, subject.suppression, missing_counts=missing_counts)

@@ -166,7 +166,7 @@ def _area(folds: Sequence[roc.PlacementValues], level: float) -> Estimate:
 def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
     """pMSE and its ratios; pMSE alone where no term varies."""
     first, second = (t.n_rows for t in tables)
-    fitted = logistic.Propensity.of(
+    fitted = logistic.PropensityFit.of(
         logistic.terms(tables, subject.features), np.arange(first + second) >= first
     )
     units = {PMSE: 1.0, PMSE_RATIO: fitted.expected, PMSE_RATIO_RESAMPLED: fitted.expected_resampled}

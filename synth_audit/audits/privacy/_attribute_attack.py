@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.audits.privacy._attribute_design import Design, Secret
+from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
@@ -24,7 +24,7 @@ CHANCE = 0.01
 
 
 @dataclass(frozen=True)
-class Grouping:
+class Binning:
     """The groups that one column puts rows into: its labels, or quantile bins of its numbers, as in train.
 
     Group 0 is of missing values, the last one of labels that train does not have.
@@ -38,7 +38,7 @@ class Grouping:
     labels: npt.NDArray[np.str_]
 
     @classmethod
-    def on(cls, train: Table, column: Column) -> Grouping:
+    def on(cls, train: Table, column: Column) -> Binning:
         """Read off train."""
         known = ~train.missing(column.name)
         if not column.kind.numeric:
@@ -98,9 +98,9 @@ class View:
         weights: of the answers, shape (c,), summing to 1.
     """
 
-    design: Design
+    design: DesignMatrix
     secret: Secret
-    groupings: tuple[Grouping, ...]
+    groupings: tuple[Binning, ...]
     weights: Floats
     rare: tuple[str, ...] | None = None
 

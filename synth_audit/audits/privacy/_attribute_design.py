@@ -104,7 +104,7 @@ class _Coding:
 
 
 @dataclass(frozen=True)
-class Design:
+class DesignMatrix:
     """The columns that vary in train as numbers; anchored on train, so that no candidate moves its yardstick.
 
     Numbers and dates stand for themselves, as in the paper's tables. A label becomes indicators, since no
@@ -117,7 +117,7 @@ class Design:
     codings: tuple[_Coding, ...]
 
     @classmethod
-    def anchored_on(cls, train: Table, columns: Sequence[Column]) -> Design:
+    def anchored_on(cls, train: Table, columns: Sequence[Column]) -> DesignMatrix:
         """Read off train which columns vary and which labels are frequent."""
         codings: list[_Coding] = []
         for column in columns:

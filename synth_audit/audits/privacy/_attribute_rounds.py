@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.privacy._attribute_design import Design, Secret
+from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.core.arrays import Bools, Codes, Floats, Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.fitting import draw, fit_shared
@@ -171,7 +171,7 @@ class Round:
 def play(
     subject: Subject,
     context: RunContext,
-    design: Design,
+    design: DesignMatrix,
     secrets: Sequence[Secret],
     sizes: Sizes,
     turn: tuple[int, np.random.Generator],
@@ -188,7 +188,7 @@ def play(
 def _played(
     subject: Subject,
     context: RunContext,
-    design: Design,
+    design: DesignMatrix,
     secrets: Sequence[Secret],
     sizes: Sizes,
     iteration: int,
@@ -223,7 +223,7 @@ def _played(
 
 
 def _trials(
-    train: Table, design: Design, secrets: Sequence[Secret], rows: Positions, rng: np.random.Generator
+    train: Table, design: DesignMatrix, secrets: Sequence[Secret], rows: Positions, rng: np.random.Generator
 ) -> list[Trial]:
     """Real rows outside the reference sample, or that sample itself where train leaves too few."""
     chosen = reference_rows(train.n_rows, rows, _MOST_SCORED, rng) if len(rows) < train.n_rows else rows[:0]

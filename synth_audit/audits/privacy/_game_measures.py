@@ -17,7 +17,7 @@ from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval
 from synth_audit.kernels.intervals import critical_value, newcombe, wilson
 from synth_audit.kernels.roc import auroc
-from synth_audit.kernels.shadow import FeatureSet
+from synth_audit.kernels.shadow_features import FeatureSet
 
 FEWEST_GAMES = 10
 """With fewer games of one kind, an iteration and a target each, single models decide the number."""

@@ -11,11 +11,11 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.agreement import cells, nearly_copied
-from synth_audit.kernels.closeness import independent_number, part_nearer
+from synth_audit.kernels.dcr import independent_number, part_nearer
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest, nearest_other
 from synth_audit.kernels.intervals import newcombe, wilson
+from synth_audit.kernels.mixed_hamming import cells, nearly_copied
 from synth_audit.kernels.neighbours import Nearest
 
 FEWEST_ROWS = 100

@@ -24,9 +24,9 @@ from synth_audit.core.measurement import (
     Series,
 )
 from synth_audit.core.subject import Subject
-from synth_audit.kernels import closeness
-from synth_audit.kernels.agreement import cells, least_disagreement
+from synth_audit.kernels import dcr
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
+from synth_audit.kernels.mixed_hamming import cells, least_disagreement
 from synth_audit.kernels.neighbours import Nearest
 
 AGREEMENT = "agreement"
@@ -174,7 +174,7 @@ class ClosestRecord:
         self, to_train: Nearest, real: Nearest, within: Floats, level: float, rng: np.random.Generator
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         """The two medians, or a note where the second has no unit."""
-        ratios = closeness.distance_ratio(to_train), closeness.distance_ratio(real)
+        ratios = dcr.distance_ratio(to_train), dcr.distance_ratio(real)
         found = [self._median(NNDR, *ratios, level, rng)]
         if not (typical := float(np.median(within))) > 0:
             return found, (
@@ -196,12 +196,12 @@ class ClosestRecord:
         self, made: Floats, real: Floats, setting: str, level: float, rng: np.random.Generator
     ) -> Measurement:
         """The score with a bootstrap interval, widened to Wilson's where resampling sees no spread."""
-        value = closeness.privacy_score(made, real, self.alpha)
-        draws = closeness.bootstrap_privacy_score(
+        value = dcr.privacy_score(made, real, self.alpha)
+        draws = dcr.bootstrap_privacy_score(
             made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng
         )
         drawn = percentile_interval(draws, level)
-        counted = closeness.wilson_privacy_score(made, real, self.alpha, level)
+        counted = dcr.wilson_privacy_score(made, real, self.alpha, level)
         return PRIVACY_SCORE.at(
             value,
             setting=setting,

@@ -30,7 +30,7 @@ from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.encode import MISSING, codes
 from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest
-from synth_audit.kernels.secret import Equality, Yardstick, predicted
+from synth_audit.kernels.secret import Equality, GuessTolerance, predicted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +39,9 @@ class Inference:
 
     Nearest by Gower's distance, ties broken at random. A label is guessed right when equal, a number or date
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
-    :class:`~synth_audit.kernels.secret.Yardstick`. Records whose secret is missing are not attacked: there
-    is nothing to learn. A missing guess is wrong. ``risk = (r_train − r_control) / (1 − r_control)`` on the
-    middles of Wilson's intervals, with the delta method's interval; ``worst_risk`` is the largest, its
+    :class:`~synth_audit.kernels.secret.GuessTolerance`. Records whose secret is missing are not attacked:
+    there is nothing to learn. A missing guess is wrong. ``risk = (r_train − r_control) / (1 − r_control)`` on
+    the middles of Wilson's intervals, with the delta method's interval; ``worst_risk`` is the largest, its
     interval at ``1 − (1 − level) / secrets``. ``overall_risk`` takes the guesses at all secrets together,
     those at one record as one: it is the number to gate where no column is declared sensitive, for the
     worst of many secrets is that of a column which nearly everybody shares, and hardly certain.
@@ -170,7 +170,9 @@ class _Prepared:
         return tuple(table.without(self.order.index(secret.name)) for table in self.rows)
 
 
-def _values(subject: Subject, secret: Column, tolerance: float) -> tuple[list[Floats], Yardstick | Equality]:
+def _values(
+    subject: Subject, secret: Column, tolerance: float
+) -> tuple[list[Floats], GuessTolerance | Equality]:
     """The secret in train, control and the release, missing as NaN, and when a guess at it is right.
 
     Labels are given by codes that the tables share.
@@ -179,7 +181,7 @@ def _values(subject: Subject, secret: Column, tolerance: float) -> tuple[list[Fl
     tables = [subject.train, subject.control, subject.synthetic]
     if secret.kind.numeric:
         numbers = [table.numbers(secret.name) for table in tables]
-        return numbers, Yardstick.from_train(numbers[0], tolerance)
+        return numbers, GuessTolerance.from_train(numbers[0], tolerance)
     return [np.where(x == MISSING, np.nan, x) for x in codes(tables, secret)], Equality()
 
 

@@ -24,7 +24,7 @@ from synth_audit.core.measurement import (
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.attacks import Tally, risk
+from synth_audit.kernels.attacks import SuccessCount, risk
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.gower import GowerEncoder, nearest_k
 
@@ -163,11 +163,11 @@ class Linkability:
     def _measured(
         self, hits: Sequence[Bools], subject: Subject, rng: np.random.Generator
     ) -> list[Measurement]:
-        train, control = Tally.of(hits[0]), Tally.of(hits[1])
+        train, control = SuccessCount.of(hits[0]), SuccessCount.of(hits[1])
         level, n = subject.level, subject.synthetic.n_rows
         k = min(self.n_neighbours, n)
         # Of two random sets of k rows, the number in both is hypergeometric.
-        naive = Tally.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
+        naive = SuccessCount.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
         left = risk(train, control, level)
         return [
             RISK.at(

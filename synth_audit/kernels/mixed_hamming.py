@@ -28,7 +28,7 @@ _APART, _ROUNDING = 4.0, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class MixedCells:
     """Rows prepared for comparison with other rows of the same preparation.
 
     Attributes:
@@ -42,12 +42,12 @@ class Cells:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, rows: Positions) -> Cells:
+    def take(self, rows: Positions) -> MixedCells:
         """The rows at these positions."""
-        return Cells(self.numbers[rows], self.labels[rows])
+        return MixedCells(self.numbers[rows], self.labels[rows])
 
 
-def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[Cells]:
+def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[MixedCells]:
     """Prepare several tables, the first of which (train) sets the ranges.
 
     A numeric column without range in train tells no training rows apart and is left out.
@@ -64,7 +64,7 @@ def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[Cells]:
             low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
             numbers.append([_scaled(v, low, unit) for v in values])
     return [
-        Cells(
+        MixedCells(
             np.array([column[i] for column in numbers], np.float32).reshape(-1, table.n_rows).T.copy(),
             np.array([column[i] for column in labels], np.int32).reshape(-1, table.n_rows).T.copy(),
         )
@@ -72,7 +72,7 @@ def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[Cells]:
     ]
 
 
-def least_disagreement(queries: Cells, reference: Cells) -> Floats:
+def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
     """For each query the smallest sum over columns of the disagreement with one reference row.
 
     ``Σ_j min(1, |a_j − b_j| · 30 / range_j)`` for numbers and ``[a_j ≠ b_j]`` for labels: no column adds more
@@ -95,7 +95,7 @@ def least_disagreement(queries: Cells, reference: Cells) -> Floats:
     return np.round(least, 6)
 
 
-def nearly_copied(queries: Cells, reference: Cells) -> Bools:
+def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:
     """Whether some reference row agrees with a query in every label and, nearly, in every number, shape (n,).
 
     Nearly is within 1/30 of the column's range in train. Missing agrees with missing only. All labels

@@ -41,7 +41,7 @@ def _positions(table: Table, column: Column) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Yardstick:
+class ReferenceScaler:
     """The attacker's units, read off the reference rows, which hold no target.
 
     Attributes:
@@ -64,7 +64,7 @@ class Yardstick:
     ranked: Mapping[int, Integers]
 
     @classmethod
-    def of(cls, reference: Floats, columns: Sequence[Column]) -> Yardstick:
+    def of(cls, reference: Floats, columns: Sequence[Column]) -> ReferenceScaler:
         """Read it off coded reference rows, shape (n, C)."""
         numeric = np.array([c.kind.numeric for c in columns], dtype=bool)
         moments = [

@@ -44,8 +44,8 @@ class _Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """A table read into the coordinates of a :class:`Frame`, not yet spread out.
+class CoordinateRows:
+    """A table read into the coordinates of a :class:`StandardisedCoordinates`, not yet spread out.
 
     Attributes:
         numbers: the first coordinates, shape (n, p).
@@ -70,7 +70,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class StandardisedCoordinates:
     """Coordinates in which every column that varies in train has total variance 1 there.
 
     A numeric column is centred and scaled by train, missing read as the mean, with a further coordinate that
@@ -92,7 +92,7 @@ class Frame:
     n_numeric: int
 
     @classmethod
-    def of(cls, tables: Sequence[Table], columns: Sequence[Column], most: int) -> Frame:
+    def of(cls, tables: Sequence[Table], columns: Sequence[Column], most: int) -> StandardisedCoordinates:
         """Anchored on the first of the tables; the others only say which coordinates are needed.
 
         Args:
@@ -117,7 +117,7 @@ class Frame:
         """Number of coordinates."""
         return len(self.owners)
 
-    def read(self, table: Table) -> Rows:
+    def read(self, table: Table) -> CoordinateRows:
         """A table in these coordinates."""
         numbers = np.zeros((table.n_rows, self.n_numeric))
         places = np.full((table.n_rows, len(self.parts)), _NOWHERE, dtype=np.int32)
@@ -132,7 +132,7 @@ class Frame:
                 with np.errstate(over="ignore"):  # infinitely far is far
                     scaled = np.clip((values - part.centre) / part.scale, -_FAR, _FAR)
                 numbers[:, part.number] = np.where(missing, 0.0, scaled)
-        return Rows(numbers, places, self.weights)
+        return CoordinateRows(numbers, places, self.weights)
 
     def _label_places(self, part: _Part, labels: Positions, table: Table) -> Positions:
         """Codes of train's labels are the same beside any table, since train comes first."""
