@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from synth_audit.core.verdict import GateResult
     from synth_audit.pipeline.verify import Check
     from synth_audit.store.evidence import Evidence
-    from synth_audit.studies.calibration import Calibration, Curve
+    from synth_audit.studies.calibration import Calibration
     from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
 
 _SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "insufficient evidence": ("?", "yellow")}
@@ -88,11 +88,11 @@ def show_calibration(found: Calibration, files: Sequence[Path], *, as_json: bool
         say_json(found.to_json())
         return
     plain = [c for c in found.curves if c.noise.none]
-    width = max((len(_curve_name(c)) for c in plain), default=0)
+    width = max((len(_short(str(c.id))) for c in plain), default=0)
     say(f"{'measurement':<{width}}  no copy  full copy  R² of a line")
     for c in plain:
         first, last = c.points[0].value, c.points[-1].value
-        say(f"{_curve_name(c):<{width}}  {first:>7.3f}  {last:>9.3f}  {c.r_squared:>12.4f}")
+        say(f"{_short(str(c.id)):<{width}}  {first:>7.3f}  {last:>9.3f}  {c.r_squared:>12.4f}")
     for name, reason in found.silent.items():
         say(f"  {name} gave no number on some leak: {reason}", fg="yellow")
     for path in files:
@@ -108,7 +108,14 @@ def show_frontier(found: FrontierRecord, files: Sequence[Path], command: str, *,
     if as_json:
         say_json(found.to_json())
         return
-    head = ("candidate", found.privacy or "privacy", found.utility or "utility", "gates", "verdict", "PU")
+    head = (
+        "candidate",
+        str(found.privacy or "privacy"),
+        str(found.utility or "utility"),
+        "gates",
+        "verdict",
+        "PU",
+    )
     rows = [_frontier_row(c) for c in found.candidates]
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     for row in (head, *rows):
@@ -153,10 +160,6 @@ def _next_step(found: FrontierRecord, command: str) -> str:
     if not command:
         return "next: name a target under `release` in the plan and sweep again"
     return f"next: {command} --candidate {best.slug}"
-
-
-def _curve_name(curve: Curve) -> str:
-    return _short(f"{curve.name}[{curve.scope}]" if curve.scope else curve.name)
 
 
 def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:

@@ -50,6 +50,10 @@ class DataError(SynthAuditError):
     """A table cannot be read, or does not hold what the plan says."""
 
 
+class MeasurementNameError(SynthAuditError):
+    """A text does not follow the grammar of measurements' names."""
+
+
 class PluginError(SynthAuditError):
     """A plug-in cannot be found or imported, or broke its contract."""
 

@@ -72,7 +72,7 @@ def conduct(
             own = run_tasks(tasks, keeping)
             answered = _taken_over(kept)
     others = list(zip(planted, answered, strict=True))
-    exposures: Exposures = {e.outcome.audit: e.exposures for e in own if e.exposures}
+    exposures: Exposures = [x for e in own for x in e.exposures]
     subgroups = worst_subgroups(exposures, subject)
     extra = as_measurements(subgroups)
     outcomes = []

@@ -50,7 +50,7 @@ def shuffled(columns, seed=0):
 
 
 def matrices(findings):
-    return {s.scope: np.array([s.lines[name] for name in s.x]) for s in findings.series}
+    return {s.id.setting: np.array([s.lines[name] for name in s.x]) for s in findings.series}
 
 
 def test_two_numbers_by_peers(subject_of, measure):
@@ -249,7 +249,7 @@ def test_few_rows_apart_in_the_release_are_withheld_but_a_constant_is_shown(subj
 
 def test_matrices_are_rounded_symmetric_and_named(subject_of, measure):
     _, findings = measure(Associations(), subject_of(mixed(400, 1), None, mixed(400, 2)))
-    assert [(s.name, s.kind, s.scope) for s in findings.series] == [
+    assert [(s.id.quantity, s.kind, s.id.setting) for s in findings.series] == [
         ("associations", "matrix", scope) for scope in ("train", "synthetic", "difference")
     ]
     for scope, values in matrices(findings).items():

@@ -217,7 +217,7 @@ def test_the_worst_secret_speaks_for_all_with_room_for_having_chosen_it(subject_
     found, findings = measure(audit, subject)
     assert found["worst_risk"].value == found["risk", "ill"].value > 0.9
     assert found["risk", "wage"].value < 0.1
-    exposure = {e.scope: e for e in findings.exposures}["ill"]
+    exposure = {e.measurement.column: e for e in findings.exposures}["ill"]
     tallies = Tally(len(exposure.train_hit), 600), Tally(len(exposure.control_hit), 300)
     corrected = risk(*tallies, corrected_level(0.95, 2)).interval
     assert (found["worst_risk"].interval.low, found["worst_risk"].interval.high) == (

@@ -13,15 +13,16 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.errors import DataError, GateError, PlanError
+from synth_audit.core.identity import MeasurementId, read_scoped
 from synth_audit.core.outcome import Status
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import write_report
 
 COLUMNS = [
-    "audit", "name", "scope", "value", "ci_low", "ci_high", "level",
-    "n_requested", "n_achieved", "n_minimum", "unit", "direction", "outcome",
-    "insensitive", "copy_low", "copy_high", "worse",
+    "audit", "quantity", "setting", "column", "derived_from", "id", "name", "scope",
+    "value", "ci_low", "ci_high", "level", "n_requested", "n_achieved", "n_minimum",
+    "unit", "direction", "outcome", "insensitive", "copy_low", "copy_high", "worse",
 ]  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def test_no_small_count_is_in_the_warnings(make_case, make_people, tmp_path):
 def test_no_picture_draws_a_small_count(complete):
     rows = complete.evidence.tables["train"].rows
     drawn = [s for o in complete.evidence.outcomes for s in o.series if "real" in s.lines]
-    assert {"city", "age"} <= {s.scope for s in drawn}
+    assert {"city", "age"} <= {s.id.column for s in drawn}
     counts = [share * rows for s in drawn for share in s.lines["real"]]
     assert not [n for n in counts if 0.5 < n < complete.evidence.suppression - 0.5]
 
@@ -123,15 +124,19 @@ def test_measurements_are_a_flat_table(complete):
     table = pq.read_table(complete.workspace.measurements)
     assert table.column_names == COLUMNS
     assert table.num_rows == len(complete.evidence.measurements)
-    rows = {(r["name"], r["scope"]): r for r in table.to_pylist()}
+    rows = {r["id"]: r for r in table.to_pylist()}
     for m in complete.evidence.measurements:
-        row = rows[m.name, m.scope]
+        row = rows[str(m.id)]
+        assert read_scoped(row["name"], row["scope"]) == m.id
+        named = MeasurementId(row["audit"], row["quantity"], row["setting"], row["column"])
+        assert replace(m.id, derived_from=None) == named
+        assert row["derived_from"] == str(m.id.derived_from or "")
         assert row["value"] == m.value or (np.isnan(row["value"]) and np.isnan(m.value))
         ends = (m.interval.low, m.interval.high, m.interval.level) if m.interval else (None, None, None)
         assert (row["ci_low"], row["ci_high"], row["level"]) == ends
         assert (row["n_requested"], row["n_achieved"]) == (m.n_requested, m.n_achieved)
         assert row["n_minimum"] == m.n_minimum
-        assert (row["audit"], row["outcome"]) == (m.name.partition(".")[0], "measured")
+        assert row["outcome"] == "measured"
         assert (row["unit"], row["direction"]) == (m.unit, str(m.direction))
 
 

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import BOX_LINES, Series
 from synth_audit.core.verdict import Result
 from synth_audit.report import charts, svg
@@ -16,7 +17,7 @@ SPACE = "{http://www.w3.org/2000/svg}"
 
 
 def series(kind: str, x: tuple[object, ...], **lines: tuple[float, ...]) -> Series:
-    return Series("odd", "Odd & <b>bold</b>", kind, "x <label>", "y & label", x, lines)  # type: ignore[arg-type]
+    return Series(MeasurementId("", "odd"), "Odd & <b>bold</b>", kind, "x <label>", "y & label", x, lines)  # type: ignore[arg-type]
 
 
 def boxes(*labels: str, low: float = 1.0, high: float = 5.0) -> Series:
@@ -186,8 +187,8 @@ def test_an_empty_suite_gives_a_picture() -> None:
 
 def test_units_come_from_measurements_and_declarations(build: ModuleType) -> None:
     units = charts.units_of(build.passing())
-    assert units["singling_out.risk"] == "share"
-    assert units["marginals.tv"] == "distance"
+    assert units[MeasurementId("singling_out", "risk")] == "share"
+    assert units[MeasurementId("marginals", "tv")] == "distance"
 
 
 def test_a_coordinate_that_is_no_number_is_refused() -> None:

@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.verdict import Result
 from synth_audit.report import render_report
@@ -200,8 +201,8 @@ def test_hundreds_of_columns_are_folded_away_worst_first(pages: dict[str, str]) 
 def test_worst_first_knows_both_directions_and_missing_values() -> None:
     def order(direction: Direction) -> list[str]:
         values = {"a": 0.2, "b": float("nan"), "c": 0.9}
-        group = [Measurement("x.y", v, scope=s, direction=direction) for s, v in values.items()]
-        return [m.scope for m in worst_first(group)]
+        group = [Measurement(MeasurementId("x", "y", s), v, direction=direction) for s, v in values.items()]
+        return [m.id.setting for m in worst_first(group)]
 
     assert order(Direction.LOWER) == ["b", "c", "a"]
     assert order(Direction.HIGHER) == ["b", "a", "c"]

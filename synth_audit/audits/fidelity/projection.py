@@ -13,6 +13,7 @@ from synth_audit.audits.fidelity._reference import Found, measured
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Estimate, Findings, Interval, Quantity, Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -38,7 +39,7 @@ ANGLE = Quantity(
 )
 
 NUMERIC = "numeric columns, each table on its own scale"
-"""Scope of the principal components of the correlation matrix of the numeric columns."""
+"""Setting of the principal components of the correlation matrix of the numeric columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class Projection:
     :class:`~synth_audit.kernels.frame.Frame`. With λ the shares of the variance along d components, and u, v
     the first component of train and of the table compared:
     ``eigenvalue_difference = d / (2 (d − 1)) · Σ |λ_i − λ′_i|``, ``angle = 2/π · arccos |u · v|``, both in
-    [0, 1]. The scope ``numeric columns, each table on its own scale`` is of the correlation matrices of the
+    [0, 1]. The setting ``numeric columns, each table on its own scale`` is of the correlation matrices of the
     numeric columns, missing values read as train's mean. Intervals: standard deviation over bootstrap samples
     of random groups of rows of both tables. Pictures: shares of rows over train's first two components, cut
     at train's 0.5 % and 99.5 % quantiles.
@@ -108,7 +109,7 @@ class _Comparison:
     """Train's components and those of its resamples, which every comparison shares.
 
     Attributes:
-        views: what is decomposed, by scope.
+        views: what is decomposed, by setting.
         train: components of train by view. draws: of each resample by view.
     """
 
@@ -136,11 +137,13 @@ class _Comparison:
         own = pca.components(moments, views)
         draws = pca.resampled(moments, views, len(self.draws), rng)
         found = {}
-        for i, scope in enumerate(self.views):
+        for i, setting in enumerate(self.views):
             for quantity, measure in _MEASURES.items():
                 value = measure(self.train[i], own[i])
                 drawn = [measure(a[i], b[i]) for a, b in zip(self.draws, draws, strict=True)]
-                found[quantity, scope] = Estimate(value, _interval(value, np.array(drawn), self.level))
+                found[MeasurementId("", quantity, setting)] = Estimate(
+                    value, _interval(value, np.array(drawn), self.level)
+                )
         return found
 
 
@@ -212,14 +215,13 @@ class _Pictures:
         across, up = (_centres(e) for e in edges)
         first, second = (f"{_ORDINALS[i]} component ({_percent(carried[i])} of variance)" for i in (0, 1))
         return Series(
-            name="projection",
+            id=MeasurementId("", "projection", name),
             title="Where rows lie on train's first two components",
             kind="density",
             x_label=first,
             y_label=second,
             x=tuple(across),
             lines={f"{y:g}": row for y, row in zip(up, shares, strict=True)},
-            scope=name,
         )
 
 

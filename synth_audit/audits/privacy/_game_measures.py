@@ -91,7 +91,7 @@ class Played:
     outside: Floats
 
     @property
-    def scope(self) -> str:
+    def setting(self) -> str:
         """Kind of target and feature set."""
         return f"{self.kind}, {self.features}"
 
@@ -231,11 +231,11 @@ def measured(games: Sequence[Played], requested: Mapping[str, int], level: float
     """
     kinds = list(dict.fromkeys(g.kind for g in games))
     groups = [("", list(games)), *((kind, [g for g in games if g.kind == kind]) for kind in kinds)]
-    groups += [(g.scope, [g]) for g in games]
+    groups += [(g.setting, [g]) for g in games]
     pooled = [
-        _worst(quantity, scope, group, requested, level)
-        for scope, group in groups
-        for quantity in (_POOLED if scope in ("", *kinds) else (PRIVACY_GAIN,))
+        _worst(quantity, setting, group, requested, level)
+        for setting, group in groups
+        for quantity in (_POOLED if setting in ("", *kinds) else (PRIVACY_GAIN,))
         if all(_told(quantity, g) for g in group)
     ]
     return [pooled[0], worst_target(games, requested, level), *pooled[1:]]
@@ -255,7 +255,7 @@ def _told(quantity: Quantity, game: Played) -> bool:
 
 
 def _worst(
-    quantity: Quantity, scope: str, games: Sequence[Played], requested: Mapping[str, int], level: float
+    quantity: Quantity, setting: str, games: Sequence[Played], requested: Mapping[str, int], level: float
 ) -> Measurement:
     """The worst of several games; both ends of its interval are the worst of intervals that hold for all."""
     each = corrected_level(level, len(games))
@@ -268,7 +268,7 @@ def _worst(
     kinds = {g.kind: g for g in games}
     return quantity.at(
         worst(f.value for f in found),
-        scope=scope,
+        setting=setting,
         interval=interval,
         n_requested=sum(requested[kind] for kind in kinds),
         n_achieved=sum(g.gains.size for g in kinds.values()),
@@ -282,11 +282,12 @@ def boxes(games: Sequence[Played], suppression: int) -> Iterator[Series]:
     shown = [g for g in games if g.gains.size >= suppression]
     if shown:
         yield Series(
-            name="privacy_gain_boxes",
+            id=PRIVACY_GAIN.id(),
             title="Privacy gain over iterations and targets",
             kind="box",
             x_label="targets and what the attacker looks at",
             y_label="privacy gain",
-            x=tuple(g.scope.replace("_", " ") for g in shown),
+            x=tuple(g.setting.replace("_", " ") for g in shown),
             lines=box_lines([g.gains.ravel() for g in shown]),
+            places=tuple(PRIVACY_GAIN.id(g.setting) for g in shown),
         )

@@ -84,7 +84,7 @@ class SecretAttack:
         without: Sequence[npt.NDArray[np.bool_]],
     ) -> SecretAttack:
         exposure = Exposure(
-            scope=secret,
+            measurement=RISK.id(column=secret),
             columns=(secret,),
             train_tried=chosen[0],
             train_hit=chosen[0][hits[0]],
@@ -103,12 +103,12 @@ class SecretAttack:
 
     def measured(self, requested: int, level: float) -> Iterator[Measurement]:
         """The risk, and the rates it comes from; a rate without a guess is left out."""
-        scope, left = self.exposure.scope, self.risk(level)
-        yield _risk_as(RISK, left.value, left.interval, scope, requested, self.guesses)
+        secret, left = self.exposure.measurement.column, self.risk(level)
+        yield _risk_as(RISK, left.value, left.interval, requested, self.guesses, secret)
         quantities = (TRAIN_RATE, CONTROL_RATE, NAIVE_RATE, MODEL_RATE)
         for quantity, tally in zip(quantities, (self.train, self.control, *self.without), strict=False):
             if tally.guesses:
-                yield rate(quantity, tally, scope, requested, level)
+                yield rate(quantity, tally, requested, level, column=secret)
 
 
 def overall(attacks: Sequence[SecretAttack], requested: int, level: float) -> Measurement:
@@ -123,7 +123,7 @@ def overall(attacks: Sequence[SecretAttack], requested: int, level: float) -> Me
             [a.exposure.control_tried for a in attacks],
         )
     )
-    return _risk_as(OVERALL_RISK, found.value, found.interval, "", max(requested, records), records)
+    return _risk_as(OVERALL_RISK, found.value, found.interval, max(requested, records), records)
 
 
 def _together(tried: Sequence[tuple[Rows, Rows]]) -> Tally:
@@ -143,15 +143,15 @@ def worst(attacks: Sequence[SecretAttack], requested: int, level: float) -> Meas
     tried = [attack.risk(level).value for attack in attacks if attack.guesses]
     value = max(tried, default=math.nan)
     interval = worst_interval([r.interval for r in together], level, f"{len(attacks)} secrets")
-    return _risk_as(WORST_RISK, value, interval, "", requested, min(attack.guesses for attack in attacks))
+    return _risk_as(WORST_RISK, value, interval, requested, min(attack.guesses for attack in attacks))
 
 
 def _risk_as(
-    quantity: Quantity, value: float, interval: Interval, scope: str, requested: int, achieved: int
+    quantity: Quantity, value: float, interval: Interval, requested: int, achieved: int, secret: str = ""
 ) -> Measurement:
     return quantity.at(
         value,
-        scope=scope,
+        column=secret,
         interval=interval,
         n_requested=requested,
         n_achieved=achieved,

@@ -40,11 +40,11 @@ def named(subject: Subject, names: Iterable[str], setting: str) -> tuple[Column,
     return tuple(subject.schema[name] for name in names)
 
 
-def rate(quantity: Quantity, tally: Tally, scope: str, requested: int, level: float) -> Measurement:
+def rate(quantity: Quantity, tally: Tally, requested: int, level: float, *, column: str = "") -> Measurement:
     """A success rate with Wilson's interval."""
     return quantity.at(
         tally.share,
-        scope=scope,
+        column=column,
         interval=tally.interval(level),
         n_requested=max(requested, tally.guesses),
         n_achieved=tally.guesses,

@@ -47,7 +47,7 @@ class AttributeGame:
     secrets of real rows outside the reference, averaged over sets; skill_real that of β learnt from the
     reference rows themselves. Where train leaves fewer than 50 others, the reference rows are scored, and
     skill_real is cross-fitted in ten folds. 0 is a release whose other columns tell nothing of the secret,
-    1 one that teaches the attack as much as real rows do. Without a scope it is the worst number of all
+    1 one that teaches the attack as much as real rows do. Without a column it is the worst number of all
     secrets, its interval corrected for their number; there is none while a secret could not be judged.
 
     The same is asked of the release at hand, learnt from all of it against all of train and scored on control

@@ -192,7 +192,7 @@ def _exposure(groups: list[Codes], subject: Subject) -> Exposure:
     """The real rows that stand in the release."""
     train, synthetic, control = groups
     return Exposure(
-        scope="",
+        measurement=RECORD_EXCESS.id(),
         columns=tuple(c.name for c in subject.features),
         train_tried=np.arange(len(train)),
         train_hit=np.flatnonzero(np.isin(train, synthetic)),

@@ -126,7 +126,7 @@ class Linkability:
         measured = self._measured(hits, subject, rng)
         names = [", ".join(c.name for c in side) for side in sides]
         exposure = Exposure(
-            scope="",
+            measurement=RISK.id(),
             columns=tuple(c.name for side in sides for c in side),
             train_tried=chosen[0],
             train_hit=chosen[0][hits[0]],
@@ -180,9 +180,9 @@ class Linkability:
                 n_minimum=FEWEST_GUESSES,
                 reference=Reference(0.0, "as often as for people the generator never saw"),
             ),
-            rate(TRAIN_RATE, train, "", self.n_attacks, level),
-            rate(CONTROL_RATE, control, "", self.n_attacks, level),
-            rate(NAIVE_RATE, naive, "", self.n_attacks, level),
+            rate(TRAIN_RATE, train, self.n_attacks, level),
+            rate(CONTROL_RATE, control, self.n_attacks, level),
+            rate(NAIVE_RATE, naive, self.n_attacks, level),
         ]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.privacy._membership_rates import (
+    AUC,
     ONE_PERCENT,
     QUANTITIES,
     TOLD_RATES,
@@ -163,8 +164,8 @@ def _by_distance(subject: Subject, draw: _Draw, rng: np.random.Generator) -> lis
     of_others = scores(others, nearest(others, reference))
     known = scores(reference.take(few), nearest_other(reference, few))
     return [
-        Scored(scope, of_members[i], of_others[i], float(np.median(known[i])))
-        for i, scope in enumerate(("distance", "density_ratio"))
+        Scored(name, of_members[i], of_others[i], float(np.median(known[i])))
+        for i, name in enumerate(("distance", "density_ratio"))
     ]
 
 
@@ -177,7 +178,7 @@ def _exposure(attack: Scored, draw: _Draw) -> Exposure:
     members = membership.alarm(attack.members, attack.others, ONE_PERCENT) >= 0.5
     others = membership.own_alarm(attack.others, ONE_PERCENT) >= 0.5
     return Exposure(
-        scope=attack.scope,
+        measurement=AUC.id(attack.name),
         columns=(),
         train_tried=draw.members,
         train_hit=draw.members[members],

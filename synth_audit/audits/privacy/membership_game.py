@@ -40,7 +40,7 @@ class MembershipGame:
     classifier's probabilities.
 
     Intervals are over iterations, Student's t (a jackknife for the rates), since neither the sets of one
-    model nor the targets of one iteration are independent. Without a scope and for a kind of target the
+    model nor the targets of one iteration are independent. Without a setting and for a kind of target the
     number is that of the worst feature set, with an interval corrected for their number (Bonferroni).
     ``worst_target_gain`` is the gain of the one target that some feature set finds most often, with an
     interval corrected for all targets and feature sets: a mean over targets hides one who is always found.
@@ -205,5 +205,9 @@ def _exposures(games: Sequence[Played], chosen: Mapping[str, Positions], level: 
         gains = [g.gains for g in games if g.kind == kind]
         each = corrected_level(level, len(gains) * len(rows))
         hit = [any(mean_interval(g[:, i], each).high < 1 for g in gains) for i in range(len(rows))]
-        found.append(Exposure(kind, (), rows, rows[np.array(hit, dtype=bool)], none, none))
+        found.append(
+            Exposure(
+                _game_measures.PRIVACY_GAIN.id(kind), (), rows, rows[np.array(hit, dtype=bool)], none, none
+            )
+        )
     return found

@@ -95,8 +95,8 @@ class SinglingOut:
     upper end at ``1 − (1 − level) / settings``. A setting with fewer than ``n_minimum`` guesses is not a weak
     attack: the release holds hardly more unique predicates of its kind. It enters when it proves a risk (its
     lower end is above 0), or when no setting reached the minimum, and then worst_risk falls short too.
-    Otherwise a handful of extremes would keep every table of labels from being judged; the risk of its own
-    scope still falls short.
+    Otherwise a handful of extremes would keep every table of labels from being judged; the risk of the
+    setting itself still falls short.
 
     Fields:
         univariate: guess on single columns.
@@ -165,15 +165,17 @@ class SinglingOut:
             [subject.train, subject.control, subject.synthetic], subject.features
         )
         tried = {
-            scope: Trial.of(found, lexicon, train, control, context.rng)
-            for scope, found in self._guesses(subject, synthetic, lexicon, context)
+            setting: Trial.of(found, lexicon, train, control, context.rng)
+            for setting, found in self._guesses(subject, synthetic, lexicon, context)
         }
-        made = {scope: trial for scope, trial in tried.items() if len(trial)}
+        made = {setting: trial for setting, trial in tried.items() if len(trial)}
         if not made:
             raise NotApplicable(
                 "no predicate matches exactly one synthetic row, so there is nothing to guess"
             )
-        measured = [m for scope, trial in tried.items() for m in self._measured(scope, trial, subject.level)]
+        measured = [
+            m for setting, trial in tried.items() for m in self._measured(setting, trial, subject.level)
+        ]
         if self.published:
             factor = published_factor(len(control), len(train))
             measured += [self._published(*item, factor, subject.level) for item in made.items()]
@@ -182,13 +184,15 @@ class SinglingOut:
             (self._worst(made.values(), subject.level), *measured),
             (pictured(made),),
             self._notes(tried, *sizes),
-            tuple(exposure_of(scope, trial, lexicon, len(train)) for scope, trial in made.items()),
+            tuple(
+                exposure_of(RISK.id(setting), trial, lexicon, len(train)) for setting, trial in made.items()
+            ),
         )
 
     def _guesses(
         self, subject: Subject, synthetic: Rows, lexicon: ColumnCodebook, context: RunContext
     ) -> Iterator[tuple[str, Predicates]]:
-        """Scope and distinct guesses of each setting."""
+        """Name and distinct guesses of each setting."""
         n, d, rng = self.n_attacks, len(lexicon.columns), context.rng
         if self.univariate:
             yield UNIVARIATE, guesses.univariate(synthetic, lexicon, n, rng)
@@ -209,12 +213,12 @@ class SinglingOut:
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 
-    def _measured(self, scope: str, trial: Trial, level: float) -> Iterator[Measurement]:
+    def _measured(self, setting: str, trial: Trial, level: float) -> Iterator[Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
         found, n = trial.risk(level), len(trial)
         yield RISK.at(
             found.value,
-            scope=scope,
+            setting=setting,
             interval=found.interval,
             n_requested=self.n_attacks,
             n_achieved=n,
@@ -234,14 +238,14 @@ class SinglingOut:
             paired = paired_risk(hits, strangers, level)
             rates.append((PAIRED_RISK, paired.value, paired.interval, self.n_attacks, n))
         for quantity, value, interval, asked, made in rates:
-            yield quantity.at(value, scope=scope, interval=interval, n_requested=asked, n_achieved=made)
+            yield quantity.at(value, setting=setting, interval=interval, n_requested=asked, n_achieved=made)
 
-    def _published(self, scope: str, trial: Trial, factor: float, level: float) -> Measurement:
+    def _published(self, setting: str, trial: Trial, factor: float, level: float) -> Measurement:
         """The risk as the literature puts it; see :func:`isolation.published_factor`."""
         n, hits = len(trial), float(trial.in_control.single.sum())
         found = risk(Tally.of(trial.in_train.single), Tally(min(n, factor * hits), n), level)
         return PUBLISHED_RISK.at(
-            found.value, scope=scope, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
+            found.value, setting=setting, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
         )
 
     def _worst(self, made: Collection[Trial], level: float) -> Measurement:
@@ -265,7 +269,7 @@ class SinglingOut:
         )
 
     def _notes(self, tried: Mapping[str, Trial], n_train: int, n_control: int) -> tuple[str, ...]:
-        few = [scope for scope, trial in tried.items() if len(trial) < self.n_minimum]
+        few = [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]
         notes = []
         if few:
             notes.append(

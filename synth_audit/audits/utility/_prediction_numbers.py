@@ -85,6 +85,9 @@ IMPORTANCE_AGREEMENT = Quantity(
 QUANTITIES = (LOSS, *_quantities(), WORST_SUBGROUP_LOSS, IMPORTANCE_AGREEMENT)
 
 _BY_NAME = {q.name: q for q in QUANTITIES}
+_LOSSES = {LOSS.name, *(f"{key}_loss" for key in TITLES)}
+_BEST = {f"{key}_tstr": f"{key}_trtr" for key in TITLES}
+"""The score that real rows reach, by that of synthetic ones."""
 
 
 def main_score(task: Task) -> str:
@@ -146,13 +149,13 @@ class Resampled:
         found = percentile_interval(draws, self.level, "bootstrap percentile over control rows and repeats")
         return Interval(min(found.low, value), max(found.high, value), found.level, found.method)
 
-    def measured(self, found: Mapping[str, Floats], scope: str) -> list[Measurement]:
+    def measured(self, found: Mapping[str, Floats], model: str = "") -> list[Measurement]:
         """Every quantity of :func:`score_all`, TSTR beside its TRTR and a loss beside none."""
         n = self.counts.shape[1]
         return [
             _BY_NAME[key].at(
                 float(values[:, 0].mean()),
-                scope=scope,
+                setting=model,
                 interval=self.interval(values),
                 n_requested=n,
                 n_achieved=n,
@@ -163,11 +166,11 @@ class Resampled:
         ]
 
     def _reference(self, key: str, found: Mapping[str, Floats]) -> Reference | None:
-        if key.endswith(LOSS.name):
+        if key in _LOSSES:
             return Reference(0.0, "as many real rows of other people, on average")
-        if not key.endswith("_tstr"):
+        if key not in _BEST:
             return None
-        best = found[key.replace("_tstr", "_trtr")]
+        best = found[_BEST[key]]
         return Reference(
             float(best[:, 0].mean()), "the same models trained on real rows", self.interval(best)
         )
@@ -199,7 +202,7 @@ def subgroups(worst: Mapping[str, Worst], overall: float, n: int) -> list[Measur
     return [
         WORST_SUBGROUP_LOSS.at(
             found.loss.value,
-            scope=name,
+            column=name,
             interval=found.loss.interval,
             n_requested=n,
             n_achieved=n,
