@@ -12,15 +12,17 @@ from synth_audit.core.plan import Plan
 from synth_audit.core.source import Locatable, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
+from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.evidence import Evidence, TableRecord
 
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """Where the audited table went."""
+    """Where the audited table went, and what its readers should beware of."""
 
     where: str
     table: TableRecord
+    warnings: tuple[str, ...] = ()
 
 
 def release(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> ReleaseRecord:
@@ -35,7 +37,7 @@ def release(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> ReleaseRecor
     target = release_target(plan)
     refuse_unless_allowed(plan, evidence, synthetic)
     where = target.write(_rows_only(synthetic), plan.base)
-    return ReleaseRecord(where, evidence.tables["synthetic"])
+    return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
 
 
 def release_target(plan: Plan) -> Target:
