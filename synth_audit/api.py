@@ -87,6 +87,7 @@ def audit(
     """
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.pipeline.filing import write_evidence
+    from synth_audit.pipeline.warnings import about_formulas
     from synth_audit.report import write_report
     from synth_audit.store.workspace import Workspace
 
@@ -97,6 +98,9 @@ def audit(
         as_arrow(synthetic, "synthetic"),
         settled,
     )
+    # With a target in CSV the plan itself makes them be looked for.
+    by_target = settled.release is not None and settled.release.name == "csv"
+    as_csv = isinstance(synthetic, (str, Path)) and Path(synthetic).suffix.lower() == ".csv" and not by_target
     with run_context(**running) as context:
         audited = pipeline.examine(
             settled,
@@ -104,6 +108,7 @@ def audit(
             pipeline.MADE_ELSEWHERE,
             context,
             audits=settled.build_audits() if only else None,
+            warnings=about_formulas(settled, subject.synthetic.data, as_csv=True) if as_csv else (),
         )
     if out is None:
         return audited.evidence

@@ -191,6 +191,8 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
     """
     record = api.release(plan, out, synthetic, candidate=candidate)
     _tell_release(record)
+    for warning in record.warnings:
+        say(f"  warning: {warning}", fg="yellow")
     return Exit.PASS
 
 

@@ -113,6 +113,17 @@ def test_a_pass_is_released(home):
     assert f"released {rows:,} rows" in result.stdout
 
 
+def test_formulas_in_a_csv_release_are_told_and_stay(home):
+    cities = ["=1+1" if i % 2 else "south" for i in range(150)]
+    pq.write_table(people().set_column(3, "city", pa.array(cities)), "people.parquet")
+    Path("plan.yaml").write_text(yaml.safe_dump(PLAN | {"release": "released.csv"}))
+    told = "warning: column 'city' of the CSV release: there is text that begins with ="
+    assert told in invoke("run", "plan.yaml", "--no-release", "--out", "out").stdout
+    assert told in invoke("release", "plan.yaml", "--out", "out").stdout
+    assert "of the CSV release" in Workspace(Path("out")).report.read_text()
+    assert "=1+1" in Path("released.csv").read_text()
+
+
 def test_json_is_json_alone_and_a_release_is_told_aside(home):
     result = invoke("run", "plan.yaml", "--json")
     plain = json.loads(result.stdout)

@@ -15,6 +15,7 @@ from synth_audit.core.source import Locatable, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
+from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.evidence import Evidence, TableRecord
 from synth_audit.store.filing import FiledAudit, drop_rows, enter, keep_rows, point_to_release
 from synth_audit.store.folders import new_folder
@@ -26,10 +27,11 @@ from synth_audit.store.workspace import Workspace, write_bytes, write_parquet
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """Where the audited table went."""
+    """Where the audited table went, and what its readers should beware of."""
 
     where: str
     table: TableRecord
+    warnings: tuple[str, ...] = ()
 
 
 def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRecord:
@@ -56,30 +58,31 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         else:  # once more, since another process may have filed something meanwhile
             refuse_unless_filed(replace(found, journal=journal.now))
         _adopt(workspace, filed, journal.now, synthetic)
-        out = Released(
-            digest=evidence.digest,
-            target=" / ".join(target.place(plan.base)),
-            time=datetime.now(UTC).isoformat(timespec="seconds"),
-            rows=synthetic.num_rows,
-            sha256=fingerprint(synthetic),
-        )
-        where = _written(target, plan, synthetic, journal, out)
-        journal.write(replace(journal.now, released=replace(out, target=where)))
+        where = _written(target, plan, synthetic, journal, evidence.digest)
         point_to_release(workspace.home, journal.now)
         journal.write(replace(journal.now, releasing=None))
         drop_rows(workspace.home, journal.now)
-    return ReleaseRecord(where, evidence.tables["synthetic"])
+    return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
 
 
-def _written(target: Target, plan: Plan, synthetic: pa.Table, journal: OpenJournal, out: Released) -> str:
+def _written(target: Target, plan: Plan, synthetic: pa.Table, journal: OpenJournal, digest: str) -> str:
     """Where the rows went; a kill in between leaves a note in the journal that they may have gone."""
     before = journal.now
+    out = Released(
+        digest=digest,
+        target=" / ".join(target.place(plan.base)),
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        rows=synthetic.num_rows,
+        sha256=fingerprint(synthetic),
+    )
     journal.write(replace(before, releasing=out))
     try:
-        return target.write(_rows_only(synthetic), plan.base)
+        where = target.write(_rows_only(synthetic), plan.base)
     except DataError:  # nothing was written: targets write wholly or not at all
         journal.write(before)
         raise
+    journal.write(replace(journal.now, released=replace(out, target=where)))
+    return where
 
 
 def _evidence_in(filed: FiledAudit) -> Evidence:

@@ -67,6 +67,19 @@ def test_the_identifier_never_reaches_the_candidate(finished):
     assert "person" in pq.read_schema(finished.workspace.train).names
 
 
+def test_the_generator_is_given_no_identifier(case, monkeypatch):
+    kind, given = registry.find("generator", "independent").load(), []
+    fit = kind.fit
+
+    def watched(self, train, *rest):
+        given.append(train.names)
+        return fit(self, train, *rest)
+
+    monkeypatch.setattr(kind, "fit", watched)
+    pipeline.make_synthetic(case.plan, case.workspace)
+    assert given == [("age", "income", "city", "ill")]
+
+
 def test_real_rows_are_readable_by_their_owner_alone(case, finished):
     assert stat.S_IMODE(case.workspace.restricted.stat().st_mode) == 0o700
     restricted = finished.workspace.restricted
