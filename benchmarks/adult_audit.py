@@ -16,6 +16,8 @@ from pydantic import TypeAdapter
 
 from synth_audit.core.identity import MeasurementId
 
+from synth_audit.store.workspace import Workspace
+
 HEADLINES = ("exact_match.share", "closest_record.privacy_score", "closest_record.share")
 
 
@@ -48,7 +50,7 @@ def main(folder: Path) -> None:
             command = [Path(sys.executable).with_name("synth-audit"), "audit", *tables, "--out", out]
             code, seconds, peak = run([str(part) for part in command])
             print(f"{name}: exit {code}, {seconds:.0f} s, {peak:.2f} GiB")
-            evidence = json.loads((out / "review" / "evidence.json").read_text())
+            evidence = json.loads(Workspace(out).evidence.read_text())
             for outcome in evidence["outcomes"]:
                 for m in outcome["measurements"]:
                     found = TypeAdapter(MeasurementId).validate_python(m["id"])

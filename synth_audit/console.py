@@ -23,12 +23,13 @@ from synth_audit.terminal import plain, say, say_json, say_whole
 if TYPE_CHECKING:
     from synth_audit.core.context import Progress
     from synth_audit.core.verdict import GateResult
-    from synth_audit.pipeline.verify import Check
+    from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.studies.calibration import Calibration
     from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
 
 _SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "insufficient evidence": ("?", "yellow")}
+_HOLDS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "yellow")}
 _SENTENCES = {
     "pass": "PASS: this table may leave.",
     "fail": "FAIL: this table must not leave.",
@@ -168,8 +169,9 @@ def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
         say_json(json.dumps([vars(c) for c in checks], indent=2))
         return
     for check in checks:
-        sign, colour = ("✓", "green") if check.holds else ("✗", "red")
-        say(f"{check.what}: {check.detail}", sign=f"  {sign} ", fg=colour)
+        sign, colour = _HOLDS[check.holds]
+        told = check.detail if check.holds is not None else f"not checkable here: {check.detail}"
+        say(f"{check.what}: {told}", sign=f"  {sign} ", fg=colour)
 
 
 def show_catalogue(*, as_json: bool) -> None:

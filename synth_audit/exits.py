@@ -19,6 +19,7 @@ from synth_audit.core.text import shortened
 from synth_audit.terminal import OutputFailed, PipeClosed, give_up_output, say, say_whole, take_any_letter
 
 if TYPE_CHECKING:
+    from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.studies.frontier import FrontierRecord
 
@@ -30,6 +31,7 @@ class Exit(IntEnum):
     NOT_RELEASED = 1
     BAD_INPUT = 2
     AUDIT_ERROR = 3
+    NOT_CHECKABLE = 4
     PIPE_CLOSED = 141
     """The reader of the output has left; a shell reports other programs so: 128 + SIGPIPE."""
 
@@ -39,6 +41,13 @@ def exit_code(evidence: Evidence) -> Exit:
     if evidence.errored:
         return Exit.AUDIT_ERROR
     return Exit.PASS if evidence.verdict == "pass" else Exit.NOT_RELEASED
+
+
+def verify_code(checks: Sequence[Check]) -> Exit:
+    """1 when something does not hold, else 4 when something could not be checked, else 0."""
+    if any(c.holds is False for c in checks):
+        return Exit.NOT_RELEASED
+    return Exit.PASS if all(c.holds for c in checks) else Exit.NOT_CHECKABLE
 
 
 def sweep_code(record: FrontierRecord) -> Exit:

@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from synth_audit import cli
+from synth_audit.store.workspace import Workspace
 
 CELL = "Zanzibar-7391"
 NUMBER = 73917391.5
@@ -292,7 +293,7 @@ def test_what_an_audit_can_live_with_is_warned_of(kind):
     result = run_plan()
     assert result.exit_code == 0, result.output
     assert f"warning: {warning}" in result.stdout
-    assert warning in Path("plan-audit/review/evidence.json").read_text()
+    assert warning in Workspace(Path("plan-audit")).evidence.read_text()
 
 
 @pytest.mark.parametrize(("shared", "says"), [(40, "40 of 120"), (4, "fewer than 10 of 120")])

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
+from synth_audit.core.arrays import Positions
 from synth_audit.core.identity import MeasurementId
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    pass
 
 
 class Direction(StrEnum):
@@ -218,10 +218,10 @@ class Exposure:
 
     measurement: MeasurementId
     columns: tuple[str, ...]
-    train_tried: npt.NDArray[np.intp]
-    train_hit: npt.NDArray[np.intp]
-    control_tried: npt.NDArray[np.intp]
-    control_hit: npt.NDArray[np.intp]
+    train_tried: Positions
+    train_hit: Positions
+    control_tried: Positions
+    control_hit: Positions
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,9 @@ def load_yaml(text: str) -> Any:
 
 
 def load_json(text: str) -> Any:
-    """Values of a JSON text; raises :class:`Malformed`."""
+    """Values of a JSON text; raises :class:`Malformed`, also for NaN, which is no JSON."""
     try:
-        value = json.loads(text, object_pairs_hook=_distinct)
+        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refused)
     except RecursionError:
         raise Malformed(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
@@ -120,6 +120,10 @@ class _StrictLoader(yaml.SafeLoader):
                 raise Malformed(_TWICE, key_node.start_mark.line + 1)
             found[key] = self.construct_object(value_node, deep=True)
         return found
+
+
+def _refused(constant: str) -> None:
+    raise Malformed(f"{constant} is no JSON")
 
 
 def _distinct(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

@@ -7,18 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.measurement import Exposure, Interval, Measurement
 from synth_audit.core.schema import Column
 from synth_audit.core.sensitivity import WORST_SUBGROUP
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import Tally, corrected_level, risk
+from synth_audit.kernels.attacks import SuccessCount, corrected_level, risk
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
 Exposures = Sequence[Exposure]
 """What the audits said of exposed records, stamped with their names."""
 
@@ -136,8 +134,8 @@ class _Cohort:
     """The rows of one category, as masks over train and control."""
 
     category: str
-    train: npt.NDArray[np.bool_]
-    control: npt.NDArray[np.bool_]
+    train: Bools
+    control: Bools
 
 
 def _cohorts(column: Column, subject: Subject) -> list[_Cohort]:
@@ -167,7 +165,7 @@ def _worst(exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject:
 
 def _tried(
     e: Exposure, cohorts: Sequence[_Cohort], suppression: int
-) -> Iterator[tuple[_Cohort, Tally, Tally]]:
+) -> Iterator[tuple[_Cohort, SuccessCount, SuccessCount]]:
     """Categories attacked often enough, with their tallies of train and control.
 
     A risk times its number of rows is a count: hits and misses are held to the suppression limit too.
@@ -181,8 +179,8 @@ def _tried(
             yield cohort, train, control
 
 
-def _tally(tried: Positions, hit: Positions, inside: npt.NDArray[np.bool_]) -> Tally:
-    return Tally(float(inside[hit].sum()), int(inside[tried].sum()))
+def _tally(tried: Positions, hit: Positions, inside: Bools) -> SuccessCount:
+    return SuccessCount(float(inside[hit].sum()), int(inside[tried].sum()))
 
 
 def _at_least(count: int, limit: int) -> int | None:

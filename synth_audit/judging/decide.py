@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.verdict import Result
-from synth_audit.judging.limit import Limit, in_brackets, is_finite_number, show
+from synth_audit.judging.limit import Limit, format_number, in_brackets, is_finite_number
 
 _MOST_TIMES = 100
 """Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
@@ -80,7 +80,7 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
     Args:
         rows: any rows; those of other measurements are ignored.
     """
-    covered = [r for r in rows if limit.covers(r.id)]
+    covered = [r for r in rows if limit.applies_to(r.id)]
     ids = sorted({r.id for r in covered}) if limit.every else [limit.measurement]
     if not ids:
         return Decision(Result.INSUFFICIENT, f"No audit reported {limit.measurement}.", limit.measurement)
@@ -174,28 +174,27 @@ def _words(limit: Limit, row: Row, result: Result) -> str:
     level = f"{100 * row.level:.4g} % " if row.level is not None else ""
     maximum = limit.maximum is not None
     bad, good = ("above", "below") if maximum else ("below", "above")
-    number = show(limit.number)
+    number = format_number(limit.number)
     if limit.compared == "value":
         side = f"within the limit {number}" if result is Result.PASS else f"outside the limit {number}"
-        return f"The value, {show(row.value)}, is {side}. No interval is compared."
+        return f"The value, {format_number(row.value)}, is {side}. No interval is compared."
     low, high = _span(limit, row)
     near, far = (("upper", high), ("lower", low)) if maximum else (("lower", low), ("upper", high))
     aside = ""
     if (low, high) != (row.low, row.high):
-        aside = (
-            f" The value itself, {show(row.value)}, lay outside the interval, which was widened to hold it."
-        )
+        value = format_number(row.value)
+        aside = f" The value itself, {value}, lay outside the interval, which was widened to hold it."
     if result is Result.PASS:
-        sentence = (
-            f"The whole {level}interval is within the limit {number}: its {near[0]} end is {show(near[1])}"
-        )
+        end = f"its {near[0]} end is {format_number(near[1])}"
+        sentence = f"The whole {level}interval is within the limit {number}: {end}"
     elif result is Result.FAIL:
-        end = f"even its {far[0]} end is {show(far[1])}"
+        end = f"even its {far[0]} end is {format_number(far[1])}"
         sentence = f"The whole {level}interval is outside the limit {number}: {end}"
     else:
         sentence = (
-            f"The {near[0]} end of the {level}interval, {show(near[1])}, is {bad} the limit {number}, "
-            f"while the {far[0]} end, {show(far[1])}, is {good} it, so the evidence does not decide"
+            f"The {near[0]} end of the {level}interval, {format_number(near[1])}, is {bad} the limit "
+            f"{number}, while the {far[0]} end, {format_number(far[1])}, is {good} it, so the evidence does "
+            "not decide"
         )
     return f"{sentence}.{aside}"
 
@@ -208,7 +207,7 @@ def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
     way = "pass" if limit.allows(row.value) else "fail"
     return (
         f"About {needed:,} attempts or rows instead of {row.n:,} would probably decide it; "
-        f"if the value stays at {show(row.value)}, as a {way}."
+        f"if the value stays at {format_number(row.value)}, as a {way}."
     )
 
 

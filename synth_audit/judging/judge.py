@@ -178,7 +178,7 @@ def _measured_result(
 
 
 def _count(limit: Limit, outcomes: Sequence[AuditOutcome]) -> int:
-    return sum(limit.covers(m.id) for m in _measured(outcomes))
+    return sum(limit.applies_to(m.id) for m in _measured(outcomes))
 
 
 def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:

@@ -96,9 +96,9 @@ class Limit:
         scope = " (every scope)" if self.every else in_brackets(self.measurement)
         side = ("below" if self.strict else "at most") if self.maximum is not None else ""
         side = side or ("above" if self.strict else "at least")
-        return f"{self.measurement.name}{scope} {side} {show(self.number)}"
+        return f"{self.measurement.name}{scope} {side} {format_number(self.number)}"
 
-    def covers(self, measurement: MeasurementId) -> bool:
+    def applies_to(self, measurement: MeasurementId) -> bool:
         """True when the measurement is judged."""
         return (measurement.whole if self.every else measurement) == self.measurement
 
@@ -109,7 +109,7 @@ class Limit:
         return x < self.number if self.maximum is not None else x > self.number
 
 
-def show(x: float) -> str:
+def format_number(x: float) -> str:
     """A number as a reader sees it: four significant digits."""
     return f"{x:.4g}"
 

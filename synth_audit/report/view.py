@@ -54,6 +54,7 @@ class GateView:
 
     Attributes:
         about: what was judged, of several the worst. every: all measurements of its quantity were.
+        marks: the same for machines.
     """
 
     anchor: str
@@ -74,6 +75,7 @@ class GateView:
     value: str
     interval: str
     picture: Markup | None
+    marks: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -263,7 +265,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class ReportView:
-    """The whole page."""
+    """The whole page; ``marks`` say to machines what it is about."""
 
     title: str
     table: str
@@ -277,6 +279,7 @@ class ReportView:
     suite_name: str
     chapters: tuple[Chapter, ...]
     signing: Mapping[str, str]
+    marks: Mapping[str, str]
 
     @property
     def risks(self) -> tuple[Chapter, ...]:

@@ -82,7 +82,7 @@ def ranked(
 def _gated(plan: Plan, measure: Measure) -> bool:
     """True when a deciding gate judges this measurement, for the whole table or for any scope."""
     limits = (g.limit for g in load_suite(plan.gates, plan.base).measured if g.blocking)
-    return any(limit is not None and limit.covers(measure.id) for limit in limits)
+    return any(limit is not None and limit.applies_to(measure.id) for limit in limits)
 
 
 def _candidate(tried: CandidateRun, privacy: Measure | None, utility: Measure | None) -> CandidateResult:

@@ -21,7 +21,7 @@ from synth_audit.audits.fidelity.associations import Associations
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Direction
 from synth_audit.core.schema import Column, Kind
-from synth_audit.kernels.association import Rows
+from synth_audit.kernels.association import JackknifeRows
 
 
 def mixed(n, seed, strength=0.8):
@@ -405,7 +405,7 @@ def test_information_of_two_cells_is_withheld_where_it_tells_a_count():
     here = np.arange(300) < 60
     cells = np.column_stack([~here, (np.arange(300) < 4) | (np.arange(300) >= 250)]).astype(np.int64)
     numbers = np.where(here, 5.0 + np.arange(300), np.nan)[:, None]
-    rows = Rows.of(cells, np.array([2, 2]), numbers)
+    rows = JackknifeRows.of(cells, np.array([2, 2]), numbers)
     lab, rare = Column("lab", Kind.CONTINUOUS, pa.float64()), Column("rare", Kind.CATEGORICAL, pa.string())
     scale = Scale((lab, rare), {"lab": np.empty(0)}, {}, {})
     assert readable_pairs(rows, scale, 10, missing_counts=True)[0, 1]

@@ -34,7 +34,7 @@ from synth_audit.core.table import Table, read_table
 from synth_audit.examination.runner import run_audits
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
-from synth_audit.kernels.shadow import FEATURE_SETS
+from synth_audit.kernels.shadow_features import FEATURE_SETS
 
 SMALL = {
     "iterations": 3,

@@ -20,7 +20,7 @@ from synth_audit.examination.exposure import (
     weights_of_evidence,
     worst_subgroups,
 )
-from synth_audit.kernels.attacks import Tally, risk
+from synth_audit.kernels.attacks import SuccessCount, risk
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_the_worst_subgroup_by_hand(subject):
     found = [exposure(hit, control_hit=[0, 2, 4])]
     [worst] = worst_subgroups(found, subject)
     assert (worst.id.column, worst.category, worst.train_rows) == ("sex", "f", 300)
-    by_hand = risk(Tally(90, 300), Tally(3, 100), 1 - 0.05 / 2)
+    by_hand = risk(SuccessCount(90, 300), SuccessCount(3, 100), 1 - 0.05 / 2)
     assert worst.value == pytest.approx(by_hand.value)
     assert worst.interval.low == pytest.approx(by_hand.interval.low)
     assert "2 categories" in worst.interval.method

@@ -7,7 +7,7 @@ import math
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Estimate, Interval, Measurement, Reference
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.examination.rounding import published
+from synth_audit.examination.rounding import rounded_for_publication
 
 
 def interval(low: float, high: float) -> Interval:
@@ -21,7 +21,7 @@ def test_all_numbers_are_rounded_and_intervals_still_hold_their_value() -> None:
     m = Measurement(
         MeasurementId("marginals", "ks"), 1 / 7, interval=interval(1 / 7, 0.14285749), reference=reference
     )
-    [found] = published(
+    [found] = rounded_for_publication(
         AuditOutcome("marginals", "fidelity", Status.MEASURED, measurements=(m,))
     ).measurements
     assert (found.value, found.interval) == (0.1429, interval(0.1429, 0.1429))

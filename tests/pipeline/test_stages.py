@@ -67,18 +67,42 @@ def test_the_identifier_never_reaches_the_candidate(finished):
     assert "person" in pq.read_schema(finished.workspace.train).names
 
 
+def test_the_generator_is_given_no_identifier(case, monkeypatch):
+    kind, given = registry.find("generator", "independent").load(), []
+    fit = kind.fit
+
+    def watched(self, train, *rest):
+        given.append(train.names)
+        return fit(self, train, *rest)
+
+    monkeypatch.setattr(kind, "fit", watched)
+    pipeline.make_synthetic(case.plan, case.workspace)
+    assert given == [("age", "income", "city", "ill")]
+
+
 def test_real_rows_are_readable_by_their_owner_alone(case, finished):
     assert stat.S_IMODE(case.workspace.restricted.stat().st_mode) == 0o700
-    files = {p.name: stat.S_IMODE(p.stat().st_mode) for p in finished.workspace.restricted.iterdir()}
+    restricted = finished.workspace.restricted
+    found = {str(p.relative_to(restricted)): stat.S_IMODE(p.stat().st_mode) for p in restricted.rglob("*")}
     tables = {"train.parquet", "control.parquet", "synthetic.parquet", "exposed_records.parquet"}
-    assert files == dict.fromkeys(tables | {"split.json", "synthetic.json", "salt"}, 0o600)
+    own = f"audits/{finished.evidence.digest}"
+    files = {
+        "split.json",
+        "synthetic.json",
+        "journal.json",
+        ".journal.lock",
+        "salt",
+        f"{own}/synthetic.parquet",
+    }
+    assert found == dict.fromkeys(tables | files, 0o600) | dict.fromkeys(("audits", own), 0o700)
 
 
 def test_the_review_folder_stays_readable_to_others(finished):
     umask = os.umask(0)
     os.umask(umask)
-    for path in finished.workspace.review.iterdir():
-        assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+    for path in finished.workspace.review.rglob("*"):
+        most = 0o777 if path.is_dir() else 0o666
+        assert stat.S_IMODE(path.stat().st_mode) == most & ~umask
 
 
 def stands_in(value, content):
@@ -88,8 +112,8 @@ def stands_in(value, content):
 
 
 def test_no_real_value_is_in_the_review_folder(complete, canary):
-    review = {p.name: p.read_bytes() for p in complete.workspace.review.iterdir()}
-    assert set(review) == {"evidence.json", "report.html", "measurements.parquet"}
+    review = {p.name: p.read_bytes() for p in complete.workspace.review.rglob("*") if p.is_file()}
+    assert set(review) == {"evidence.json", "report.html", "measurements.parquet", "newest.json"}
     train = pq.read_table(complete.workspace.train)
     incomes = [str(x) for x in train.column("income").to_pylist()]
     told = {"canary": [canary], "identifiers": train.column("person").to_pylist(), "incomes": incomes}
@@ -207,11 +231,17 @@ def test_a_missing_or_damaged_part_names_the_stage_to_run(case, name, damage, ca
     assert canary not in str(error)
 
 
-def test_a_new_audit_drops_the_old_report(case):
-    assert case.workspace.report.exists()
+def test_another_audit_has_a_folder_of_its_own_and_the_same_audit_does_not(case):
+    first = case.workspace.newest
+    before = {p.name: p.read_bytes() for p in first.path.iterdir()}
     pipeline.audit_synthetic(case.plan, case.workspace)
-    assert not case.workspace.report.exists()
-    assert case.workspace.evidence.exists()
+    assert case.workspace.newest == first
+    plan = case.replan(audits=["exact_match"])
+    for stage in (pipeline.split_table, pipeline.make_synthetic, pipeline.audit_synthetic):
+        stage(plan, case.workspace)
+    assert case.workspace.newest != first
+    assert {p.name: p.read_bytes() for p in first.path.iterdir()} == before
+    assert {p.name for p in case.workspace.newest.path.iterdir()} == {"evidence.json", "measurements.parquet"}
 
 
 def only_a_salt(case):
@@ -265,7 +295,8 @@ def test_the_plan_may_ask_for_another_number_of_rows(case):
 
 
 def test_nothing_temporary_is_left(finished):
-    assert not [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
+    hidden = [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
+    assert [p.name for p in hidden] == [".journal.lock"]
     assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
 
 

@@ -204,3 +204,25 @@ def test_ticks_are_few_and_within(low: float, high: float) -> None:
     outer, _ = svg.outer_ticks(low, high, 5)
     assert outer[0] <= low + step * 0.02
     assert outer[-1] >= high - step * 0.02
+
+
+@pytest.mark.parametrize("middle", [False, True])
+def test_a_label_without_end_is_cut_before_it_is_measured(monkeypatch, middle):
+    measured = []
+    real = svg.text_width
+    monkeypatch.setattr(
+        svg, "text_width", lambda content, size=12: measured.append(content) or real(content, size)
+    )
+    for label in ("x" * 20_000, "表" * 20_000, "a b " * 25_000, "a" + " " * 100_000):
+        cut = svg.fitted(label, 100, middle=middle)
+        assert real(cut) <= 100
+        assert cut.count("…") == 1
+        assert cut[0] == label[0]
+    assert sum(map(len, measured)) < 5000
+
+
+def test_a_drawing_holds_no_text_without_end():
+    drawn = svg.text(0, 0, "x" * 20_000) + svg.document(
+        10, 10, "", anchor="a", title="t" * 100_000, description="d " * 50_000
+    )
+    assert len(drawn) < 3000

@@ -289,3 +289,13 @@ def test_importing_the_report_is_light() -> None:
     code = f"import sys, synth_audit.report; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_names_without_end_make_no_page_without_end(build: ModuleType) -> None:
+    evidence = replace(
+        build.passing(), table="n" * 100_000, warnings=("w" * 100_000, "\x1b[31mred\u202e" * 1000)
+    )
+    page = render_report(evidence)
+    assert len(page) < len(render_report(build.passing())) + 200_000
+    assert "n" * 300 not in page
+    assert not {"\x1b", "\u202e"} & set(page)

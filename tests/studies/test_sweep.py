@@ -24,7 +24,8 @@ from synth_audit.generators.vine import Vine
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.evidence import read_evidence
-from synth_audit.store.workspace import Workspace, link_or_copy, replacing_folder
+from synth_audit.store.folders import link_or_copy, replacing_folder
+from synth_audit.store.workspace import Workspace
 from synth_audit.studies.candidates import candidates_of
 from synth_audit.studies.correlations import Correlations
 from synth_audit.studies.frontier import read_frontier
@@ -116,7 +117,7 @@ def test_each_candidate_is_a_whole_private_workspace(finished_sweep):
 
 def test_nothing_a_reader_may_see_holds_a_value(finished_sweep, canary):
     said = [p for p in finished_sweep.workspace.root.rglob("*") if p.is_file() and "review" in p.parts]
-    assert len(said) == 8
+    assert len(said) == 10
     assert not any(canary.encode() in p.read_bytes() or b"Person-" in p.read_bytes() for p in said)
 
 

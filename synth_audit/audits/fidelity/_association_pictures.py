@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._association_cells import Scale
-from synth_audit.audits.fidelity._association_gaps import AssociationMatrices, Pairs, told_pairs
+from synth_audit.audits.fidelity._association_gaps import AssociationMatrices, told_pairs
 from synth_audit.audits.fidelity._reference import sample
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series
 from synth_audit.core.schema import Column
@@ -23,8 +23,8 @@ DIGITS = 2
 def matrices(
     subject: Subject,
     scale: Scale,
-    real: npt.NDArray[np.float64],
-    pairs: Pairs,
+    real: Floats,
+    pairs: Bools,
     most_rows: int,
     rng: np.random.Generator,
 ) -> tuple[Series, ...]:
@@ -46,7 +46,7 @@ def matrices(
 
 def _matrix(
     shows: str,
-    values: npt.NDArray[np.float64],
+    values: Floats,
     shown: list[int],
     columns: tuple[Column, ...],
     diagonal: float,

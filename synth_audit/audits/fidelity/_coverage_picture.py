@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._coverage_pair import Curves
+from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series
 from synth_audit.core.subject import Subject
-
-Floats = npt.NDArray[np.float64]
 
 _GRID = np.arange(1, 50) / 50
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._marginal_columns import discrete_cells, number_edges
+from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import distributions as dist
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 _MOST_BARS = 20
 _REAL, _SYNTHETIC, _CONTROL = "real", "synthetic", "control rows"

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._association_cells import Scale
 from synth_audit.audits.fidelity._association_gaps import (
     N_GROUPS,
     AssociationMatrices,
-    Pairs,
     column_gaps,
     lost_share,
     mean_gap,
@@ -22,6 +20,7 @@ from synth_audit.audits.fidelity._association_gaps import (
 )
 from synth_audit.audits.fidelity._association_pictures import matrices
 from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.core.arrays import Bools
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -35,7 +34,7 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.association import Rows
+from synth_audit.kernels.association import JackknifeRows
 
 DIFFERENCE = Quantity(
     "difference",
@@ -193,8 +192,8 @@ class Associations:
 
 
 def _withheld(
-    subject: Subject, train: Rows, scale: Scale, pairs: Pairs, *, missing_counts: bool = False
-) -> tuple[Pairs, int]:
+    subject: Subject, train: JackknifeRows, scale: Scale, pairs: Bools, *, missing_counts: bool = False
+) -> tuple[Bools, int]:
     """The pairs whose association tells no small count of training or control rows, and how many do."""
     told = readable_pairs(train, scale, subject.suppression, missing_counts=missing_counts)
     if subject.control is not None:
@@ -206,8 +205,8 @@ def _withheld(
 def _compared(
     train: AssociationMatrices,
     other: AssociationMatrices,
-    pairs: Pairs,
-    cell_pairs: Pairs,
+    pairs: Bools,
+    cell_pairs: Bools,
     scale: Scale,
     level: float,
 ) -> dict[MeasurementId, Estimate]:
@@ -237,11 +236,11 @@ def _compared(
     return found
 
 
-def _no_association(train: AssociationMatrices, pairs: Pairs) -> Measurement:
+def _no_association(train: AssociationMatrices, pairs: Bools) -> Measurement:
     return NO_ASSOCIATION.at(float(np.abs(train.mixed.values[pairs]).mean()))
 
 
-def _notes(subject: Subject, varied: npt.NDArray[np.bool_], withheld: int, most_rows: int) -> tuple[str, ...]:
+def _notes(subject: Subject, varied: Bools, withheld: int, most_rows: int) -> tuple[str, ...]:
     notes = []
     left_out = int((~varied).sum())
     if left_out:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -166,7 +166,7 @@ def _area(folds: Sequence[roc.PlacementValues], level: float) -> Estimate:
 def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
     """pMSE and its ratios; pMSE alone where no term varies."""
     first, second = (t.n_rows for t in tables)
-    fitted = logistic.Propensity.of(
+    fitted = logistic.PropensityFit.of(
         logistic.terms(tables, subject.features), np.arange(first + second) >= first
     )
     units = {PMSE: 1.0, PMSE_RATIO: fitted.expected, PMSE_RATIO_RESAMPLED: fitted.expected_resampled}
@@ -185,7 +185,7 @@ def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
 class _Curve:
     """Share of ``n_real`` real rows that score at least as high as each row of a table, shape (m,)."""
 
-    reached: npt.NDArray[np.float64]
+    reached: Floats
     n_real: int
 
 

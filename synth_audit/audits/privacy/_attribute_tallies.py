@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._attribute_quantities import (
     MAB,
@@ -20,11 +19,10 @@ from synth_audit.audits.privacy._attribute_quantities import (
 )
 from synth_audit.audits.privacy._attribute_release import Read, Released
 from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, TARGETS, Guesses, Round
+from synth_audit.core.arrays import Floats
 from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference, Series
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval, ratio_interval
-
-Floats = npt.NDArray[np.float64]
 
 THIS_RELEASE, RARE_LABELS = "this release", "this release, rare labels"
 """Settings in which the release at hand is attacked, instead of others that its generator makes."""

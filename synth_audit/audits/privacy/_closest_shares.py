@@ -6,7 +6,7 @@ import math
 from statistics import NormalDist
 
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
-from synth_audit.kernels import closeness
+from synth_audit.kernels import dcr
 from synth_audit.kernels.intervals import wilson
 from synth_audit.kernels.neighbours import Nearest
 
@@ -47,7 +47,7 @@ def shares(
     to_train: Nearest, to_control: Nearest, n_train: int, n_control: int, level: float, setting: str = ""
 ) -> list[Measurement]:
     """Share of synthetic rows nearest to train, with Wilson's interval on the independent number of rows."""
-    share, n_effective = closeness.closest_share(to_train, to_control, n_train)
+    share, n_effective = dcr.closest_share(to_train, to_control, n_train)
     null = n_train / (n_train + n_control)
     around = wilson(min(share * n_effective, n_effective), n_effective, level)
     z = (share - null) / math.sqrt(null * (1 - null) / n_effective)

@@ -7,19 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._membership_rates import ONE_PER_MILLE, ONE_PERCENT, told
 from synth_audit.audits.privacy._shadow_game import Scores
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval
 from synth_audit.kernels.intervals import critical_value, newcombe, wilson
 from synth_audit.kernels.roc import auroc
-from synth_audit.kernels.shadow import FeatureSet
-
-Floats = npt.NDArray[np.float64]
+from synth_audit.kernels.shadow_features import FeatureSet
 
 FEWEST_GAMES = 10
 """With fewer games of one kind, an iteration and a target each, single models decide the number."""
@@ -126,7 +124,7 @@ class Estimate:
     interval: Interval
 
 
-def played(games: Sequence[Scores], kinds: Mapping[str, npt.NDArray[np.intp]]) -> list[Played]:
+def played(games: Sequence[Scores], kinds: Mapping[str, Positions]) -> list[Played]:
     """The games of each kind of target and feature set.
 
     Args:
@@ -183,7 +181,7 @@ def rate(game: Played, false_alarms: float, level: float) -> Estimate:
     """
     from scipy.special import stdtrit  # here, since a code location must not load it
 
-    def found(kept: npt.NDArray[np.bool_]) -> float:
+    def found(kept: Bools) -> float:
         inside, outside = game.inside[kept].ravel(), game.outside[kept].ravel()
         return float(np.mean(membership.alarm(inside, outside, false_alarms)))
 

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement, Quantity, Reference, Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.intervals import newcombe, wilson
 from synth_audit.kernels.roc import auroc, auroc_interval
-
-Floats = npt.NDArray[np.float64]
 
 FEWEST_TESTED = 50
 """With fewer members or strangers tested the interval of the area is wider than ±0.1 at chance."""

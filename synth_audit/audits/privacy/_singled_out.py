@@ -8,14 +8,16 @@ import numpy as np
 
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Exposure, Series
-from synth_audit.kernels.isolation import Trial
 from synth_audit.kernels.predicates import ColumnCodebook
+from synth_audit.kernels.singling_out import PredicateTrial
 
 _MOST_COLUMNS = 5
 """An exposure names at most this many columns."""
 
 
-def exposure_of(measurement: MeasurementId, trial: Trial, lexicon: ColumnCodebook, n_train: int) -> Exposure:
+def exposure_of(
+    measurement: MeasurementId, trial: PredicateTrial, lexicon: ColumnCodebook, n_train: int
+) -> Exposure:
     """The records singled out, and the columns most used for it.
 
     No trial on control: as fewer rows leave more of them alone, the same guesses would single out another
@@ -32,7 +34,7 @@ def exposure_of(measurement: MeasurementId, trial: Trial, lexicon: ColumnCodeboo
     )
 
 
-def pictured(made: Mapping[str, Trial]) -> Series:
+def pictured(made: Mapping[str, PredicateTrial]) -> Series:
     """Success rates of all settings side by side."""
     return Series(
         id=MeasurementId("", "success_rates"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from synth_audit.audits.privacy._attribute_design import Design, Secret
+from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.audits.privacy._attribute_quantities import (
     MAB,
     MR2,
@@ -128,7 +128,7 @@ class AttributeGame:
         n = subject.train.n_rows
         if n < FEWEST_ROWS:
             raise NotApplicable(f"train has {n} rows; the game needs reference samples of {FEWEST_ROWS}")
-        design = Design.anchored_on(subject.train, subject.features)
+        design = DesignMatrix.anchored_on(subject.train, subject.features)
         columns = self._columns(subject)
         secrets, notes = _secrets(design, columns)
         complete, missed = _complete(subject, columns, secrets)
@@ -179,7 +179,7 @@ class AttributeGame:
         return chosen
 
 
-def _secrets(design: Design, columns: Sequence[Column]) -> tuple[list[Secret], list[str]]:
+def _secrets(design: DesignMatrix, columns: Sequence[Column]) -> tuple[list[Secret], list[str]]:
     """What can be attacked, and why the others cannot.
 
     Raises:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy import _closest_shares, _neighbour_measures
 from synth_audit.audits.privacy._closest_shares import FEWEST_ROWS, SHARE_LEAK, shares
 from synth_audit.audits.privacy._spaces import DISTANCES, Distance, spaces
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.identity import MeasurementId
@@ -24,12 +24,10 @@ from synth_audit.core.measurement import (
     Series,
 )
 from synth_audit.core.subject import Subject
-from synth_audit.kernels import closeness
-from synth_audit.kernels.agreement import cells, least_disagreement
+from synth_audit.kernels import dcr
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
+from synth_audit.kernels.mixed_hamming import cells, least_disagreement
 from synth_audit.kernels.neighbours import Nearest
-
-Floats = npt.NDArray[np.float64]
 
 AGREEMENT = "agreement"
 """Setting of the score whose distance is the number of columns that disagree."""
@@ -168,7 +166,7 @@ class ClosestRecord:
         found += _neighbour_measures.hits(subject, self.max_compared, rng)
         return Findings(tuple(found), series, notes)
 
-    def _draw(self, n: int, most: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    def _draw(self, n: int, most: int, rng: np.random.Generator) -> Positions:
         """Positions to look up: all, or a random subset in ascending order."""
         return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
@@ -176,7 +174,7 @@ class ClosestRecord:
         self, to_train: Nearest, real: Nearest, within: Floats, level: float, rng: np.random.Generator
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         """The two medians, or a note where the second has no unit."""
-        ratios = closeness.distance_ratio(to_train), closeness.distance_ratio(real)
+        ratios = dcr.distance_ratio(to_train), dcr.distance_ratio(real)
         found = [self._median(NNDR, *ratios, level, rng)]
         if not (typical := float(np.median(within))) > 0:
             return found, (
@@ -198,12 +196,12 @@ class ClosestRecord:
         self, made: Floats, real: Floats, setting: str, level: float, rng: np.random.Generator
     ) -> Measurement:
         """The score with a bootstrap interval, widened to Wilson's where resampling sees no spread."""
-        value = closeness.privacy_score(made, real, self.alpha)
-        draws = closeness.bootstrap_privacy_score(
+        value = dcr.privacy_score(made, real, self.alpha)
+        draws = dcr.bootstrap_privacy_score(
             made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng
         )
         drawn = percentile_interval(draws, level)
-        counted = closeness.wilson_privacy_score(made, real, self.alpha, level)
+        counted = dcr.wilson_privacy_score(made, real, self.alpha, level)
         return PRIVACY_SCORE.at(
             value,
             setting=setting,

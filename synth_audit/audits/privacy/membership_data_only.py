@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._membership_rates import (
     AUC,
@@ -19,6 +18,7 @@ from synth_audit.audits.privacy._membership_rates import (
     told,
     worst,
 )
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -28,9 +28,6 @@ from synth_audit.kernels import membership
 from synth_audit.kernels.density import log_density_ratio, ranks, tree_share
 from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest, nearest_other
 from synth_audit.kernels.neighbours import Nearest
-
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
 
 FEWEST_CONTROL = 20
 """With fewer control rows there is neither a reference for the attacker nor anyone to be told apart."""

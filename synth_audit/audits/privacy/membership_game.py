@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy import _game_measures, _game_targets
 from synth_audit.audits.privacy._game_measures import Played
 from synth_audit.audits.privacy._shadow_game import GAME, ShadowGame, Sizes
+from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.generator import PrivacyCertificate
@@ -21,9 +21,7 @@ from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attacks import corrected_level
 from synth_audit.kernels.games import mean_interval
-from synth_audit.kernels.shadow import CLASSIFIERS, FEATURE_SETS, Classifier, FeatureSet
-
-Positions = npt.NDArray[np.intp]
+from synth_audit.kernels.shadow_features import CLASSIFIERS, FEATURE_SETS, Classifier, FeatureSet
 
 KINDS = ("outlying", "random", "vulnerable")
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._singled_out import exposure_of, pictured
+from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -21,11 +22,11 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import guesses
-from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk, worst_interval
+from synth_audit.kernels.attacks import SuccessCount, corrected_level, paired_risk, risk, worst_interval
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
-from synth_audit.kernels.isolation import Trial, published_factor
 from synth_audit.kernels.neighbours import nearest_other
-from synth_audit.kernels.predicates import ColumnCodebook, Positions, Predicates, Rows, encode
+from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates, encode
+from synth_audit.kernels.singling_out import PredicateTrial, published_factor
 
 RISK = Quantity(
     "risk",
@@ -84,7 +85,7 @@ class SinglingOut:
 
     A predicate that matches exactly one synthetic row is a guess; it succeeds when it matches exactly one
     real row. ``risk = (r_train − r_control) / (1 − r_control)``, where r_control is the success rate among as
-    many people as train has whom the generator never saw (:func:`isolation.control_rate`, exact for any
+    many people as train has whom the generator never saw (:func:`control_rate`, exact for any
     sizes). No predicate is guessed twice, and rates are over the guesses made.
 
     Settings: ``univariate`` asks for values that occur once and for extremes; ``multivariate[k]`` joins k
@@ -165,7 +166,7 @@ class SinglingOut:
             [subject.train, subject.control, subject.synthetic], subject.features
         )
         tried = {
-            setting: Trial.of(found, lexicon, train, control, context.rng)
+            setting: PredicateTrial.of(found, lexicon, train, control, context.rng)
             for setting, found in self._guesses(subject, synthetic, lexicon, context)
         }
         made = {setting: trial for setting, trial in tried.items() if len(trial)}
@@ -190,7 +191,7 @@ class SinglingOut:
         )
 
     def _guesses(
-        self, subject: Subject, synthetic: Rows, lexicon: ColumnCodebook, context: RunContext
+        self, subject: Subject, synthetic: CodedRows, lexicon: ColumnCodebook, context: RunContext
     ) -> Iterator[tuple[str, Predicates]]:
         """Name and distinct guesses of each setting."""
         n, d, rng = self.n_attacks, len(lexicon.columns), context.rng
@@ -213,7 +214,7 @@ class SinglingOut:
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 
-    def _measured(self, setting: str, trial: Trial, level: float) -> Iterator[Measurement]:
+    def _measured(self, setting: str, trial: PredicateTrial, level: float) -> Iterator[Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
         found, n = trial.risk(level), len(trial)
         yield RISK.at(
@@ -228,7 +229,7 @@ class SinglingOut:
         if not n:
             return
         hits, strangers = trial.in_train.single, trial.in_control.single
-        train, naive = Tally.of(hits), Tally.of(trial.naive)
+        train, naive = SuccessCount.of(hits), SuccessCount.of(trial.naive)
         rates = [
             (TRAIN_RATE, train.share, train.interval(level), self.n_attacks, n),
             (CONTROL_RATE, trial.control.share, trial.control.interval(level), self.n_attacks, n),
@@ -240,15 +241,15 @@ class SinglingOut:
         for quantity, value, interval, asked, made in rates:
             yield quantity.at(value, setting=setting, interval=interval, n_requested=asked, n_achieved=made)
 
-    def _published(self, setting: str, trial: Trial, factor: float, level: float) -> Measurement:
-        """The risk as the literature puts it; see :func:`isolation.published_factor`."""
+    def _published(self, setting: str, trial: PredicateTrial, factor: float, level: float) -> Measurement:
+        """The risk as the literature puts it; see :func:`published_factor`."""
         n, hits = len(trial), float(trial.in_control.single.sum())
-        found = risk(Tally.of(trial.in_train.single), Tally(min(n, factor * hits), n), level)
+        found = risk(SuccessCount.of(trial.in_train.single), SuccessCount(min(n, factor * hits), n), level)
         return PUBLISHED_RISK.at(
             found.value, setting=setting, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
         )
 
-    def _worst(self, made: Collection[Trial], level: float) -> Measurement:
+    def _worst(self, made: Collection[PredicateTrial], level: float) -> Measurement:
         """The riskiest setting; the class says what becomes of those that fell short."""
         each = corrected_level(level, len(made))
         most = max(len(trial) for trial in made)
@@ -268,7 +269,7 @@ class SinglingOut:
             reference=_HONEST,
         )
 
-    def _notes(self, tried: Mapping[str, Trial], n_train: int, n_control: int) -> tuple[str, ...]:
+    def _notes(self, tried: Mapping[str, PredicateTrial], n_train: int, n_control: int) -> tuple[str, ...]:
         few = [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]
         notes = []
         if few:

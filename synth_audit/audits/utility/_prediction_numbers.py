@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.utility._prediction_groups import Worst
 from synth_audit.audits.utility._prediction_importance import Importances
 from synth_audit.audits.utility._prediction_task import ARMS, Task
+from synth_audit.core.arrays import Counts8, Floats, Integers
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.kernels import prediction_scores as scores
 from synth_audit.kernels.intervals import normal_interval, percentile_interval
-
-Floats = npt.NDArray[np.float64]
 
 FEWEST_TESTED = 30
 """Control rows below which a score is insufficient evidence: one of them moves it by some hundredths."""
@@ -95,7 +93,7 @@ def main_score(task: Task) -> str:
     return "auroc" if task.n_classes else "r2"
 
 
-def score_all(task: Task, arms: Mapping[str, Sequence[Floats]], counts: scores.Counts) -> dict[str, Floats]:
+def score_all(task: Task, arms: Mapping[str, Sequence[Floats]], counts: Counts8) -> dict[str, Floats]:
     """Each quantity for every repeat and every resample of the tested rows, shape (repeats, 1 + draws).
 
     Args:
@@ -108,9 +106,7 @@ def score_all(task: Task, arms: Mapping[str, Sequence[Floats]], counts: scores.C
     return found
 
 
-def _score_repeats(
-    score: scores.Score, repeats: Sequence[Floats], task: Task, counts: scores.Counts
-) -> Floats:
+def _score_repeats(score: scores.Score, repeats: Sequence[Floats], task: Task, counts: Counts8) -> Floats:
     alike = all(p is repeats[0] for p in repeats)
     each = [scores.scored(score, p, task.y_test, counts) for p in (repeats[:1] if alike else repeats)]
     return np.stack(each * len(repeats) if alike else each)
@@ -125,8 +121,8 @@ class Resampled:
         picks: the repeats that count in each draw, shape (draws, repeats − 1), or the only one.
     """
 
-    counts: scores.Counts
-    picks: npt.NDArray[np.int64]
+    counts: Counts8
+    picks: Integers
     level: float
 
     @classmethod

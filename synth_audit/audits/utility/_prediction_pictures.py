@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from synth_audit.audits.utility._prediction_importance import Importances
 from synth_audit.audits.utility._prediction_numbers import TITLES
 from synth_audit.audits.utility._prediction_task import MOST_CLASSES, Task
+from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement, Series
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.prediction import ModelName
-
-Floats = npt.NDArray[np.float64]
 
 MOST_BARS = 10
 """Columns in the picture of importances."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.utility._prediction_groups import worst_losses
 from synth_audit.audits.utility._prediction_importance import importances
@@ -22,6 +21,7 @@ from synth_audit.audits.utility._prediction_numbers import (
 )
 from synth_audit.audits.utility._prediction_pictures import importance_bars, little_to_lose, notes, score_bars
 from synth_audit.audits.utility._prediction_task import ARMS, Task, prepare
+from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Findings
@@ -29,8 +29,6 @@ from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.intervals import enough_draws
 from synth_audit.kernels.prediction import SEEDED, ModelName
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
