@@ -148,12 +148,12 @@ def test_limits_that_are_none(fields):
         Limit.read(**{"name": NAME, **fields})
 
 
-def test_a_limit_covers_what_it_names_and_no_more():
+def test_a_limit_applies_to_what_it_names_and_no_more():
     age, ages = replace(EXCESS, column="age"), replace(EXCESS, column="ages")
     one, every = replace(AT_MOST, measurement=age), replace(AT_MOST, every=True)
-    assert [one.covers(x) for x in (age, ages, EXCESS)] == [True, False, False]
-    assert [every.covers(x) for x in (age, ages, EXCESS)] == [True, True, True]
-    assert not every.covers(MeasurementId("copies", "other"))
+    assert [one.applies_to(x) for x in (age, ages, EXCESS)] == [True, False, False]
+    assert [every.applies_to(x) for x in (age, ages, EXCESS)] == [True, True, True]
+    assert not every.applies_to(MeasurementId("copies", "other"))
 
 
 def test_a_star_in_quotes_is_a_name():
