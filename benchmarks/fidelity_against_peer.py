@@ -27,7 +27,7 @@ from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 from synth_audit.kernels.association import (
-    Rows,
+    JackknifeRows,
     contingency,
     correlation_ratio,
     cramers_v,
@@ -40,11 +40,11 @@ Matrix = npt.NDArray[np.float64]
 ROOM = 0.01
 
 
-def rows_of(frame: pd.DataFrame, labels: Sequence[str]) -> Rows:
+def rows_of(frame: pd.DataFrame, labels: Sequence[str]) -> JackknifeRows:
     """Every distinct value a cell of its own."""
     cells = np.column_stack([pd.factorize(frame[name])[0] for name in frame])
     numbers = frame[[name for name in frame if name not in labels]].to_numpy(dtype=float)
-    return Rows.of(cells, cells.max(axis=0) + 1, numbers)
+    return JackknifeRows.of(cells, cells.max(axis=0) + 1, numbers)
 
 
 def squared(frame: pd.DataFrame, labels: Sequence[str]) -> Matrix:
@@ -74,7 +74,7 @@ def subject_of(train: pd.DataFrame, made: pd.DataFrame, labels: Sequence[str]) -
 
 def mean(found: Sequence[Measurement], names: Sequence[str], labels: Sequence[str]) -> float:
     """Of the single columns' values: of labels by their first name, of numbers by their second."""
-    chosen = [m.value for m in found if m.scope and m.name == names[m.scope not in labels]]
+    chosen = [m.value for m in found if m.id.column and m.id.quantity == names[m.id.column not in labels]]
     return float(np.mean(chosen))
 
 
@@ -93,7 +93,7 @@ def compared(
     for matrix, metric, figure in matrices:
         yield metric, figure, float(np.linalg.norm(matrix(train, labels) - matrix(made, labels)))
     components = Projection().run(subject, RunContext(draws=np.random.default_rng(0))).measurements
-    own = {m.name: m.value for m in components if m.scope}
+    own = {m.id.quantity: m.value for m in components if m.id.setting}
     yield "pca", "exp_var_diff", own["eigenvalue_difference"]
     yield "pca", "comp_angle_diff", own["angle"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from synth_audit.core.context import Device, Progress, RunContext
     from synth_audit.core.execution import ExecutorName
     from synth_audit.frames import Frame
+    from synth_audit.pipeline.check import Check
     from synth_audit.pipeline.release import ReleaseRecord
-    from synth_audit.pipeline.verify import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.workspace import Workspace
     from synth_audit.studies.calibration import Calibration
@@ -113,6 +112,8 @@ def audit(
         PlanError, DataError, GateError: see their messages for what to do.
     """
     from synth_audit.pipeline import stages as pipeline
+    from synth_audit.pipeline.filing import write_evidence
+    from synth_audit.pipeline.warnings import about_formulas
     from synth_audit.report import write_report
     from synth_audit.store.workspace import Workspace
 
@@ -123,6 +124,9 @@ def audit(
         as_arrow(synthetic, "synthetic"),
         settled,
     )
+    # With a target in CSV the plan itself makes them be looked for.
+    by_target = settled.release is not None and settled.release.name == "csv"
+    as_csv = isinstance(synthetic, (str, Path)) and Path(synthetic).suffix.lower() == ".csv" and not by_target
     scratch = None if out is None else Workspace(Path(out)).prepare().restricted
     with run_context(settled, scratch, **running) as context:
         audited = pipeline.examine(
@@ -131,12 +135,14 @@ def audit(
             pipeline.MADE_ELSEWHERE,
             context,
             audits=settled.build_audits() if only else None,
+            warnings=about_formulas(settled, subject.synthetic.data, as_csv=True) if as_csv else (),
         )
-    if out is not None:
-        workspace = Workspace(Path(out))
-        pipeline.keep(audited, workspace)
-        write_report(workspace)
-    return audited.evidence
+    if out is None:
+        return audited.evidence
+    workspace = Workspace(Path(out))
+    evidence = write_evidence(audited, workspace)
+    write_report(workspace)
+    return evidence
 
 
 def run(
@@ -201,7 +207,7 @@ def swept(plan: Plan, workspace: Workspace, context: RunContext, *, fresh: bool 
     record = sweep(plan, workspace, context, fresh=fresh)
     for found in record.candidates:
         own = workspace.candidate(found.slug)
-        if own.evidence.exists() and not own.report.exists():
+        if own.newest_pointer.exists() and not own.report.exists():
             write_report(own)
     write_frontier(record, workspace.frontier_page)
     return record
@@ -292,26 +298,46 @@ def render_report(evidence: Evidence | str | Path, path: str | Path | None = Non
     return html
 
 
-def verify(evidence: Evidence | str | Path, tables: Mapping[str, Frame] | None = None) -> tuple[Check, ...]:
-    """Recompute hashes and verdict.
+def write_report(evidence: str | Path) -> Path:
+    """Render the report of an audit into its folder, where one that is there stays: it may have been signed.
 
     Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+
+    Returns:
+        Where the report is.
+
+    Raises:
+        DataError: another report is there.
+    """
+    from synth_audit.report import file_report
+    from synth_audit.store.locate import locate_evidence
+
+    return file_report(locate_evidence(Path(evidence)))
+
+
+def verify(evidence: Evidence | str | Path, tables: Mapping[str, Frame] | None = None) -> tuple[Check, ...]:
+    """Recompute hashes, values against limits and verdict; compare what lies beside the evidence with it.
+
+    Args:
+        evidence: evidence, its file, the folder of its audit, or a workspace, whose newest audit is meant.
         tables: any of ``source``, ``train``, ``control``, ``synthetic`` still at hand; those in the
-            restricted folder beside the evidence file are checked without being named.
+            restricted folder beside the evidence are checked without being named.
+
+    Returns:
+        What holds, what does not, and what is not checkable here.
     """
     from synth_audit.pipeline.verify import verify as check
-    from synth_audit.store.workspace import Workspace
+    from synth_audit.pipeline.verify import verify_filed
+    from synth_audit.report import page_check
+    from synth_audit.store.locate import locate_evidence
 
-    found: dict[str, Frame] = {}
+    named = {name: as_arrow(t, name) for name, t in (tables or {}).items()}
     if not isinstance(evidence, (str, Path)):
-        return check(evidence, {name: as_arrow(t, name) for name, t in (tables or {}).items()})
-    workspace = Workspace(Path(evidence).resolve().parent.parent)
-    for name in ("train", "control", "synthetic"):
-        # Not `exists`: it raises for whoever may read the review folder and not the restricted one.
-        if os.path.isfile(path := getattr(workspace, name)):
-            found[name] = path
-    found |= dict(tables or {})
-    return check(_evidence(evidence), {name: as_arrow(t, name) for name, t in found.items()})
+        return check(evidence, named)
+    found = locate_evidence(Path(evidence))
+    known, checks = verify_filed(found, named)
+    return (*checks, *page_check(known, found))
 
 
 def release(
@@ -329,7 +355,6 @@ def release(
     """
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.pipeline.release import release as leave
-    from synth_audit.store.evidence import read_evidence
     from synth_audit.studies.candidates import candidate_of
 
     settled = as_plan(plan)
@@ -339,7 +364,7 @@ def release(
         settled = chosen.plan
     if synthetic is None:
         return pipeline.release_synthetic(settled, workspace)
-    return leave(settled, read_evidence(workspace.evidence), as_arrow(synthetic, "synthetic"))
+    return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
 
 
 def as_plan(plan: PlanLike) -> Plan:
@@ -363,7 +388,7 @@ def _named_after(table: Frame) -> dict[str, str]:
     """Without a plan, a report is headed by the name of the file it judges."""
     if not isinstance(table, (str, Path)):
         return {}
-    return {"name": re.sub(r"[^\w.-]", "_", Path(table).stem) or "table"}
+    return {"name": re.sub(r"[^\w.-]", "_", Path(table).stem)[:200] or "table"}
 
 
 def _narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:
@@ -386,5 +411,8 @@ def _narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:
 
 def _evidence(evidence: Evidence | str | Path) -> Evidence:
     from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.locate import locate_evidence
 
-    return read_evidence(evidence) if isinstance(evidence, (str, Path)) else evidence
+    if not isinstance(evidence, (str, Path)):
+        return evidence
+    return read_evidence(locate_evidence(Path(evidence)).file)

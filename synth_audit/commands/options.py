@@ -20,7 +20,7 @@ out = click.option(
 _RUNNING = (
     click.option(
         "--workers",
-        type=click.IntRange(min=1),
+        type=click.IntRange(min=1, max=256),
         help="Processes to spread audits and games over; the numbers do not depend on it.",
     ),
     click.option(

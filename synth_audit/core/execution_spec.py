@@ -23,7 +23,7 @@ class ExecutionSpec(BaseModel):
         None, description="`serial`, `processes` or `dask`; what workers and scheduler imply if left out"
     )
     workers: int | None = Field(
-        None, ge=1, description="processes on this machine; 1 if left out, 2 for a Dask cluster"
+        None, ge=1, le=256, description="processes on this machine; 1 if left out, 2 for a Dask cluster"
     )
     scheduler: str | None = Field(
         None, min_length=1, description="address of a Dask scheduler, such as `tls://10.0.0.5:8786`"

@@ -132,7 +132,7 @@ def _run(words: list[str], base: Path, timeout: float) -> int:
             start_new_session=True,
             preexec_fn=_end_with_caller(),
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the latter for a word with a null character
         raise DataError(
             f"the program cannot be started ({type(error).__name__})",
             where=_WHERE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,20 +23,19 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.examination.examine import conduct
 from synth_audit.judging import judge as gate
-from synth_audit.judging.measurements import measurement_frame
+from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
-from synth_audit.pipeline.warnings import about_external, about_settings, inspect
+from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.store.evidence import (
     Evidence,
     GeneratorRecord,
     TableRecord,
     column_records,
     installed_versions,
-    read_evidence,
 )
 from synth_audit.store.records import SplitRecord, SyntheticRecord
 from synth_audit.store.salts import known_salt, workspace_salt
-from synth_audit.store.workspace import Workspace, read_parquet, write_parquet, write_text
+from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -140,16 +139,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
     )
-    keep(audited, workspace)
-    return audited.evidence
-
-
-@dataclass(frozen=True, eq=False)
-class Audited:
-    """Evidence, which may be shown, and the positions of exposed training rows, which may not."""
-
-    evidence: Evidence
-    exposed: pa.Table
+    return write_evidence(audited, workspace, workspace.synthetic)
 
 
 def examine(
@@ -170,7 +160,7 @@ def examine(
     """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
-    weaker = about_settings(plan, suite)
+    warnings += about_formulas(plan, subject.synthetic.data) + about_settings(plan, suite)
     context = replace(context, seed=plan.seed, deadline=context.deadline.again())
     found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
@@ -193,7 +183,7 @@ def examine(
         verdict=gates.verdict,
         planting=found.planting,
         records=found.view,
-        warnings=(*warnings, *weaker, *inspect(subject.train, subject.control, plan.suppression)),
+        warnings=(*warnings, *inspect(subject.train, subject.control, plan.suppression)),
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         timings={**(timings or {}), **found.seconds},
@@ -213,22 +203,9 @@ def audits_of(plan: Plan, suite: gate.Suite) -> dict[str, Audit]:
     return audits | extra
 
 
-def keep(audited: Audited, workspace: Workspace) -> None:
-    """Write evidence and measurements into the review folder, and drop the report of an older audit.
-
-    Positions of exposed rows go into the restricted folder.
-    """
-    workspace.prepare()
-    workspace.report.unlink(missing_ok=True)
-    write_parquet(workspace.exposed, audited.exposed, private=True)
-    write_parquet(workspace.measurements, measurement_frame(audited.evidence))
-    write_text(workspace.evidence, audited.evidence.to_json())
-
-
 def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     """Release the audited bytes, or refuse; see :func:`synth_audit.pipeline.release.release`."""
-    evidence = read_evidence(workspace.evidence)
-    return release(plan, evidence, read_parquet(workspace.synthetic, made_by="synthetic"))
+    return release(plan, workspace, read_parquet(workspace.synthetic, made_by="synthetic"))
 
 
 def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:

@@ -1,32 +1,41 @@
-"""Re-checks evidence years later: hashes, verdict and, where they are still there, the tables."""
+"""Re-checks evidence years later: hashes, values against limits, verdict and the tables that are at hand.
+
+Sentences are not compared: they may change from version to version, and what they rest on is.
+"""
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
 from synth_audit.core.errors import GateError
 from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.identity import MeasurementId
+from synth_audit.core.verdict import GateResult
 from synth_audit.judging import judge as gate
-from synth_audit.store.evidence import Evidence, sha256_of
+from synth_audit.pipeline.check import Check
+from synth_audit.pipeline.provenance import RECORDED, Provenance, seal_check
+from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
+from synth_audit.store.filing import EVIDENCE, FiledAudit
+from synth_audit.store.locate import Located
+from synth_audit.store.seal import seal_path
+from synth_audit.store.workspace import read_parquet
 
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was recomputed: what, whether it agrees, and what was found."""
-
-    what: str
-    holds: bool
-    detail: str
+__all__ = ["Check", "verify", "verify_filed"]
 
 
 def verify(evidence: Evidence, tables: Mapping[str, pa.Table] | None = None) -> tuple[Check, ...]:
     """Recompute what the evidence claims.
 
     The digest shows damage and careless edits. It is no signature: who can rewrite the file can
-    rewrite the digest, so compare it with a copy kept elsewhere, such as the signed report.
+    rewrite the digest. What was written where reviewers cannot write is compared by
+    :class:`synth_audit.pipeline.provenance.Provenance`.
 
     Args:
         tables: any of ``source``, ``train``, ``control``, ``synthetic`` that are still at hand.
@@ -44,6 +53,81 @@ def verify(evidence: Evidence, tables: Mapping[str, pa.Table] | None = None) -> 
     )
 
 
+def verify_filed(
+    found: Located, tables: Mapping[str, pa.Table] | None = None
+) -> tuple[Evidence, tuple[Check, ...]]:
+    """Evidence of a file or folder, with all that can be checked of it where it lies.
+
+    Args:
+        tables: as in :func:`verify`; those that the restricted folder has are taken from there.
+
+    Raises:
+        DataError: there is no evidence, or it cannot be read as such.
+    """
+    if found.folder is None:
+        content = _content(found.file)
+        evidence = evidence_of(content[found.file.name], found.file)
+        seal = seal_check(found.file, content, needed=True)
+        around: tuple[Check, ...] = (
+            Check(RECORDED, None, "the file lies by itself"),
+            *([seal] if seal else []),
+        )
+    else:
+        filed = FiledAudit.load(found.folder)
+        evidence = evidence_of(filed.files[EVIDENCE], found.file)
+        around = Provenance.of(filed, evidence, found.workspace).checks()
+    return evidence, (*verify(evidence, {**_beside(found, evidence), **(tables or {})}), *around)
+
+
+def _content(path: Path) -> dict[str, bytes]:
+    """A file that lies by itself, and its seal."""
+    content = {path.name: evidence_bytes(path)}
+    with suppress(OSError):
+        content[seal_path(path).name] = seal_path(path).read_bytes()
+    return content
+
+
+def _beside(found: Located, evidence: Evidence) -> dict[str, pa.Table]:
+    """Tables of this audit in the restricted folder, as far as this reader may see it."""
+    workspace = found.workspace
+    if workspace is None:
+        return {}
+    places = {"train": workspace.train, "control": workspace.control} if found.newest else {}
+    kept = workspace.kept_rows(evidence.digest) if found.folder is not None else workspace.synthetic
+    return {
+        name: read_parquet(path, made_by=name)
+        for name, path in {**places, "synthetic": kept}.items()
+        if os.path.isfile(path)  # not `Path.exists`: it raises for whoever may not look
+    }
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What must be the same of a gate, whatever words a version has for it."""
+
+    gate: str
+    result: str
+    blocking: bool
+    measurement: MeasurementId | None
+    every: bool
+    bound: str
+    numbers: tuple[float | None, ...]
+
+    @classmethod
+    def of(cls, result: GateResult) -> _Judged:
+        """Leave the words out; NaN is made None, since it is not equal to itself."""
+        numbers = (result.value, result.low, result.high, result.level, result.minimum, result.maximum)
+        return cls(
+            result.gate,
+            str(result.result),
+            result.blocking,
+            result.measurement,
+            result.every,
+            result.bound,
+            tuple(None if x is None or math.isnan(x) else x for x in numbers),
+        )
+
+
 def _verdict(evidence: Evidence) -> Check:
     what = "verdict, judged anew"
     try:
@@ -51,8 +135,9 @@ def _verdict(evidence: Evidence) -> Check:
         judged = gate.judge(suite, evidence.outcomes, evidence.table_checks)
     except GateError as error:
         return Check(what, False, f"the suite cannot be judged: {error.what}")
-    same = judged.verdict is evidence.verdict and judged.results == evidence.gates.results
-    return Check(what, same, str(judged.verdict))
+    found, recorded = ([_Judged.of(r) for r in report.results] for report in (judged, evidence.gates))
+    same = judged.verdict is evidence.verdict and found == recorded
+    return Check(what, same and len(judged.blockers) == len(evidence.gates.blockers), str(judged.verdict))
 
 
 def _table(evidence: Evidence, name: str, data: pa.Table) -> Check:

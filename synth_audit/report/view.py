@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from synth_audit.core.identity import MeasurementId
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -48,7 +50,12 @@ class VerdictView:
 
 @dataclass(frozen=True)
 class GateView:
-    """One gate: what was required, what was found, and what to do."""
+    """One gate: what was required, what was found, and what to do.
+
+    Attributes:
+        about: what was judged, of several the worst. every: all measurements of its quantity were.
+        marks: the same for machines.
+    """
 
     anchor: str
     gate: str
@@ -63,9 +70,12 @@ class GateView:
     reason: str
     measurement: str
     scope: str
+    about: MeasurementId | None
+    every: bool
     value: str
     interval: str
     picture: Markup | None
+    marks: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -255,7 +265,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class ReportView:
-    """The whole page."""
+    """The whole page; ``marks`` say to machines what it is about."""
 
     title: str
     table: str
@@ -269,6 +279,7 @@ class ReportView:
     suite_name: str
     chapters: tuple[Chapter, ...]
     signing: Mapping[str, str]
+    marks: Mapping[str, str]
 
     @property
     def risks(self) -> tuple[Chapter, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
+import shlex
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,9 @@ import pyarrow.parquet as pq
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
+from synth_audit.core.paths import problem_of
+from synth_audit.store.audit_folder import AuditFolder
+from synth_audit.store.pointers import Newest, read_pointer
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,20 @@ class Workspace:
     """The folder of one audited table.
 
     ``restricted/`` holds real and unreleased rows; ``review/`` holds no real row and no small count.
+
+    Attributes:
+        owner: of a candidate, the workspace whose table it was made from; it keeps the journal of both.
+        place: of a candidate, its folder as seen from its owner.
     """
 
     root: Path
+    owner: Workspace | None = None
+    place: str = ""
+
+    @property
+    def home(self) -> Workspace:
+        """The workspace of the table itself."""
+        return self.owner or self
 
     @property
     def restricted(self) -> Path:
@@ -72,14 +86,68 @@ class Workspace:
         return self.restricted / "exposed_records.parquet"
 
     @property
+    def journal(self) -> Path:
+        """What was audited, reported and released, written where no reviewer can write."""
+        return self.home.restricted / "journal.json"
+
+    @property
+    def audits(self) -> Path:
+        """Every audit in a folder of its own."""
+        return self.review / "audits"
+
+    def audit(self, digest: str) -> AuditFolder:
+        """The folder of the audit with this digest.
+
+        Raises:
+            DataError: it is no digest.
+        """
+        return AuditFolder.of(self.audits, digest)
+
+    def kept_rows(self, digest: str) -> Path:
+        """The candidate that the audit was about, while the audit is the newest or the released one."""
+        return self.restricted / "audits" / self.audit(digest).digest / "synthetic.parquet"
+
+    @property
+    def newest_pointer(self) -> Path:
+        """Names the newest audit."""
+        return self.review / "newest.json"
+
+    @property
+    def released_pointer(self) -> Path:
+        """Names the audit of what was released last, and where that went."""
+        return self.review / "released.json"
+
+    @property
+    def newest(self) -> AuditFolder:
+        """The folder of the newest audit.
+
+        Raises:
+            DataError: there is no audit, or what names it is damaged.
+        """
+        pointer = read_pointer(Newest, self.newest_pointer)
+        if pointer is None:
+            raise DataError(
+                "there is no evidence here",
+                where=str(self.root),
+                expected="the workspace of an audit that has ended",
+                fix="run the audit first (`synth-audit run PLAN`), or name its folder if it has one",
+            )
+        return self.audit(pointer.digest)
+
+    @property
     def evidence(self) -> Path:
-        """The evidence file."""
-        return self.review / "evidence.json"
+        """The evidence file of the newest audit."""
+        return self.newest.evidence
 
     @property
     def measurements(self) -> Path:
-        """Every measurement, one row each."""
-        return self.review / "measurements.parquet"
+        """Every measurement of the newest audit, one row each."""
+        return self.newest.measurements
+
+    @property
+    def report(self) -> Path:
+        """The report of the newest audit."""
+        return self.newest.report
 
     @property
     def calibration(self) -> Path:
@@ -108,38 +176,73 @@ class Workspace:
 
     def candidate(self, slug: str) -> Workspace:
         """The workspace of one candidate of a sweep."""
-        return Workspace(self.candidates / slug)
-
-    @property
-    def report(self) -> Path:
-        """The report."""
-        return self.review / "report.html"
+        return Workspace(self.candidates / slug, owner=self, place=f"{self.candidates.name}/{slug}")
 
     def prepare(self) -> Workspace:
         """Make both folders, the restricted one with mode 0700.
 
         Raises:
-            DataError: the folder cannot be made.
+            DataError: a folder cannot be made, is a link or another user's, or the restricted one was open to
+                others.
         """
         self.prepare_review()
-        with _making(self.root):
-            self.restricted.mkdir(mode=0o700, exist_ok=True)
-            self.restricted.chmod(0o700)
+        # It may be there from an earlier run, or from one that starts at the same time.
+        with making(self.root), suppress(FileExistsError):
+            self.restricted.mkdir(mode=0o700)
+        _refuse_strange(self.restricted, private=True)
         return self
 
     def prepare_review(self) -> Workspace:
         """Make the review folder alone, for an audit that keeps no rows.
 
         Raises:
-            DataError: the folder cannot be made.
+            DataError: a folder cannot be made, or is a link or another user's.
         """
-        with _making(self.root):
+        _refuse_unusable(self.root)
+        with making(self.root):
+            if os.path.lexists(self.root):
+                _refuse_strange(self.root)
             self.review.mkdir(parents=True, exist_ok=True)
+        _refuse_strange(self.review)
         return self
 
 
+def _refuse_strange(folder: Path, *, private: bool = False) -> None:
+    """Raise ``DataError`` for a folder through which others could read real rows or swap what was audited."""
+    with making(folder):
+        found = os.lstat(folder)
+    if stat.S_ISLNK(found.st_mode):
+        wrong, fix = "is a link", "name the folder itself with --out, or take the link away"
+    elif not stat.S_ISDIR(found.st_mode):
+        wrong, fix = "is a file", "name another with --out"
+    elif found.st_uid != os.geteuid():
+        wrong, fix = "belongs to another user", "name another with --out, or let its owner run this"
+    elif private and stat.S_IMODE(found.st_mode) & 0o077:
+        wrong = f"is open to other users (mode {stat.S_IMODE(found.st_mode):04o})"
+        fix = f"if only you could read what is in it, `chmod 700 {shlex.quote(str(folder))}`; else delete it"
+    else:
+        return
+    raise DataError(
+        f"the workspace cannot be used: its folder {wrong}",
+        where=str(folder),
+        expected="a folder of this user's own" + (", with mode 0700, since it holds real rows" * private),
+        fix=fix,
+    )
+
+
+def _refuse_unusable(path: Path) -> None:
+    if problem := problem_of(str(path)):
+        raise DataError(
+            f"nothing can be written there: {problem}",
+            where=str(path),
+            expected="a path of this machine",
+            fix="name another, with --out or --to",
+        )
+
+
 @contextmanager
-def _making(folder: Path) -> Iterator[None]:
+def making(folder: Path) -> Iterator[None]:
+    """Turn what the system says when a folder cannot be made into a ``DataError``."""
     try:
         yield
     except OSError as error:
@@ -162,6 +265,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, private: bo
     Raises:
         DataError: the file could not be written.
     """
+    _refuse_unusable(path)
     try:
         with replacing(path, private=private) as temporary:
             write(temporary)
@@ -175,46 +279,14 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, private: bo
     return path
 
 
-@contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside ``path`` that takes its place, files and all, when the block ends well.
-
-    Otherwise, and after Ctrl-C too, it is gone and ``path`` is as it was. A kill leaves it under a hidden
-    name that ends in ``.tmp``.
-
-    Raises:
-        DataError: the folder cannot be made or moved into place.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    with _making(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
-    try:
-        yield temporary
-        with _making(path):
-            shutil.rmtree(path, ignore_errors=True)
-            temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def link_or_copy(source: Path, to: Path) -> None:
-    """Let a private file be in a second place: as a hard link, or as a copy where there are none.
-
-    Files here are replaced and never altered, so neither place can change what the other holds.
-
-    Args:
-        to: does not exist yet.
-    """
-    try:
-        os.link(source, to)
-    except OSError:  # another file system, or one without links
-        write_atomically(to, lambda p: shutil.copyfile(source, p), private=True)
-
-
 def write_text(path: Path, text: str, *, private: bool = False) -> Path:
     """Write text atomically; see :func:`write_atomically`."""
     return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"), private=private)
+
+
+def write_bytes(path: Path, content: bytes, *, private: bool = False) -> Path:
+    """Write bytes atomically; see :func:`write_atomically`."""
+    return write_atomically(path, lambda p: p.write_bytes(content), private=private)
 
 
 def write_parquet(path: Path, data: pa.Table, *, private: bool = False) -> Path:

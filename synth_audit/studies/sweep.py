@@ -22,15 +22,10 @@ from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.evidence import Evidence, TableRecord, installed_versions, read_evidence
+from synth_audit.store.folders import link_or_copy, replacing_folder
 from synth_audit.store.records import SplitRecord
 from synth_audit.store.salts import workspace_salt
-from synth_audit.store.workspace import (
-    Workspace,
-    link_or_copy,
-    read_parquet,
-    replacing_folder,
-    write_text,
-)
+from synth_audit.store.workspace import Workspace, read_parquet, write_text
 from synth_audit.studies.candidates import Candidate, candidates_of, column_count
 from synth_audit.studies.correlations import Correlations, Scales
 from synth_audit.studies.frontier import FrontierRecord
@@ -91,7 +86,7 @@ class SweepRun:
         shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
         try:
             with replacing_folder(own.root) as folder:
-                room = Workspace(folder).prepare()
+                room = replace(own, root=folder).prepare()
                 self._carry_over(room, candidate)
                 evidence = self._made_and_audited(candidate, room, context)
         except _NoTable as reason:
