@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,8 +18,10 @@ from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
 from synth_audit.core.plugin import Audit, PrivacyCertificate
 from synth_audit.core.registry import config_of
+from synth_audit.core.salt import Salt
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
+from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import conduct
 from synth_audit.examination.runner import Progress, silent
 from synth_audit.judging import judge as gate
@@ -69,9 +71,10 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     train, control = _anchor(train.data, control.data, plan)
     record = SplitRecord(
         plan_sha256=plan.digest,
-        source=TableRecord.of(source),
-        train=TableRecord.of(train),
-        control=TableRecord.of(control),
+        salt_commitment=salt.commitment,
+        source=TableRecord.of(source, salt),
+        train=TableRecord.of(train, salt),
+        control=TableRecord.of(control, salt),
         columns=column_records(train.schema),
         warnings=inspect(train, control, plan.suppression),
     )
@@ -95,7 +98,8 @@ def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent
     name = plan.generator.name
     start = time.perf_counter()
     progress(f"fit {name}", 0, 2)
-    streams = ("generator", name, salt.digest(train.fingerprint.encode()))
+    known = TableRecord.of(train, salt)
+    streams = ("generator", name, known.hmac)
     model = generator.fit(train.released_only(), salt.rng(*streams, "fit"))
     progress(f"sample {name}", 1, 2)
     drawn = model.sample(plan.rows or train.n_rows, salt.rng(*streams, "sample"))
@@ -103,8 +107,8 @@ def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent
     synthetic = read_table(drawn.data, train.schema, where="synthetic", partial=True)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
-        train=TableRecord.of(train),
-        table=TableRecord.of(synthetic),
+        train=known,
+        table=TableRecord.of(synthetic, salt),
         generator=GeneratorRecord(name, config_of(generator), model.certificate),
         columns=column_records(synthetic.schema.released_only()),
         seconds=round(time.perf_counter() - start, 3),
@@ -138,12 +142,14 @@ def audit_synthetic(
     train, control = real_tables(plan, workspace)
     data = read_parquet(workspace.synthetic, made_by="synthetic")
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
-    _refuse_stale(plan, splitting, making, (train, control, synthetic))
+    salt = known_salt(workspace)
+    _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
     subject = Subject(train, control, synthetic, plan.build_generator(), plan.level, plan.suppression)
     audited = examine(
         plan,
         subject,
         making.generator,
+        salt,
         source=splitting.source,
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
@@ -167,6 +173,7 @@ def examine(
     plan: Plan,
     subject: Subject,
     generator: GeneratorRecord,
+    salt: Salt,
     *,
     audits: Mapping[str, Audit] | None = None,
     source: TableRecord | None = None,
@@ -179,6 +186,7 @@ def examine(
     """Audit and judge three tables at hand: the one place where evidence is made.
 
     Args:
+        salt: what the tables are hashed under.
         audits: just these, instead of the plan's and those that its gates need.
     """
     suite = gate.load_suite(plan.gates, plan.base)
@@ -190,7 +198,8 @@ def examine(
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
-    records = {name: TableRecord.of(table) for name, table in tables.items() if table is not None}
+    public = {"synthetic"} if gates.verdict is Result.PASS else set()
+    records = {n: TableRecord.of(t, salt, public=n in public) for n, t in tables.items() if t is not None}
     evidence = Evidence(
         table=plan.name,
         plan=plan.plain(),
@@ -205,6 +214,7 @@ def examine(
         table_checks=checks,
         gates=gates,
         verdict=gates.verdict,
+        salt_commitment=salt.commitment,
         planting=found.planting,
         records=found.view,
         warnings=(*warnings, *weaker, *inspect(subject.train, subject.control, plan.suppression)),
@@ -242,7 +252,8 @@ def keep(audited: Audited, workspace: Workspace) -> None:
 def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     """Release the audited bytes, or refuse; see :func:`synth_audit.pipeline.release.release`."""
     evidence = read_evidence(workspace.evidence)
-    return release(plan, evidence, read_parquet(workspace.synthetic, made_by="synthetic"))
+    data = read_parquet(workspace.synthetic, made_by="synthetic")
+    return release(plan, evidence, data, known_salt(workspace))
 
 
 def produce(plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1) -> Evidence:
@@ -282,10 +293,10 @@ def preflight(plan: Plan) -> None:
 
 
 def _refuse_stale(
-    plan: Plan, splitting: SplitRecord, making: SyntheticRecord, tables: tuple[Table, Table, Table]
+    plan: Plan, splitting: SplitRecord, making: SyntheticRecord, tables: Sequence[TableRecord]
 ) -> None:
     """An audit must describe one run of one plan: nothing may have changed between the stages."""
-    train, control, synthetic = (TableRecord.of(table) for table in tables)
+    train, control, synthetic = tables
     stale = ""
     if (plan.digest, train, control) != (splitting.plan_sha256, splitting.train, splitting.control):
         stale = "split"
