@@ -3,7 +3,7 @@
 # Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from synth_audit.judging.judge import BUILT_IN
 
 if TYPE_CHECKING:
     from synth_audit.core.verdict import GateResult
+    from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
 
 VERDICT = "verdict"
@@ -80,10 +81,11 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
 
 def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     from synth_audit.core.verdict import Result
-    from synth_audit.store.evidence import read_evidence
+    from synth_audit.pipeline.verify import verify_filed
+    from synth_audit.store.locate import locate_evidence
 
-    evidence = read_evidence(table.workspace.evidence)
-    _refuse_foreign(table, evidence)
+    evidence, found = verify_filed(locate_evidence(table.workspace.root))
+    _refuse_foreign(table, evidence, found)
     judged = {result.gate: result for result in evidence.gates.results}
     for check in known_gates(table):
         yield _of_gate(table, check, judged.get(check.gate))
@@ -96,14 +98,18 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     )
 
 
-def _refuse_foreign(table: TableEntry, evidence: "Evidence") -> None:
+def _refuse_foreign(table: TableEntry, evidence: "Evidence", found: "Iterable[Check]") -> None:
     """Checks must speak of today's plan and suite; ``release`` makes sure of it once more."""
+    from synth_audit.pipeline.provenance import RELEASED
+
     same = (evidence.plan_sha256, evidence.gates.suite_sha256) == (table.plan.digest, table.suite.sha256)
-    if not (same and evidence.intact):
+    faults = [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != RELEASED]
+    if faults or not same:
         raise GateError(
-            "the evidence was altered, or it is of another plan or gate suite than today's",
+            f"the evidence was altered ({faults[0]})" if faults else "it is of another plan or gate suite",
             where=str(table.workspace.evidence),
-            fix="run the table from its split",
+            expected="evidence as it was filed, of today's plan and suite",
+            fix="run the table from its split; `synth-audit verify` shows all that does not agree",
         )
 
 

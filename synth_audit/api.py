@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,8 +16,8 @@ from synth_audit.frames import as_arrow
 if TYPE_CHECKING:
     from synth_audit.examination.runner import Progress
     from synth_audit.frames import Frame
+    from synth_audit.pipeline.check import Check
     from synth_audit.pipeline.release import ReleaseRecord
-    from synth_audit.pipeline.verify import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.studies.calibration import Calibration
     from synth_audit.studies.frontier import FrontierRecord
@@ -47,7 +46,8 @@ def audit(
         only: run just these audits; the gates on the others then lack evidence.
         seed: instead of the plan's.
         out: folder to write ``review/`` (evidence, measurements, report) and ``restricted/`` (positions of
-            exposed training rows) into; nothing is written without it.
+            exposed training rows, the salt that tables are hashed under) into; without it nothing is written,
+            and of the tables only a synthetic one that passed can be compared with the evidence later.
         workers: processes to spread the audits over; the numbers do not depend on it.
 
     Returns:
@@ -56,9 +56,12 @@ def audit(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
+    from synth_audit.core.salt import Salt
     from synth_audit.examination.runner import silent
     from synth_audit.pipeline import stages as pipeline
+    from synth_audit.pipeline.filing import write_evidence
     from synth_audit.report import write_report
+    from synth_audit.store.salts import workspace_salt
     from synth_audit.store.workspace import Workspace
 
     settled = _narrowed(as_plan(plan if plan is not None else _named_after(synthetic)), only, seed)
@@ -68,19 +71,21 @@ def audit(
         as_arrow(synthetic, "synthetic"),
         settled,
     )
+    workspace = None if out is None else Workspace(Path(out))
     audited = pipeline.examine(
         settled,
         subject,
         pipeline.MADE_ELSEWHERE,
+        Salt.fresh() if workspace is None else workspace_salt(workspace),
         audits=settled.build_audits() if only else None,
         progress=progress or silent,
         workers=workers,
     )
-    if out is not None:
-        workspace = Workspace(Path(out))
-        pipeline.keep(audited, workspace)
-        write_report(workspace)
-    return audited.evidence
+    if workspace is None:
+        return audited.evidence
+    evidence = write_evidence(audited, workspace)
+    write_report(workspace)
+    return evidence
 
 
 def run(
@@ -143,7 +148,7 @@ def frontier(
     record = sweep(settled, workspace, progress or silent, workers, fresh=fresh)
     for found in record.candidates:
         own = workspace.candidate(found.slug)
-        if own.evidence.exists() and not own.report.exists():
+        if own.newest_pointer.exists() and not own.report.exists():
             write_report(own)
     write_frontier(record, workspace.frontier_page)
     return record
@@ -236,26 +241,60 @@ def render_report(evidence: Evidence | str | Path, path: str | Path | None = Non
     return html
 
 
-def verify(evidence: Evidence | str | Path, tables: Mapping[str, Frame] | None = None) -> tuple[Check, ...]:
-    """Recompute hashes and verdict.
+def write_report(evidence: str | Path) -> Path:
+    """Render the report of an audit into its folder, where one that is there stays: it may have been signed.
 
     Args:
-        tables: any of ``source``, ``train``, ``control``, ``synthetic`` still at hand; those in the
-            restricted folder beside the evidence file are checked without being named.
-    """
-    from synth_audit.pipeline.verify import verify as check
-    from synth_audit.store.workspace import Workspace
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
 
-    found: dict[str, Frame] = {}
+    Returns:
+        Where the report is.
+
+    Raises:
+        DataError: another report is there.
+    """
+    from synth_audit.report import file_report
+    from synth_audit.store.locate import locate_evidence
+
+    return file_report(locate_evidence(Path(evidence)))
+
+
+def verify(
+    evidence: Evidence | str | Path,
+    tables: Mapping[str, Frame] | None = None,
+    *,
+    salt: str | Path | None = None,
+) -> tuple[Check, ...]:
+    """Recompute hashes, values against limits and verdict; compare what lies beside the evidence with it.
+
+    Args:
+        evidence: evidence, its file, the folder of its audit, or a workspace, whose newest audit is meant.
+        tables: any of ``source``, ``train``, ``control``, ``synthetic`` still at hand; those in the
+            restricted folder beside the evidence are checked without being named.
+        salt: file of the workspace's salt, where the evidence does not lie in its workspace. Without it only
+            a synthetic table that passed can be compared.
+
+    Returns:
+        What holds, what does not, and what is not checkable here.
+
+    Raises:
+        DataError: the evidence or the salt cannot be read, or the salt is of another workspace.
+    """
+    from synth_audit.pipeline.verify import refuse_foreign, verify_filed
+    from synth_audit.pipeline.verify import verify as check
+    from synth_audit.report import page_check
+    from synth_audit.store.locate import locate_evidence
+    from synth_audit.store.salts import read_salt
+
+    named = {name: as_arrow(t, name) for name, t in (tables or {}).items()}
+    secret = None if salt is None else read_salt(Path(salt))
     if not isinstance(evidence, (str, Path)):
-        return check(evidence, {name: as_arrow(t, name) for name, t in (tables or {}).items()})
-    workspace = Workspace(Path(evidence).resolve().parent.parent)
-    for name in ("train", "control", "synthetic"):
-        # Not `exists`: it raises for whoever may read the review folder and not the restricted one.
-        if os.path.isfile(path := getattr(workspace, name)):
-            found[name] = path
-    found |= dict(tables or {})
-    return check(_evidence(evidence), {name: as_arrow(t, name) for name, t in found.items()})
+        if secret is not None:
+            refuse_foreign(secret, evidence)
+        return check(evidence, named, secret)
+    found = locate_evidence(Path(evidence))
+    known, checks = verify_filed(found, named, secret)
+    return (*checks, *page_check(known, found))
 
 
 def release(
@@ -273,7 +312,6 @@ def release(
     """
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.pipeline.release import release as leave
-    from synth_audit.store.evidence import read_evidence
     from synth_audit.studies.candidates import candidate_of
 
     settled = as_plan(plan)
@@ -283,7 +321,7 @@ def release(
         settled = chosen.plan
     if synthetic is None:
         return pipeline.release_synthetic(settled, workspace)
-    return leave(settled, read_evidence(workspace.evidence), as_arrow(synthetic, "synthetic"))
+    return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
 
 
 def as_plan(plan: PlanLike) -> Plan:
@@ -330,5 +368,8 @@ def _narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:
 
 def _evidence(evidence: Evidence | str | Path) -> Evidence:
     from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.locate import locate_evidence
 
-    return read_evidence(evidence) if isinstance(evidence, (str, Path)) else evidence
+    if not isinstance(evidence, (str, Path)):
+        return evidence
+    return read_evidence(locate_evidence(Path(evidence)).file)

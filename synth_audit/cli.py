@@ -8,7 +8,8 @@ import click
 
 from synth_audit import __version__, api, console
 from synth_audit.commands import first_steps, options, reference, studies
-from synth_audit.exits import Exit, exit_code, guarded
+from synth_audit.exits import Exit, exit_code, guarded, verify_code
+from synth_audit.store.workspace import Workspace
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -23,7 +24,8 @@ def main() -> None:
       synth-audit init data.csv && synth-audit run data.yaml  the whole way for one table
 
     \b
-    Exit codes: 0 pass, 1 not released (fail or not enough evidence), 2 bad input, 3 an audit errored.
+    Exit codes: 0 pass, 1 not released (fail or not enough evidence), 2 bad input, 3 an audit errored,
+    4 not checkable here (verify).
     """
 
 
@@ -46,7 +48,7 @@ def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: b
     workspace = api.workspace_of(plan, out)
     with console.progress_bar() as progress:
         evidence = api.run(plan, workspace.root, release=False, progress=progress, workers=workers)
-    console.show_evidence(evidence, [workspace.report, workspace.evidence], as_json=as_json)
+    console.show_evidence(evidence, _files(workspace), as_json=as_json)
     code = exit_code(evidence)
     if code is Exit.PASS and not no_release and api.as_plan(plan).release is not None:
         record = api.release(plan, workspace.root)
@@ -90,8 +92,7 @@ def audit(
         evidence = api.audit(
             train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, workers=workers
         )
-    files = [out / "review" / name for name in ("report.html", "evidence.json")] if out else []
-    console.show_evidence(evidence, files, as_json=as_json)
+    console.show_evidence(evidence, _files(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
         click.echo("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
     return exit_code(evidence)
@@ -105,11 +106,12 @@ def audit(
 def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
     """Judge existing evidence by another suite.
 
+    EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
     Needs no data and writes nothing.
 
     \b
     Example:
-      synth-audit gate audit/review/evidence.json --suite strict.json
+      synth-audit gate audit --suite strict.json
     """
     judged = api.gate(evidence, suite)
     console.show_evidence(judged, [], as_json=as_json, trial=True)
@@ -118,18 +120,22 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 
 @main.command()
 @options.evidence
-@click.option("--to", type=click.Path(path_type=Path), help="HTML file; report.html beside the evidence.")
+@click.option("--to", type=click.Path(path_type=Path), help="HTML file; else one beside the evidence.")
 @guarded
 def report(evidence: Path, to: Path | None) -> Exit:
     """Render the HTML report of existing evidence.
 
+    EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
+
     \b
     Example:
-      synth-audit report audit/review/evidence.json --to report.html
+      synth-audit report audit --to report.html
     """
-    path = to or evidence.parent / "report.html"
-    api.render_report(evidence, path)
-    click.echo(str(path))
+    if to is None:
+        click.echo(str(api.write_report(evidence)))
+    else:
+        api.render_report(evidence, to)
+        click.echo(str(to))
     return Exit.PASS
 
 
@@ -139,20 +145,27 @@ def report(evidence: Path, to: Path | None) -> Exit:
 @click.option("--train", type=click.Path(path_type=Path), help="The training rows as a file.")
 @click.option("--control", type=click.Path(path_type=Path), help="The control rows as a file.")
 @click.option("--synthetic", type=click.Path(path_type=Path), help="The released table as a file.")
+@click.option(
+    "--salt", type=click.Path(path_type=Path), help="The workspace's restricted/salt, when elsewhere."
+)
 @options.as_json
 @guarded
-def verify(evidence: Path, as_json: bool, **tables: Path | None) -> Exit:
+def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | None) -> Exit:
     """Recompute hashes and verdict of evidence.
 
-    Tables in the restricted folder beside EVIDENCE are checked too, and any that are named.
+    EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
+    Tables in the restricted folder beside it are checked too, and any that are named. Elsewhere the
+    released table is compared by its hash; the others take the salt, a secret of the workspace. What takes
+    more than is at hand is told, and ends in exit code 4.
 
     \b
-    Example:
-      synth-audit verify audit/review/evidence.json --synthetic released.parquet
+    Examples:
+      synth-audit verify tumours-audit
+      synth-audit verify evidence.json --synthetic released.parquet
     """
-    checks = api.verify(evidence, {name: path for name, path in tables.items() if path is not None})
+    checks = api.verify(evidence, {n: path for n, path in tables.items() if path is not None}, salt=salt)
     console.show_checks(checks, as_json=as_json)
-    return Exit.PASS if all(c.holds for c in checks) else Exit.NOT_RELEASED
+    return verify_code(checks)
 
 
 @main.command()
@@ -176,6 +189,11 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
     record = api.release(plan, out, synthetic, candidate=candidate)
     click.echo(f"released {record.table.rows:,} rows to {record.where}")
     return Exit.PASS
+
+
+def _files(workspace: Workspace) -> list[Path]:
+    newest = workspace.newest
+    return [newest.report, newest.evidence]
 
 
 for command in (

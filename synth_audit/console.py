@@ -22,12 +22,13 @@ from synth_audit.core.sensitivity import derived_of
 if TYPE_CHECKING:
     from synth_audit.core.verdict import GateResult
     from synth_audit.examination.runner import Progress
-    from synth_audit.pipeline.verify import Check
+    from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.studies.calibration import Calibration, Curve
     from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
 
 _SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "insufficient evidence": ("?", "yellow")}
+_HOLDS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "yellow")}
 _SENTENCES = {
     "pass": "PASS: this table may leave.",
     "fail": "FAIL: this table must not leave.",
@@ -161,8 +162,9 @@ def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
         click.echo(json.dumps([vars(c) for c in checks], indent=2))
         return
     for check in checks:
-        sign, colour = ("✓", "green") if check.holds else ("✗", "red")
-        click.echo(click.style(f"  {sign} ", fg=colour) + f"{check.what}: {check.detail}")
+        sign, colour = _HOLDS[check.holds]
+        told = check.detail if check.holds is not None else f"not checkable here: {check.detail}"
+        click.echo(click.style(f"  {sign} ", fg=colour) + f"{check.what}: {told}")
 
 
 def show_catalogue(*, as_json: bool) -> None:

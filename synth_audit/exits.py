@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
@@ -16,6 +16,7 @@ import click
 from synth_audit.core.errors import ReleaseRefused, SynthAuditError
 
 if TYPE_CHECKING:
+    from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.studies.frontier import FrontierRecord
 
@@ -27,6 +28,7 @@ class Exit(IntEnum):
     NOT_RELEASED = 1
     BAD_INPUT = 2
     AUDIT_ERROR = 3
+    NOT_CHECKABLE = 4
 
 
 def exit_code(evidence: Evidence) -> Exit:
@@ -34,6 +36,13 @@ def exit_code(evidence: Evidence) -> Exit:
     if evidence.errored:
         return Exit.AUDIT_ERROR
     return Exit.PASS if evidence.verdict == "pass" else Exit.NOT_RELEASED
+
+
+def verify_code(checks: Sequence[Check]) -> Exit:
+    """1 when something does not hold, else 4 when something could not be checked, else 0."""
+    if any(c.holds is False for c in checks):
+        return Exit.NOT_RELEASED
+    return Exit.PASS if all(c.holds for c in checks) else Exit.NOT_CHECKABLE
 
 
 def sweep_code(record: FrontierRecord) -> Exit:

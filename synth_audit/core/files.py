@@ -29,14 +29,14 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
         if private:
             temporary.touch(mode=0o600, exist_ok=False)
         yield temporary
-        _flush(temporary)
+        flush(temporary)
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
     with suppress(OSError):  # some file systems cannot flush a folder; the file itself is safe
-        _flush(path.parent)
+        flush(path.parent)
 
 
 def create_once(path: Path, content: bytes) -> bool:
@@ -60,7 +60,7 @@ def create_once(path: Path, content: bytes) -> bool:
     finally:
         temporary.unlink(missing_ok=True)
     with suppress(OSError):
-        _flush(path.parent)
+        flush(path.parent)
     return True
 
 
@@ -85,7 +85,8 @@ def _write_new(path: Path, content: bytes) -> None:
         os.fsync(descriptor)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Let what was written to a file, or into a folder, survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -20,8 +20,11 @@ def load_yaml(text: str) -> Any:
 
 
 def load_json(text: str) -> Any:
-    """Values of a JSON text; raises ``ValueError`` when it is no JSON or a key occurs twice."""
-    return json.loads(text, object_pairs_hook=_distinct)
+    """Values of a JSON text; raises ``ValueError`` when it is no JSON or a key occurs twice.
+
+    NaN and the infinities are no JSON, however many programs write them.
+    """
+    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refused)
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -31,6 +34,10 @@ class _StrictLoader(yaml.SafeLoader):
         return _distinct(
             (self.construct_object(k, deep=True), self.construct_object(v, deep=True)) for k, v in node.value
         )
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _distinct(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

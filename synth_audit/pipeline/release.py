@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from synth_audit.core.errors import PlanError, ReleaseRefused
+from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
 from synth_audit.core.plugin import Locatable, Target
+from synth_audit.core.salt import Salt
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
+from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.store.evidence import Evidence, TableRecord
+from synth_audit.store.filing import FiledAudit, drop_rows, point_to_release
+from synth_audit.store.folders import new_folder
+from synth_audit.store.journal import Journal, OpenJournal, open_journal
+from synth_audit.store.pointers import Released
+from synth_audit.store.salts import known_salt
+from synth_audit.store.seal import KEY_VARIABLE
+from synth_audit.store.workspace import Workspace, write_bytes, write_parquet
 
 
 @dataclass(frozen=True)
@@ -23,19 +35,73 @@ class ReleaseRecord:
     table: TableRecord
 
 
-def release(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> ReleaseRecord:
-    """Write the synthetic table to the plan's target if, and only if, the evidence allows these bytes.
+def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRecord:
+    """Write the synthetic table to the plan's target if, and only if, the newest evidence allows these bytes.
+
+    What is out there, and on which evidence, is then told by ``review/released.json``.
 
     Raises:
         ReleaseRefused: the evidence was altered, is of another plan or suite, does not pass when judged
-            anew, or is about other bytes.
+            anew, is about other bytes, or is not what was filed in this workspace.
         PlanError: the plan names no target, one that only reads, or the source itself.
-        DataError: writing failed; what was released before is intact.
+        DataError: there is no evidence or no salt, or writing failed; what was released before is intact.
     """
     target = release_target(plan)
-    refuse_unless_allowed(plan, evidence, synthetic)
-    where = target.write(_rows_only(synthetic), plan.base)
+    filed = FiledAudit.load(workspace.newest)
+    evidence = _evidence_in(filed)
+    refuse_unless_allowed(plan, evidence, synthetic, known_salt(workspace))
+    with open_journal(workspace) as journal:
+        interrupted = journal.now.releasing is not None  # so the pointer may be older than what is out there
+        refuse_unless_filed(Provenance.of(filed, evidence, workspace), but=(RELEASED,) if interrupted else ())
+        _adopt(workspace, filed, journal.now, synthetic)
+        out = Released(
+            digest=evidence.digest,
+            target=" / ".join(target.place(plan.base)),
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            rows=synthetic.num_rows,
+            sha256=fingerprint(synthetic),
+        )
+        where = _written(target, plan, synthetic, journal, out)
+        journal.write(replace(journal.now, released=replace(out, target=where)))
+        point_to_release(workspace.home, journal.now)
+        journal.write(replace(journal.now, releasing=None))
+        drop_rows(workspace.home, journal.now)
     return ReleaseRecord(where, evidence.tables["synthetic"])
+
+
+def _written(target: Target, plan: Plan, synthetic: pa.Table, journal: OpenJournal, out: Released) -> str:
+    """Where the rows went; a kill in between leaves a note in the journal that they may have gone."""
+    before = journal.now
+    journal.write(replace(before, releasing=out))
+    try:
+        return target.write(_rows_only(synthetic), plan.base)
+    except DataError:  # nothing was written: targets write wholly or not at all
+        journal.write(before)
+        raise
+
+
+def _evidence_in(filed: FiledAudit) -> Evidence:
+    try:
+        return filed.evidence
+    except ValueError:
+        raise _refusal("the evidence is damaged, or of another version", "run the audit again") from None
+
+
+def _adopt(workspace: Workspace, filed: FiledAudit, journal: Journal, synthetic: pa.Table) -> None:
+    """Keep evidence and rows of what leaves in the table's own workspace, whatever becomes of a sweep."""
+    home = workspace.home
+    folder = home.audit(filed.folder.digest)
+    if not os.path.lexists(folder.path):
+        with new_folder(folder.path) as temporary:
+            for name, content in filed.files.items():
+                write_bytes(temporary / name, content)
+    entry = journal.entry(folder.digest)
+    if entry is not None and FiledAudit.load(folder).altered(entry):
+        raise _refusal(f"{folder.path} does not hold what was filed", "move it away, then release again")
+    kept = home.kept_rows(folder.digest)
+    if not kept.exists():
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_parquet(kept, synthetic, private=True)
 
 
 def release_target(plan: Plan) -> Target:
@@ -74,7 +140,7 @@ def _replaces_source(plan: Plan, target: Target) -> bool:
     return source.place(plan.base)[: len(there)] == there
 
 
-def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> None:
+def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, salt: Salt) -> None:
     """Raise ``ReleaseRefused`` with the first reason why these bytes may not leave under this plan."""
     if not evidence.intact:
         raise _refusal("the evidence was altered after the audit", "run the audit again")
@@ -89,9 +155,35 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table) -
             f"the verdict is {verdict if evidence.verdict is Result.PASS else evidence.verdict}",
             "the report says which gate holds the release and what to do about it",
         )
-    audited = evidence.tables.get("synthetic")
-    if audited is None or fingerprint(synthetic) != audited.sha256:
+    if evidence.salt_commitment != salt.commitment:
+        raise _refusal(
+            "the evidence was made under another salt than this workspace has", "run the audit again"
+        )
+    found, audited = fingerprint(synthetic), evidence.tables.get("synthetic")
+    if audited is None or (audited.sha256, audited.hmac) != (found, salt.digest(found.encode())):
         raise _refusal("these are not the bytes that were audited", "audit this table, then release it")
+
+
+def refuse_unless_filed(found: Provenance, but: Collection[str] = ()) -> None:
+    """Raise ``ReleaseRefused`` when the audit is not what was filed here, or a later attempt did not pass.
+
+    It takes either the journal in the restricted folder or a seal made with the key at hand to tell.
+
+    Args:
+        but: checks that do not count.
+    """
+    checks = [c for c in found.checks() if c.what not in but]
+    for check in checks:
+        if check.holds is False:
+            raise _refusal(
+                f"{check.what}: {check.detail}",
+                "`synth-audit verify` shows all that does not agree; find out why, then run the audit again",
+            )
+    if not any(check.holds for check in checks if check.what in (RECORDED, SEAL)):
+        raise _refusal(
+            "nothing vouches for the evidence but itself",
+            f"release where it was audited, or give the key that sealed it in {KEY_VARIABLE}",
+        )
 
 
 def _rows_only(data: pa.Table) -> pa.Table:

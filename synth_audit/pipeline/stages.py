@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +24,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import conduct
 from synth_audit.examination.runner import Progress, silent
 from synth_audit.judging import judge as gate
-from synth_audit.judging.measurements import measurement_frame
+from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.warnings import about_external, about_settings, inspect
 from synth_audit.store.evidence import (
@@ -34,11 +33,10 @@ from synth_audit.store.evidence import (
     TableRecord,
     column_records,
     installed_versions,
-    read_evidence,
 )
 from synth_audit.store.records import SplitRecord, SyntheticRecord
 from synth_audit.store.salts import known_salt, workspace_salt
-from synth_audit.store.workspace import Workspace, read_parquet, write_parquet, write_text
+from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -157,16 +155,7 @@ def audit_synthetic(
         workers=workers,
         cache=cache,
     )
-    keep(audited, workspace)
-    return audited.evidence
-
-
-@dataclass(frozen=True, eq=False)
-class Audited:
-    """Evidence, which may be shown, and the positions of exposed training rows, which may not."""
-
-    evidence: Evidence
-    exposed: pa.Table
+    return write_evidence(audited, workspace, workspace.synthetic)
 
 
 def examine(
@@ -237,23 +226,9 @@ def audits_of(plan: Plan, suite: gate.Suite) -> dict[str, Audit]:
     return audits | extra
 
 
-def keep(audited: Audited, workspace: Workspace) -> None:
-    """Write evidence and measurements into the review folder, and drop the report of an older audit.
-
-    Positions of exposed rows go into the restricted folder.
-    """
-    workspace.prepare()
-    workspace.report.unlink(missing_ok=True)
-    write_parquet(workspace.exposed, audited.exposed, private=True)
-    write_parquet(workspace.measurements, measurement_frame(audited.evidence))
-    write_text(workspace.evidence, audited.evidence.to_json())
-
-
 def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     """Release the audited bytes, or refuse; see :func:`synth_audit.pipeline.release.release`."""
-    evidence = read_evidence(workspace.evidence)
-    data = read_parquet(workspace.synthetic, made_by="synthetic")
-    return release(plan, evidence, data, known_salt(workspace))
+    return release(plan, workspace, read_parquet(workspace.synthetic, made_by="synthetic"))
 
 
 def produce(plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1) -> Evidence:

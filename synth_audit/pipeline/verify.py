@@ -1,36 +1,54 @@
-"""Re-checks evidence years later: hashes, verdict and, where they are still there, the tables."""
+"""Re-checks evidence years later: hashes, values against limits, verdict and the tables that are at hand.
+
+Sentences are not compared: they may change from version to version, and what they rest on is.
+"""
 
 from __future__ import annotations
 
+import hmac
+import math
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
-from synth_audit.core.errors import GateError
+from synth_audit.core.errors import DataError, GateError
 from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.salt import Salt
+from synth_audit.core.verdict import GateResult
 from synth_audit.judging import judge as gate
-from synth_audit.store.evidence import Evidence, sha256_of
+from synth_audit.pipeline.check import Check
+from synth_audit.pipeline.provenance import RECORDED, Provenance, seal_check
+from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
+from synth_audit.store.filing import EVIDENCE, FiledAudit
+from synth_audit.store.locate import Located
+from synth_audit.store.salts import read_salt
+from synth_audit.store.seal import seal_path
+from synth_audit.store.workspace import read_parquet
+
+__all__ = ["Check", "refuse_foreign", "verify", "verify_filed"]
 
 
-@dataclass(frozen=True)
-class Check:
-    """One thing that was recomputed: what, whether it agrees, and what was found."""
-
-    what: str
-    holds: bool
-    detail: str
-
-
-def verify(evidence: Evidence, tables: Mapping[str, pa.Table] | None = None) -> tuple[Check, ...]:
+def verify(
+    evidence: Evidence, tables: Mapping[str, pa.Table] | None = None, salt: Salt | None = None
+) -> tuple[Check, ...]:
     """Recompute what the evidence claims.
 
     The digest shows damage and careless edits. It is no signature: who can rewrite the file can
-    rewrite the digest, so compare it with a copy kept elsewhere, such as the signed report.
+    rewrite the digest. What was written where reviewers cannot write is compared by
+    :class:`synth_audit.pipeline.provenance.Provenance`.
 
     Args:
         tables: any of ``source``, ``train``, ``control``, ``synthetic`` that are still at hand.
+        salt: of the workspace, which hashes of tables that never left take; without it only a candidate that
+            passed can be compared, and the others are told of as not checkable here.
     """
+    known = dict(tables or {})
+    # Who has the salt has the workspace too, and names what it lacks; others shall see what is left open.
+    names = [*known, *(n for n, t in evidence.tables.items() if t.hmac and salt is None and n not in known)]
     return (
         Check("digest of the evidence", evidence.intact, evidence.digest),
         Check("hash of the plan", sha256_of(evidence.plan) == evidence.plan_sha256, evidence.plan_sha256),
@@ -40,8 +58,105 @@ def verify(evidence: Evidence, tables: Mapping[str, pa.Table] | None = None) -> 
             evidence.gates.suite_sha256,
         ),
         _verdict(evidence),
-        *(_table(evidence, name, data) for name, data in (tables or {}).items()),
+        *_commitment(evidence, salt),
+        *(_table(evidence, name, known.get(name), salt) for name in names),
     )
+
+
+def verify_filed(
+    found: Located, tables: Mapping[str, pa.Table] | None = None, salt: Salt | None = None
+) -> tuple[Evidence, tuple[Check, ...]]:
+    """Evidence of a file or folder, with all that can be checked of it where it lies.
+
+    Args:
+        tables, salt: as in :func:`verify`; those that the restricted folder has are taken from there.
+
+    Raises:
+        DataError: there is no evidence, it cannot be read as such, or the salt given is not the one it names.
+    """
+    if found.folder is None:
+        content = _content(found.file)
+        evidence = evidence_of(content[found.file.name], found.file)
+        seal = seal_check(found.file, content, needed=True)
+        around: tuple[Check, ...] = (
+            Check(RECORDED, None, "the file lies by itself"),
+            *([seal] if seal else []),
+        )
+    else:
+        filed = FiledAudit.load(found.folder)
+        evidence = evidence_of(filed.files[EVIDENCE], found.file)
+        around = Provenance.of(filed, evidence, found.workspace).checks()
+    if salt is not None:
+        refuse_foreign(salt, evidence)
+    at_hand = {**_beside(found, evidence), **(tables or {})}
+    return evidence, (*verify(evidence, at_hand, salt or _salt_beside(found)), *around)
+
+
+def refuse_foreign(salt: Salt, evidence: Evidence) -> None:
+    """Raise ``DataError`` for a salt that is not the one the evidence was made under."""
+    if salt.commitment != evidence.salt_commitment:
+        raise DataError(
+            "the salt is not that of the evidence",
+            where="--salt",
+            expected=f"the salt with the commitment {evidence.salt_commitment or 'of a later version'}",
+            fix="name the file `restricted/salt` of the workspace that the evidence comes from",
+        )
+
+
+def _content(path: Path) -> dict[str, bytes]:
+    """A file that lies by itself, and its seal."""
+    content = {path.name: evidence_bytes(path)}
+    with suppress(OSError):
+        content[seal_path(path).name] = seal_path(path).read_bytes()
+    return content
+
+
+def _beside(found: Located, evidence: Evidence) -> dict[str, pa.Table]:
+    """Tables of this audit in the restricted folder, as far as this reader may see it."""
+    workspace = found.workspace
+    if workspace is None:
+        return {}
+    places = {"train": workspace.train, "control": workspace.control} if found.newest else {}
+    kept = workspace.kept_rows(evidence.digest) if found.folder is not None else workspace.synthetic
+    return {
+        name: read_parquet(path, made_by=name)
+        for name, path in {**places, "synthetic": kept}.items()
+        if os.path.isfile(path)  # not `Path.exists`: it raises for whoever may not look
+    }
+
+
+def _salt_beside(found: Located) -> Salt | None:
+    """The salt of the evidence's workspace, as far as this reader may see it."""
+    if found.workspace is None or not os.path.isfile(found.workspace.salt):
+        return None
+    return read_salt(found.workspace.salt)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What must be the same of a gate, whatever words a version has for it."""
+
+    gate: str
+    result: str
+    blocking: bool
+    measurement: str
+    scope: str
+    bound: str
+    numbers: tuple[float | None, ...]
+
+    @classmethod
+    def of(cls, result: GateResult) -> _Judged:
+        """Leave the words out; NaN is made None, since it is not equal to itself."""
+        numbers = (result.value, result.low, result.high, result.level, result.minimum, result.maximum)
+        return cls(
+            result.gate,
+            str(result.result),
+            result.blocking,
+            result.measurement,
+            result.scope,
+            result.bound,
+            tuple(None if x is None or math.isnan(x) else x for x in numbers),
+        )
 
 
 def _verdict(evidence: Evidence) -> Check:
@@ -51,11 +166,33 @@ def _verdict(evidence: Evidence) -> Check:
         judged = gate.judge(suite, evidence.outcomes, evidence.table_checks)
     except GateError as error:
         return Check(what, False, f"the suite cannot be judged: {error.what}")
-    same = judged.verdict is evidence.verdict and judged.results == evidence.gates.results
-    return Check(what, same, str(judged.verdict))
+    found, recorded = ([_Judged.of(r) for r in report.results] for report in (judged, evidence.gates))
+    same = judged.verdict is evidence.verdict and found == recorded
+    return Check(what, same and len(judged.blockers) == len(evidence.gates.blockers), str(judged.verdict))
 
 
-def _table(evidence: Evidence, name: str, data: pa.Table) -> Check:
-    recorded = evidence.tables.get(name)
+def _commitment(evidence: Evidence, salt: Salt | None) -> tuple[Check, ...]:
+    if salt is None or not evidence.salt_commitment:
+        return ()
+    return (
+        Check(
+            "commitment to the salt", salt.commitment == evidence.salt_commitment, evidence.salt_commitment
+        ),
+    )
+
+
+def _table(evidence: Evidence, name: str, data: pa.Table | None, salt: Salt | None) -> Check:
+    """Compare a table with every hash of it that can be made again here."""
+    what, recorded = f"content of {name}", evidence.tables.get(name)
+    if recorded is None:
+        return Check(what, False, "the evidence tells of no such table")
+    if data is None:
+        return Check(what, None, "the table is not at hand")
     found = fingerprint(data)
-    return Check(f"content of {name}", recorded is not None and recorded.sha256 == found, found)
+    same = [] if recorded.sha256 is None else [recorded.sha256 == found]
+    if recorded.hmac and salt is not None:
+        keyed = salt.digest(found.encode())
+        return Check(what, all([*same, hmac.compare_digest(recorded.hmac, keyed)]), keyed)
+    if not same:
+        return Check(what, None, "its hash takes the salt of the workspace where it was audited")
+    return Check(what, all(same), found)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
+    from synth_audit.store.locate import Located
     from synth_audit.store.workspace import Workspace
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["file_report", "page_check", "render_report", "write_report"]
 
 
 def render_report(evidence: Evidence) -> str:
@@ -24,8 +26,64 @@ def render_report(evidence: Evidence) -> str:
 
 
 def write_report(workspace: Workspace) -> Path:
-    """Render the report of a workspace from its evidence alone, into its review folder."""
-    from synth_audit.store.evidence import read_evidence
-    from synth_audit.store.workspace import write_text
+    """Render the report of a workspace's newest audit from its evidence alone, into the audit's folder.
 
-    return write_text(workspace.report, render_report(read_evidence(workspace.evidence)))
+    One that is there stays as it is: it may have been signed.
+    """
+    from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.filing import add_report
+
+    folder = workspace.newest
+    return add_report(workspace, folder, render_report(read_evidence(folder.evidence)).encode())
+
+
+def file_report(found: Located) -> Path:
+    """Render the report of evidence to a file beside it; one that is there stays.
+
+    Raises:
+        DataError: another report is there, or it cannot be written.
+    """
+    from synth_audit.core.errors import DataError
+    from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.filing import REPORT, add_report
+    from synth_audit.store.journal import read_journal
+    from synth_audit.store.workspace import write_bytes
+
+    html = render_report(read_evidence(found.file)).encode()
+    if found.folder is not None and found.workspace is not None and read_journal(found.workspace) is not None:
+        return add_report(found.workspace, found.folder, html)
+    path = found.file.with_name(REPORT)
+    if not path.exists():
+        return write_bytes(path, html)
+    if path.read_bytes() != html:
+        raise DataError(
+            "there is another report beside the evidence",
+            where=str(path),
+            expected="none, or the same",
+            fix="name another file with --to; the one that is there may have been signed",
+        )
+    return path
+
+
+def page_check(evidence: Evidence, found: Located) -> tuple[Check, ...]:
+    """Whether the page beside the evidence is its report to the last byte; nothing without a page.
+
+    A page of another version of this package cannot be told so: its sentences may be others.
+    """
+    from synth_audit.pipeline.check import Check
+    from synth_audit.report.render import check_page
+    from synth_audit.store.filing import REPORT
+    from synth_audit.store.plain_file import read_plain
+
+    what = "pictures and sentences of the report"
+    if found.folder is None:
+        return ()
+    try:
+        content = read_plain(found.folder.path / REPORT)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        return (Check(what, False, f"it cannot be read ({type(error).__name__})"),)
+    same = check_page(evidence, content.decode(errors="replace"))
+    told = "another version wrote it" if same is None else "rendered anew and compared byte for byte"
+    return (Check(what, same, told),)

@@ -236,7 +236,7 @@ def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
         Fact(
             "Salt",
             evidence.salt_commitment or "none",
-            "commitment to the secret behind split, fits and draws; with it the same plan and data give the same",
+            "commitment to the secret that decided split, fits and draws",
         ),
         Fact("Confidence level", words.percent_level(evidence.level)),
         Fact("Suppression limit", str(evidence.suppression), "no smaller count of records is shown"),

@@ -11,6 +11,7 @@ from synth_audit.report import strips, svg, words
 from synth_audit.report.charts import units_of
 from synth_audit.report.view import GateView, Sign, VerdictView
 from synth_audit.store.evidence import Evidence
+from synth_audit.store.marks import gate_marks
 
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 _BOUNDS = {
@@ -124,6 +125,7 @@ def _gate_view(gate: GateResult, units: Mapping[str, str], place: int, *, lost: 
         value=value,
         interval=interval,
         picture=None if picture is None else Markup(picture),  # noqa: S704
+        marks=gate_marks(gate),
     )
 
 

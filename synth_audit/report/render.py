@@ -9,7 +9,8 @@ from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.page import page
 from synth_audit.report.view import Fact, ReportView
 from synth_audit.report.witnesses import sight_line, witnesses
-from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence import Evidence, installed_versions
+from synth_audit.store.marks import WRITTEN_BY, audit_marks, read_marks
 
 _TABLES = ("source", "train", "control", "synthetic")
 _NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}
@@ -18,6 +19,19 @@ _NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synth
 def render(evidence: Evidence) -> str:
     """The page; see :func:`synth_audit.report.render_report`."""
     return page("page.html.j2", report=build_view(evidence))
+
+
+def check_page(evidence: Evidence, page: str) -> bool | None:
+    """Whether a page is, byte for byte, the report of this evidence; None if another version wrote it."""
+    found = read_marks(page)
+    if found is None or found.written_by != own_version():
+        return None
+    return page == render(evidence)
+
+
+def own_version() -> str:
+    """Version of the package that writes pages."""
+    return installed_versions().get("synth-audit", "")
 
 
 def build_view(evidence: Evidence) -> ReportView:
@@ -39,6 +53,7 @@ def build_view(evidence: Evidence) -> ReportView:
         suite_name=evidence.gates.suite_name,
         chapters=parts,
         signing=signing(evidence, sound=not alerts),
+        marks={**audit_marks(evidence), WRITTEN_BY: own_version()},
     )
 
 

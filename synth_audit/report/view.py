@@ -48,7 +48,7 @@ class VerdictView:
 
 @dataclass(frozen=True)
 class GateView:
-    """One gate: what was required, what was found, and what to do."""
+    """One gate: what was required, what was found, and what to do; ``marks`` say it to machines."""
 
     anchor: str
     gate: str
@@ -66,6 +66,7 @@ class GateView:
     value: str
     interval: str
     picture: Markup | None
+    marks: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class ReportView:
-    """The whole page."""
+    """The whole page; ``marks`` say to machines what it is about."""
 
     title: str
     table: str
@@ -269,6 +270,7 @@ class ReportView:
     suite_name: str
     chapters: tuple[Chapter, ...]
     signing: Mapping[str, str]
+    marks: Mapping[str, str]
 
     @property
     def risks(self) -> tuple[Chapter, ...]:

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.exposure import RecordView
@@ -23,8 +23,10 @@ from synth_audit.core.plugin import PrivacyCertificate
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema
 from synth_audit.core.sensitivity import PlantedLeaks
+from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, Result, TableCheck
+from synth_audit.store.plain_file import read_plain
 
 SCHEMA_VERSION = "1.1"
 
@@ -65,6 +67,11 @@ class TableRecord:
             salt.digest(table.fingerprint.encode()),
             table.fingerprint if public else None,
         )
+
+    @property
+    def identity(self) -> str:
+        """The hash that any record of this table has: under the salt, or plain in old files."""
+        return self.hmac or self.sha256 or ""
 
 
 @dataclass(frozen=True)
@@ -170,15 +177,34 @@ def read_evidence(path: Path | str) -> Evidence:
         DataError: it is missing, damaged or of another schema version.
     """
     path = Path(path)
+    return evidence_of(evidence_bytes(path), path)
+
+
+def evidence_bytes(path: Path) -> bytes:
+    """Content of an evidence file.
+
+    Raises:
+        DataError: it cannot be read.
+    """
     try:
-        return parse_evidence(path.read_text(encoding="utf-8"))
+        return read_plain(path)
     except OSError as error:
         raise DataError(
             f"the evidence cannot be read ({type(error).__name__})",
             where=str(path),
             fix="run the audit first (`synth-audit run PLAN`), or name its folder with --out if it has one",
         ) from None
-    except (ValidationError, ValueError):
+
+
+def evidence_of(content: bytes, path: Path) -> Evidence:
+    """Evidence from the content of its file.
+
+    Raises:
+        DataError: it is damaged or of another schema version.
+    """
+    try:
+        return parse_evidence(content.decode())
+    except ValueError:
         raise DataError(
             "the file is not evidence of this version, or it is damaged",
             where=str(path),
@@ -188,7 +214,11 @@ def read_evidence(path: Path | str) -> Evidence:
 
 
 def parse_evidence(text: str) -> Evidence:
-    """Evidence from its JSON text; raises ``ValidationError`` or ``ValueError``."""
+    """Evidence from its JSON text; raises ``ValueError`` when it is none, or a key occurs twice."""
+    try:
+        load_json(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     evidence = _adapter().validate_json(text)
     if evidence.schema_version != SCHEMA_VERSION:
         raise ValueError(f"schema version {evidence.schema_version}")

@@ -20,17 +20,17 @@ _MOST = 100
 
 
 def workspace_salt(workspace: Workspace) -> Salt:
-    """The salt of a workspace; a new one from the operating system's entropy where there is no history.
+    """The salt of a table; a new one from the operating system's entropy where there is no history.
 
     Two processes that start at once get the same one.
 
     Raises:
         DataError: the salt is missing beside what was made with it, damaged, or open to others.
     """
-    workspace.prepare()
+    workspace.home.prepare()
     path = workspace.salt
     if not os.path.lexists(path):
-        past = next(_history(workspace), None)
+        past = next(_history(workspace.home), None)
         if past is not None and not os.path.lexists(path):  # another process may just have made both
             raise _lost(path, past)
         try:
@@ -52,7 +52,7 @@ def known_salt(workspace: Workspace) -> Salt:
         DataError: it is missing, damaged, or open to others.
     """
     if not os.path.lexists(workspace.salt):
-        raise _lost(workspace.salt, next(_history(workspace), None))
+        raise _lost(workspace.salt, next(_history(workspace.home), None))
     return read_salt(workspace.salt)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +12,8 @@ import pyarrow.parquet as pq
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
+from synth_audit.store.audit_folder import AuditFolder
+from synth_audit.store.pointers import Newest, read_pointer
 
 
 @dataclass(frozen=True)
@@ -22,9 +21,20 @@ class Workspace:
     """The folder of one audited table.
 
     ``restricted/`` holds real and unreleased rows; ``review/`` holds no real row and no small count.
+
+    Attributes:
+        owner: of a candidate, the workspace whose table it was made from; it keeps the journal of both.
+        place: of a candidate, its folder as seen from its owner.
     """
 
     root: Path
+    owner: Workspace | None = None
+    place: str = ""
+
+    @property
+    def home(self) -> Workspace:
+        """The workspace of the table itself."""
+        return self.owner or self
 
     @property
     def restricted(self) -> Path:
@@ -38,8 +48,8 @@ class Workspace:
 
     @property
     def salt(self) -> Path:
-        """The secret that split, fits, draws and hashes rest on; see :mod:`synth_audit.store.salts`."""
-        return self.restricted / "salt"
+        """The secret of the table that split, fits, draws and hashes rest on; all its candidates share it."""
+        return self.home.restricted / "salt"
 
     @property
     def train(self) -> Path:
@@ -72,14 +82,68 @@ class Workspace:
         return self.restricted / "exposed_records.parquet"
 
     @property
+    def journal(self) -> Path:
+        """What was audited, reported and released, written where no reviewer can write."""
+        return self.home.restricted / "journal.json"
+
+    @property
+    def audits(self) -> Path:
+        """Every audit in a folder of its own."""
+        return self.review / "audits"
+
+    def audit(self, digest: str) -> AuditFolder:
+        """The folder of the audit with this digest.
+
+        Raises:
+            DataError: it is no digest.
+        """
+        return AuditFolder.of(self.audits, digest)
+
+    def kept_rows(self, digest: str) -> Path:
+        """The candidate that the audit was about, while the audit is the newest or the released one."""
+        return self.restricted / "audits" / self.audit(digest).digest / "synthetic.parquet"
+
+    @property
+    def newest_pointer(self) -> Path:
+        """Names the newest audit."""
+        return self.review / "newest.json"
+
+    @property
+    def released_pointer(self) -> Path:
+        """Names the audit of what was released last, and where that went."""
+        return self.review / "released.json"
+
+    @property
+    def newest(self) -> AuditFolder:
+        """The folder of the newest audit.
+
+        Raises:
+            DataError: there is no audit, or what names it is damaged.
+        """
+        pointer = read_pointer(Newest, self.newest_pointer)
+        if pointer is None:
+            raise DataError(
+                "there is no evidence here",
+                where=str(self.root),
+                expected="the workspace of an audit that has ended",
+                fix="run the audit first (`synth-audit run PLAN`), or name its folder if it has one",
+            )
+        return self.audit(pointer.digest)
+
+    @property
     def evidence(self) -> Path:
-        """The evidence file."""
-        return self.review / "evidence.json"
+        """The evidence file of the newest audit."""
+        return self.newest.evidence
 
     @property
     def measurements(self) -> Path:
-        """Every measurement, one row each."""
-        return self.review / "measurements.parquet"
+        """Every measurement of the newest audit, one row each."""
+        return self.newest.measurements
+
+    @property
+    def report(self) -> Path:
+        """The report of the newest audit."""
+        return self.newest.report
 
     @property
     def calibration(self) -> Path:
@@ -108,12 +172,7 @@ class Workspace:
 
     def candidate(self, slug: str) -> Workspace:
         """The workspace of one candidate of a sweep."""
-        return Workspace(self.candidates / slug)
-
-    @property
-    def report(self) -> Path:
-        """The report."""
-        return self.review / "report.html"
+        return Workspace(self.candidates / slug, owner=self, place=f"{self.candidates.name}/{slug}")
 
     def prepare(self) -> Workspace:
         """Make both folders, the restricted one with mode 0700.
@@ -122,7 +181,7 @@ class Workspace:
             DataError: the folder cannot be made.
         """
         self.prepare_review()
-        with _making(self.root):
+        with making(self.root):
             self.restricted.mkdir(mode=0o700, exist_ok=True)
             self.restricted.chmod(0o700)
         return self
@@ -133,13 +192,14 @@ class Workspace:
         Raises:
             DataError: the folder cannot be made.
         """
-        with _making(self.root):
+        with making(self.root):
             self.review.mkdir(parents=True, exist_ok=True)
         return self
 
 
 @contextmanager
-def _making(folder: Path) -> Iterator[None]:
+def making(folder: Path) -> Iterator[None]:
+    """Turn what the system says when a folder cannot be made into a ``DataError``."""
     try:
         yield
     except OSError as error:
@@ -175,46 +235,14 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, private: bo
     return path
 
 
-@contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside ``path`` that takes its place, files and all, when the block ends well.
-
-    Otherwise, and after Ctrl-C too, it is gone and ``path`` is as it was. A kill leaves it under a hidden
-    name that ends in ``.tmp``.
-
-    Raises:
-        DataError: the folder cannot be made or moved into place.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    with _making(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
-    try:
-        yield temporary
-        with _making(path):
-            shutil.rmtree(path, ignore_errors=True)
-            temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def link_or_copy(source: Path, to: Path) -> None:
-    """Let a private file be in a second place: as a hard link, or as a copy where there are none.
-
-    Files here are replaced and never altered, so neither place can change what the other holds.
-
-    Args:
-        to: does not exist yet.
-    """
-    try:
-        os.link(source, to)
-    except OSError:  # another file system, or one without links
-        write_atomically(to, lambda p: shutil.copyfile(source, p), private=True)
-
-
 def write_text(path: Path, text: str, *, private: bool = False) -> Path:
     """Write text atomically; see :func:`write_atomically`."""
     return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"), private=private)
+
+
+def write_bytes(path: Path, content: bytes, *, private: bool = False) -> Path:
+    """Write bytes atomically; see :func:`write_atomically`."""
+    return write_atomically(path, lambda p: p.write_bytes(content), private=private)
 
 
 def write_parquet(path: Path, data: pa.Table, *, private: bool = False) -> Path:

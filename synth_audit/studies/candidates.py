@@ -99,7 +99,7 @@ def candidate_of(plan: Plan, workspace: Workspace, name: str) -> tuple[Candidate
     for candidate in known:
         if name in (candidate.name, candidate.slug):
             own = workspace.candidate(candidate.slug)
-            if not os.path.exists(own.evidence):
+            if not os.path.exists(own.newest_pointer):
                 raise _not_swept(own)
             return candidate, own
     raise PlanError(

@@ -16,6 +16,7 @@ from synth_audit.core.cache import Cache
 from synth_audit.core.errors import DataError, SynthAuditError
 from synth_audit.core.plan import Plan
 from synth_audit.core.plugin import PrivacyCertificate
+from synth_audit.core.salt import Salt
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.table import read_table
 from synth_audit.examination.runner import Progress, describe_error, silent
@@ -23,15 +24,10 @@ from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.evidence import Evidence, TableRecord, installed_versions, read_evidence
+from synth_audit.store.folders import link_or_copy, replacing_folder
 from synth_audit.store.records import SplitRecord
 from synth_audit.store.salts import workspace_salt
-from synth_audit.store.workspace import (
-    Workspace,
-    link_or_copy,
-    read_parquet,
-    replacing_folder,
-    write_text,
-)
+from synth_audit.store.workspace import Workspace, read_parquet, write_text
 from synth_audit.studies.candidates import Candidate, candidates_of, column_count
 from synth_audit.studies.correlations import Correlations, Scales
 from synth_audit.studies.frontier import FrontierRecord
@@ -61,15 +57,15 @@ def sweep(
     pipeline.preflight(plan)
     candidates_of(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
     with exclusive_lock(workspace.prepare()):
-        workspace_salt(workspace)  # one that is lost should show before a candidate is tried
-        splitting, split_kept = _split(plan, workspace, progress, fresh)
+        salt = workspace_salt(workspace)
+        splitting, split_kept = _split(plan, workspace, salt, progress, fresh)
         asked = candidates_of(plan, column_count(splitting))
         for old in (workspace.frontier, workspace.frontier_page):
             old.unlink(missing_ok=True)
         train, _ = pipeline.real_tables(plan, workspace)
         scales = Scales.of(train, plan.suppression)
         with TemporaryDirectory(prefix=_CACHE, dir=workspace.restricted) as folder:  # mode 0700
-            course = SweepRun(workspace, splitting, scales, Cache(Path(folder)), workers, fresh)
+            course = SweepRun(workspace, salt, splitting, scales, Cache(Path(folder)), workers, fresh)
             tried = [course.run(e, _within(progress, i, asked)) for i, e in enumerate(asked)]
         record = ranked(plan, tried, scales.correlations(train), split_kept)
         write_text(workspace.frontier, record.to_json())
@@ -82,6 +78,7 @@ class SweepRun:
     """What all candidates meet alike."""
 
     workspace: Workspace
+    salt: Salt
     splitting: SplitRecord
     scales: Scales
     cache: Cache
@@ -97,7 +94,7 @@ class SweepRun:
         shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
         try:
             with replacing_folder(own.root) as folder:
-                room = Workspace(folder).prepare()
+                room = replace(own, root=folder).prepare()
                 self._carry_over(room, candidate)
                 evidence = self._made_and_audited(candidate, room, progress)
         except _NoTable as reason:
@@ -116,7 +113,6 @@ class SweepRun:
         """Give a candidate the split of the sweep, as if its own plan had made it."""
         link_or_copy(self.workspace.train, room.train)
         link_or_copy(self.workspace.control, room.control)
-        link_or_copy(self.workspace.salt, room.salt)
         replace(self.splitting, plan_sha256=candidate.plan.digest).write(room.split_record)
 
     def _still_good(self, candidate: Candidate, own: Workspace) -> Evidence | None:
@@ -135,7 +131,7 @@ class SweepRun:
             and evidence.versions == installed_versions()
             and not evidence.errored
         )
-        whole = same and all(check.holds for check in verify(evidence, tables))
+        whole = same and all(check.holds for check in verify(evidence, tables, self.salt))
         return evidence if whole and self._still_there(candidate, own, evidence) else None
 
     def _still_there(self, candidate: Candidate, own: Workspace, evidence: Evidence) -> bool:
@@ -151,7 +147,8 @@ class SweepRun:
         # Whatever is wrong with it shows when it is made anew, where it is told of.
         except (Exception, SystemExit):
             return False
-        return TableRecord.of(now) == evidence.tables.get("synthetic")
+        recorded = evidence.tables.get("synthetic")
+        return recorded is not None and TableRecord.of(now, self.salt).hmac == recorded.hmac
 
     def _correlations(self, own: Workspace, candidate: Candidate) -> Correlations:
         data = read_parquet(own.synthetic, made_by="synthetic")
@@ -175,9 +172,11 @@ def _make(candidate: Candidate, room: Workspace, progress: Progress) -> None:
         raise _NoTable("the certificate of its model is no PrivacyCertificate")
 
 
-def _split(plan: Plan, workspace: Workspace, progress: Progress, fresh: bool) -> tuple[SplitRecord, str]:
+def _split(
+    plan: Plan, workspace: Workspace, salt: Salt, progress: Progress, fresh: bool
+) -> tuple[SplitRecord, str]:
     """This plan's split as the workspace holds it and when it was made, or a new one without a time."""
-    kept = None if fresh else _earlier_split(plan, workspace)
+    kept = None if fresh else _earlier_split(plan, workspace, salt)
     if kept is not None:
         made = datetime.fromtimestamp(workspace.split_record.stat().st_mtime, UTC)
         return kept, made.isoformat(timespec="seconds")
@@ -185,10 +184,10 @@ def _split(plan: Plan, workspace: Workspace, progress: Progress, fresh: bool) ->
     return pipeline.split_table(plan, workspace), ""
 
 
-def _earlier_split(plan: Plan, workspace: Workspace) -> SplitRecord | None:
+def _earlier_split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord | None:
     try:
         record = SplitRecord.read(workspace.split_record)
-        train, control = map(TableRecord.of, pipeline.real_tables(plan, workspace))
+        train, control = (TableRecord.of(t, salt) for t in pipeline.real_tables(plan, workspace))
     except DataError:
         return None
     belongs = (record.plan_sha256, record.train, record.control) == (plan.digest, train, control)

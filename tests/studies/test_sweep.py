@@ -22,7 +22,8 @@ from synth_audit.generators.vine import Vine
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.evidence import read_evidence
-from synth_audit.store.workspace import Workspace, link_or_copy, replacing_folder
+from synth_audit.store.folders import link_or_copy, replacing_folder
+from synth_audit.store.workspace import Workspace
 from synth_audit.studies.candidates import candidates_of
 from synth_audit.studies.correlations import Correlations
 from synth_audit.studies.frontier import read_frontier

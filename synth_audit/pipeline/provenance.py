@@ -1,0 +1,199 @@
+"""Whether an audit in the review folder is what was filed there: files, journal, seal, pointers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.verdict import Result
+from synth_audit.judging.measurements import measurement_frame
+from synth_audit.pipeline.check import Check
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.filing import MEASUREMENTS, REPORT, FiledAudit
+from synth_audit.store.journal import AuditEntry, Journal, may_read_restricted, read_journal
+from synth_audit.store.marks import marks_of, read_marks
+from synth_audit.store.plain_file import read_plain
+from synth_audit.store.pointers import Newest, Released, read_pointer
+from synth_audit.store.seal import KEY_VARIABLE, seal_holds, seal_path
+from synth_audit.store.workspace import Workspace
+
+RECORDED, SEAL, RELEASED = "entry in the journal", "seal", "pointer to what was released"
+
+_NO_JOURNAL = "the journal in the restricted folder is not at hand"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """A filed audit and what there is to compare it with.
+
+    Attributes:
+        workspace: None for a folder that lies by itself. journal: None where it is not at hand.
+    """
+
+    filed: FiledAudit
+    evidence: Evidence
+    workspace: Workspace | None
+    journal: Journal | None
+
+    @classmethod
+    def of(cls, filed: FiledAudit, evidence: Evidence, workspace: Workspace | None) -> Provenance:
+        """Compare with the journal of this workspace."""
+        return cls(filed, evidence, workspace, read_journal(workspace) if workspace else None)
+
+    @property
+    def entry(self) -> AuditEntry | None:
+        """What the journal knows of it."""
+        return self.journal.entry(self.evidence.digest) if self.journal else None
+
+    def checks(self) -> tuple[Check, ...]:
+        """Everything that can be said without the tables; what is said once is not repeated."""
+        found = [self._name(), self._recorded(), self._measurements()]
+        if self.entry is not None:
+            found.append(self._files(self.entry))
+        if seal := seal_check(self.filed.folder.evidence, self.filed.files, needed=self.entry is None):
+            found.append(seal)
+        if REPORT in self.filed.files:
+            found.append(self._report(self.filed.files[REPORT]))
+        if self.journal is not None:
+            found.append(self._governs(self.journal))
+        if self.workspace is not None:
+            found += [_newest(self.workspace, self.journal), _released(self.workspace, self.journal)]
+        return tuple(found)
+
+    def _name(self) -> Check:
+        digest = self.filed.folder.digest
+        if self.workspace is None and digest != self.evidence.digest:
+            return Check("name of the folder", None, "the folder lies by itself, under another name")
+        return Check("name of the folder", digest == self.evidence.digest, digest)
+
+    def _recorded(self) -> Check:
+        if self.entry is not None:
+            return Check(RECORDED, True, f"attempt {self.entry.number} on this table")
+        if self.journal is not None or (self.workspace and may_read_restricted(self.workspace)):
+            return Check(RECORDED, False, "nothing with this digest was audited in this workspace")
+        return Check(RECORDED, None, _NO_JOURNAL)
+
+    def _files(self, entry: AuditEntry) -> Check:
+        names = self.filed.altered(entry)
+        told = f"not as filed: {', '.join(names)}" if names else "as they were filed"
+        return Check("files of the audit", not names, told)
+
+    def _measurements(self) -> Check:
+        what = "measurements, built anew"
+        content = self.filed.files.get(MEASUREMENTS)
+        if content is None:
+            return Check(what, False, f"there is no {MEASUREMENTS}")
+        return Check(what, _says_the_same(content, self.evidence), "compared with the evidence")
+
+    def _report(self, content: bytes) -> Check:
+        found, wanted = read_marks(content.decode(errors="replace")), marks_of(self.evidence)
+        same = found is not None and (found.audit, found.gates) == (wanted.audit, wanted.gates)
+        return Check("marks of the report", same, "digest, verdict, values and limits of every gate")
+
+    def _governs(self, journal: Journal) -> Check:
+        what = "newest attempt on these rows"
+        about = self.evidence.tables.get("synthetic")
+        last = journal.governing(about.identity if about else "")
+        if last is None:
+            return Check(what, None, "the journal knows of no audit of these rows")
+        outdone = self.evidence.verdict is Result.PASS and last.verdict is not Result.PASS
+        return Check(what, not outdone, f"attempt {last.number}: {last.verdict}")
+
+
+def seal_check(path: Path, files: Mapping[str, bytes], *, needed: bool) -> Check | None:
+    """Whether the seal among ``files`` is that of the evidence at ``path``; None if there is nothing to say.
+
+    Args:
+        needed: nothing else vouches for the evidence, so that a seal without a key is worth a word.
+    """
+    seal = files.get(seal_path(path).name)
+    holds = seal_holds("evidence", files[path.name], seal)
+    if holds is None:
+        return Check(SEAL, None, f"{KEY_VARIABLE} holds no key") if seal and needed else None
+    told = "made with the key at hand" if holds else "missing" if seal is None else "of another file or key"
+    return Check(SEAL, holds, told)
+
+
+def _says_the_same(content: bytes, evidence: Evidence) -> bool:
+    try:
+        with pq.ParquetFile(pa.BufferReader(content)) as file:
+            found = file.read()
+    except (OSError, pa.ArrowException):
+        return False
+    wanted = measurement_frame(evidence)
+    if not found.schema.equals(wanted.schema):
+        return False
+    # As text, since NaN is not equal to itself.
+    return json.dumps(found.to_pylist()) == json.dumps(wanted.to_pylist())
+
+
+def _newest(workspace: Workspace, journal: Journal | None) -> Check:
+    what = "pointer to the newest audit"
+    try:
+        found = read_pointer(Newest, workspace.newest_pointer)
+    except DataError as error:
+        return Check(what, False, error.what)
+    if journal is None:
+        return Check(what, None, _NO_JOURNAL)
+    wanted = journal.newest.get(workspace.place)
+    if found is None or found.digest != wanted:
+        return Check(what, False, f"it should name {wanted or 'none'}")
+    return Check(what, True, found.digest)
+
+
+def _released(workspace: Workspace, journal: Journal | None) -> Check:
+    what = RELEASED
+    home = workspace.home
+    try:
+        found = read_pointer(Released, home.released_pointer)
+    except DataError as error:
+        return Check(what, False, error.what)
+    if fault := next(_faults(home, found, journal), ""):
+        return Check(what, False, fault)
+    if found is None and journal is not None:
+        return Check(what, True, "nothing was released")
+    if journal is None and not _sealed(home):
+        return Check(what, None, _NO_JOURNAL)
+    assert found is not None
+    return Check(what, True, f"{found.rows:,} rows to {found.target}")
+
+
+def _faults(home: Workspace, found: Released | None, journal: Journal | None) -> Iterator[str]:
+    """What is wrong with the pointer, as far as can be told."""
+    if journal is not None and journal.releasing is not None:
+        yield f"a release to {journal.releasing.target} began and did not end; release again"
+    if journal is not None and found != journal.released:
+        known = journal.released
+        yield f"it should name {known.digest if known else 'none'}"
+    if found is None:
+        return
+    if _sealed(home) is False:
+        yield "its seal is missing, or not of this file and key"
+    try:
+        evidence = FiledAudit.load(home.audit(found.digest)).evidence
+    except (DataError, ValueError):
+        yield f"the evidence {found.digest} that it names is missing or damaged"
+        return
+    recorded = evidence.tables.get("synthetic")
+    same = recorded is not None and (recorded.rows, recorded.sha256) == (found.rows, found.sha256)
+    if not (same and evidence.intact and evidence.digest == found.digest and evidence.verdict is Result.PASS):
+        yield f"the evidence {found.digest} is not that of a pass on the rows it tells of"
+
+
+def _sealed(home: Workspace) -> bool | None:
+    path = home.released_pointer
+    try:
+        content = read_plain(path)
+    except OSError:
+        return None
+    seal = None
+    with suppress(OSError):
+        seal = read_plain(seal_path(path))
+    return seal_holds("released", content, seal)

@@ -1,0 +1,202 @@
+"""Files audits: each in a folder of its own that appears whole or not at all and is never replaced."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from synth_audit.core.errors import DataError
+from synth_audit.store.audit_folder import AuditFolder
+from synth_audit.store.evidence import Evidence, parse_evidence
+from synth_audit.store.folders import link_or_copy, new_folder
+from synth_audit.store.journal import AuditEntry, Journal, OpenJournal, open_journal
+from synth_audit.store.plain_file import is_plain_folder, read_plain, sha256_of_bytes
+from synth_audit.store.pointers import Newest, to_json
+from synth_audit.store.seal import seal_of, seal_path
+from synth_audit.store.workspace import Workspace, write_bytes, write_text
+
+EVIDENCE, MEASUREMENTS, REPORT = "evidence.json", "measurements.parquet", "report.html"
+
+
+@dataclass(frozen=True)
+class FiledAudit:
+    """The content of an audit's folder, read once, so that what is checked is what is used.
+
+    Attributes:
+        files: content by name of every file, seals too. Hidden ones may be left from a kill and do not count.
+    """
+
+    folder: AuditFolder
+    files: Mapping[str, bytes]
+
+    @classmethod
+    def load(cls, folder: AuditFolder) -> FiledAudit:
+        """Read the folder.
+
+        Raises:
+            DataError: it is missing, it or something in it is a link or no file, or it holds no evidence.
+        """
+        try:
+            among = folder.path.parent
+            if not is_plain_folder(folder.path) or (among.name == "audits" and not is_plain_folder(among)):
+                raise NotADirectoryError
+            names = [n for n in sorted(os.listdir(folder.path)) if not n.startswith(".")]
+            files = {name: read_plain(folder.path / name) for name in names}
+        except OSError as error:
+            raise _altered(folder, f"cannot be read ({type(error).__name__})") from None
+        if EVIDENCE not in files:
+            raise _altered(folder, "holds no evidence")
+        return cls(folder, files)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The evidence in it.
+
+        Raises:
+            ValueError: it is none.
+        """
+        return parse_evidence(self.files[EVIDENCE].decode())
+
+    def altered(self, entry: AuditEntry) -> tuple[str, ...]:
+        """Names of files that are not what was filed, or that were not filed at all."""
+        found = {name: sha256_of_bytes(content) for name, content in self.files.items()}
+        return tuple(n for n in sorted({*found, *entry.files}) if found.get(n) != entry.files.get(n))
+
+
+def file_audit(
+    workspace: Workspace, evidence: Evidence, contents: Mapping[str, bytes], rows: Path | None = None
+) -> Evidence:
+    """File an audit, enter it into the journal as an attempt, and let ``newest.json`` name it.
+
+    The same evidence again is the same attempt: its folder stays as it is.
+
+    Args:
+        contents: by name, without the evidence itself.
+        rows: the file of the candidate, where the workspace has it.
+
+    Returns:
+        The evidence as it is filed.
+
+    Raises:
+        DataError: it cannot be written, or its folder holds something else.
+    """
+    with open_journal(workspace) as journal:
+        filed = _filed(workspace, evidence, contents, journal)
+        _seal(workspace, journal, filed)
+        journal.write(journal.now.with_newest(workspace.place, evidence.digest))
+        if rows is not None:
+            keep_rows(workspace, evidence.digest, rows)
+        drop_rows(workspace, journal.now)
+        point(workspace, journal.now)
+    return filed.evidence
+
+
+def _filed(
+    workspace: Workspace, evidence: Evidence, contents: Mapping[str, bytes], journal: OpenJournal
+) -> FiledAudit:
+    folder = workspace.audit(evidence.digest)
+    known = journal.now.entry(evidence.digest)
+    if os.path.lexists(folder.path):
+        there = FiledAudit.load(folder)
+        if known is None:
+            raise _altered(folder, "was never filed")
+        if any(n in there.files or n in (EVIDENCE, MEASUREMENTS) for n in there.altered(known)):
+            raise _altered(folder, "does not hold what was filed")
+        return there  # perhaps without its report, which comes later and can be written again
+    files = {EVIDENCE: evidence.to_json().encode(), **contents}
+    entry = AuditEntry(
+        number=known.number if known else len(journal.now.audits) + 1,
+        digest=evidence.digest,
+        verdict=evidence.verdict,
+        candidate=evidence.tables["synthetic"].identity if "synthetic" in evidence.tables else "",
+        created=evidence.created,
+        place=workspace.place,
+        files={name: sha256_of_bytes(content) for name, content in files.items()},
+    )
+    with new_folder(folder.path) as temporary:
+        for name, content in files.items():
+            write_bytes(temporary / name, content)
+        # Known before it can be seen: an attempt that is not in the journal does not exist.
+        journal.write(journal.now.with_entry(entry))
+    return FiledAudit(folder, files)
+
+
+def _seal(workspace: Workspace, journal: OpenJournal, filed: FiledAudit) -> None:
+    path = filed.folder.evidence
+    if seal_path(path).name not in filed.files and (seal := seal_of("evidence", filed.files[EVIDENCE])):
+        _add(journal, filed.folder, seal_path(path).name, seal)
+
+
+def add_report(workspace: Workspace, folder: AuditFolder, content: bytes) -> Path:
+    """Put a report into the folder of its audit, where one that is there stays.
+
+    Raises:
+        DataError: the audit is not in the journal, or the report that is there is not the one that was filed.
+    """
+    with open_journal(workspace) as journal:
+        known = journal.now.entry(folder.digest)
+        if known is None:
+            raise _altered(folder, "was never filed")
+        if os.path.lexists(folder.report):
+            if REPORT in FiledAudit.load(folder).altered(known):
+                raise _altered(folder, "does not hold the report that was filed")
+        else:
+            _add(journal, folder, REPORT, content)
+    return folder.report
+
+
+def _add(journal: OpenJournal, folder: AuditFolder, name: str, content: bytes) -> None:
+    entry = journal.now.entry(folder.digest)
+    assert entry is not None
+    files = {**entry.files, name: sha256_of_bytes(content)}
+    journal.write(journal.now.with_entry(replace(entry, files=files)))
+    write_bytes(folder.path / name, content)
+
+
+def keep_rows(workspace: Workspace, digest: str, rows: Path) -> None:
+    """Keep a candidate's rows beside the journal."""
+    kept = workspace.kept_rows(digest)
+    if not kept.exists():
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        link_or_copy(rows, kept)
+
+
+def drop_rows(workspace: Workspace, journal: Journal) -> None:
+    """Delete the rows of candidates whose audit is neither the newest nor that of a release."""
+    needed = {journal.newest.get(workspace.place)}
+    needed |= {r.digest for r in (journal.released, journal.releasing) if r is not None}
+    kept = workspace.restricted / "audits"
+    for folder in kept.iterdir() if kept.is_dir() else ():
+        if folder.name not in needed:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def point(workspace: Workspace, journal: Journal) -> None:
+    """Write the pointers into the review folder as the journal has them."""
+    write_text(workspace.newest_pointer, to_json(Newest(journal.newest[workspace.place])))
+    if workspace.owner is None:
+        point_to_release(workspace, journal)
+
+
+def point_to_release(workspace: Workspace, journal: Journal) -> None:
+    """Write what is out there into the review folder of the table's own workspace."""
+    if journal.released is None:
+        return
+    content, path = to_json(journal.released).encode(), workspace.released_pointer
+    write_bytes(path, content)
+    if seal := seal_of("released", content):
+        write_bytes(seal_path(path), seal)
+    else:
+        seal_path(path).unlink(missing_ok=True)  # one of an older release would not fit
+
+
+def _altered(folder: AuditFolder, what: str) -> DataError:
+    return DataError(
+        f"the folder of an audit {what}",
+        where=str(folder.path),
+        expected="what this program filed, unaltered, and no link in its place",
+        fix="find out who altered it (`synth-audit verify` tells what), move it away and run the audit again",
+    )

@@ -1,0 +1,143 @@
+"""What a workspace audited, reported and released, written where no reviewer can write.
+
+Whoever can write into ``review/`` can rewrite evidence together with its digest, or put the evidence of
+another run in its place. The journal lies in ``restricted/`` (mode 0600), and what it does not know, or knows
+otherwise, is not released.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import ConfigDict, with_config
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.verdict import Result
+from synth_audit.store.plain_file import read_plain
+from synth_audit.store.pointers import SCHEMA_VERSION, Count, Digest, Released, parse_strict, to_json
+from synth_audit.store.workspace import Workspace, write_text
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+
+
+@with_config(_STRICT)
+@dataclass(frozen=True)
+class AuditEntry:
+    """One attempt on the table: an audit and how it ended.
+
+    Attributes:
+        number: of the attempt, from 1.
+        candidate: content hash of the candidate as the evidence has it; empty if it names none.
+        place: of an audit within a sweep, its candidate's folder; else empty.
+        files: SHA-256 of each file in the audit's folder.
+    """
+
+    number: Count
+    digest: Digest
+    verdict: Result
+    candidate: str
+    created: str
+    place: str
+    files: Mapping[str, Digest]
+
+
+@with_config(_STRICT)
+@dataclass(frozen=True)
+class Journal:
+    """Everything in order.
+
+    Attributes:
+        newest: digest of the newest audit by place.
+        released: what is out there. releasing: what was on its way out when the program ended.
+    """
+
+    audits: tuple[AuditEntry, ...] = ()
+    newest: Mapping[str, Digest] = field(default_factory=dict)
+    released: Released | None = None
+    releasing: Released | None = None
+    schema_version: str = SCHEMA_VERSION
+
+    def entry(self, digest: str) -> AuditEntry | None:
+        """The audit with this digest."""
+        return next((e for e in self.audits if e.digest == digest), None)
+
+    def governing(self, candidate: str) -> AuditEntry | None:
+        """The last attempt on these very rows: what it found counts, whatever was found before."""
+        about = [e for e in self.audits if candidate and e.candidate == candidate]
+        return max(about, key=lambda e: e.number, default=None)
+
+    def with_entry(self, entry: AuditEntry) -> Journal:
+        """With an audit added, or in the place of what is known of it."""
+        others = [e for e in self.audits if e.digest != entry.digest]
+        audits = sorted((*others, entry), key=lambda e: e.number)
+        return replace(self, audits=tuple(audits))
+
+    def with_newest(self, place: str, digest: str) -> Journal:
+        """With this audit as the newest of its place."""
+        return replace(self, newest={**self.newest, place: digest})
+
+
+@dataclass
+class OpenJournal:
+    """The journal while nobody else may write it."""
+
+    path: Path
+    now: Journal
+
+    def write(self, journal: Journal) -> None:
+        """Replace the journal wholly or not at all."""
+        write_text(self.path, to_json(journal), private=True)
+        self.now = journal
+
+
+@contextmanager
+def open_journal(workspace: Workspace) -> Iterator[OpenJournal]:
+    """The workspace's journal, to be written by one process at a time; others wait.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    path = workspace.journal
+    with private_lock(path.with_name(".journal.lock")) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield OpenJournal(path, read_journal(workspace) or Journal())
+
+
+@contextmanager
+def private_lock(path: Path) -> Iterator[int]:
+    """A file to lock, for its owner alone, as a descriptor that is closed, and so unlocked, at the end."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_journal(workspace: Workspace) -> Journal | None:
+    """The workspace's journal; None where there is none, or none that this reader may see.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    path = workspace.journal
+    try:
+        return parse_strict(Journal, read_plain(path))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except (OSError, ValueError):
+        raise DataError(
+            "the journal of the workspace is damaged",
+            where=str(path),
+            expected="the file that this program keeps",
+            fix="restore it from a backup; without it nothing that was audited here can be released",
+        ) from None
+
+
+def may_read_restricted(workspace: Workspace) -> bool:
+    """True when this reader could see a journal if there were one."""
+    return os.access(workspace.home.restricted, os.R_OK | os.X_OK)

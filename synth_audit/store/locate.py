@@ -1,0 +1,69 @@
+"""Finds the evidence that a user names by its file, by its audit's folder, or by a workspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from synth_audit.core.errors import DataError
+from synth_audit.store.audit_folder import AuditFolder
+from synth_audit.store.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where evidence is.
+
+    Attributes:
+        folder: of its audit; None for a file that lies by itself.
+        workspace: None for what lies by itself.
+    """
+
+    file: Path
+    folder: AuditFolder | None = None
+    workspace: Workspace | None = None
+
+    @property
+    def newest(self) -> bool:
+        """True when the tables at hand in its workspace are those that it is about, as far as is known."""
+        if self.workspace is None or self.folder is None:
+            return True
+        try:
+            return self.workspace.newest.digest == self.folder.digest
+        except DataError:
+            return False
+
+
+def locate_evidence(path: Path) -> Located:
+    """The evidence that a path means: the file itself, an audit's folder, or the newest audit of a workspace.
+
+    Raises:
+        DataError: there is no evidence at such a place.
+    """
+    path = path.absolute()
+    if not path.is_dir():
+        return _of_file(path)
+    if (path / "evidence.json").is_file():
+        return _of_file(path / "evidence.json")
+    workspace = workspace_at(path.parent if path.name == "review" else path)
+    folder = workspace.newest
+    return Located(folder.evidence, folder, workspace)
+
+
+def workspace_at(root: Path) -> Workspace:
+    """The workspace in a folder; a candidate of a sweep knows whose it is."""
+    owner = Workspace(root.parent.parent)
+    if root.parent.name == owner.candidates.name and owner.review.is_dir():
+        return owner.candidate(root.name)
+    return Workspace(root)
+
+
+def _of_file(path: Path) -> Located:
+    folder = path.parent
+    if path.name != "evidence.json":
+        return Located(path.resolve())
+    if folder.parent.name == "audits" and folder.parent.parent.name == "review":
+        return Located(path, AuditFolder(folder), workspace_at(folder.parent.parent.parent))
+    if folder.name == "review":  # where earlier versions kept it
+        return Located(path, None, workspace_at(folder.parent))
+    return Located(path, AuditFolder(folder) if (folder / "measurements.parquet").exists() else None)
