@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.audits.privacy.singling_out import SinglingOut
+from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.subject import Subject
@@ -162,7 +163,7 @@ def contests(golden: dict[str, Any], columns: Sequence[str]) -> list[Contest]:
 
 def ours(contest: Contest, subject: Subject, seed: int) -> Timed:
     wall, cpu = time.perf_counter(), time.process_time()
-    findings = contest.audit.run(subject, np.random.default_rng(seed))
+    findings = contest.audit.run(subject, RunContext(draws=np.random.default_rng(seed)))
     seconds, spent = time.perf_counter() - wall, time.process_time() - cpu
     found = {m.name: m for m in findings.measurements if m.scope == contest.scope}
     rates = found["train_rate"].value, found["control_rate"].value

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.fitting import draw, fit_shared
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.plan import parse_plan
-from synth_audit.core.seeds import child_rng
 from synth_audit.pipeline.stages import anchored_subject
 
 Found = Mapping[tuple[str, str], Measurement]
@@ -78,6 +78,7 @@ class Field:
         return {"vine": {"truncation": level, "root": "simplified"} | order}
 
     def play(self, generator: str | dict[str, Any], seed: int) -> Found:
+        context = RunContext(seed=seed, cache=self.cache)
         settings = {
             "columns": self.columns,
             "generator": generator,
@@ -89,11 +90,11 @@ class Field:
         subject = anchored_subject(self.train, self.control, self.train, plan)
         known = subject.train.released_only()
         release = draw(
-            fit_shared(made, known, seed, self.cache), known.n_rows, known.schema, np.random.default_rng(seed)
+            fit_shared(made, known, seed, context), known.n_rows, known.schema, np.random.default_rng(seed)
         )
-        subject = replace(subject, synthetic=release, generator=made, seed=seed, cache=self.cache)
+        subject = replace(subject, synthetic=release, generator=made)
         audit = plan.build_audits()["attribute_game"]
-        findings = audit.run(subject, child_rng(seed, "audit", "attribute_game"))
+        findings = audit.run(subject, context.child("audit", "attribute_game"))
         return {(m.name, m.scope): m for m in findings.measurements}
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sklearn.metrics import roc_auc_score
 
-from synth_audit.core.cache import Cache
+from synth_audit.core.context import SERIAL
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.table import Table, assemble
 from synth_audit.kernels.closeness import privacy_score
@@ -50,7 +50,7 @@ def main(folder: Path, widths: list[int]) -> None:
     print(f"a tenth copied; Euclidean: {search:.1f} s, AUC {auc:.3f}, privacy score {score:.4f}")
     for width in widths:
         start, settings = time.perf_counter(), EmbeddingSettings(width=width)
-        points = embed(train, tables, schema.features, settings=settings, seed=0, cache=Cache())
+        points = embed(train, tables, schema.features, settings=settings, context=SERIAL)
         longer, its = (time.perf_counter() - start) / search, judged(points)
         print(f"width {width}: {longer:.1f} × as long, AUC {its[0] - auc:+.3f}, score × {its[1] / score:.1f}")
 

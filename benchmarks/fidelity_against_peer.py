@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from synth_audit.audits.fidelity.marginals import Marginals
 from synth_audit.audits.fidelity.projection import Projection
+from synth_audit.core.context import RunContext
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.plan import ColumnSpec
@@ -82,7 +83,7 @@ def compared(
 ) -> Iterator[tuple[str, str, float]]:
     """The peer's metric and figure, and ours."""
     subject = subject_of(train, made, labels)
-    columns = Marginals().run(subject, np.random.default_rng(0)).measurements
+    columns = Marginals().run(subject, RunContext(draws=np.random.default_rng(0))).measurements
     yield "ks_test", "avg ks", mean(columns, ("", "ks"), labels)
     yield "ks_test", "avg tvd", mean(columns, ("total_variation", ""), labels)
     yield "ks_test", "avg stat", mean(columns, ("total_variation", "ks"), labels)
@@ -91,7 +92,7 @@ def compared(
     matrices = ((squared, "corr_diff", "corr_mat_diff"), (information, "mi_diff", "mutual_inf_diff"))
     for matrix, metric, figure in matrices:
         yield metric, figure, float(np.linalg.norm(matrix(train, labels) - matrix(made, labels)))
-    components = Projection().run(subject, np.random.default_rng(0)).measurements
+    components = Projection().run(subject, RunContext(draws=np.random.default_rng(0))).measurements
     own = {m.name: m.value for m in components if m.scope}
     yield "pca", "exp_var_diff", own["eigenvalue_difference"]
     yield "pca", "comp_angle_diff", own["angle"]

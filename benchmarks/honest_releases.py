@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from synth_audit.core import registry
+from synth_audit.core.context import RunContext
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import KnownAnswerSpec, Plan
@@ -76,7 +77,7 @@ def measure(folder: Path, name: str, kind: str, leak: float, seed: int) -> dict:
         for n, ref in registry.catalogue("audit").items()
         if ref.family == registry.PRIVACY
     }
-    found = conduct(audits, subject, seed, KnownAnswerSpec())
+    found = conduct(audits, subject, KnownAnswerSpec(), RunContext(seed=seed))
     suite = load_suite("expectations/release.json", Path.cwd())
     gates = judge(suite, found.outcomes, check_table(suite, subject.synthetic))
     return {

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from synth_audit.core import registry
 from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.measurement import Findings
 from synth_audit.core.plan import parse_plan
-from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 
@@ -38,8 +38,9 @@ def main() -> None:
         for name, config in _generators(options):
             begun = time.process_time()
             generator = registry.build("generator", name, config)
-            subject = Subject(train, None, train, generator, seed=options.seed, cache=Cache(Path(folder)))
-            findings = game.run(subject, child_rng(options.seed, "audit", "membership_game"))
+            subject = Subject(train, None, train, generator)
+            context = RunContext(seed=options.seed, cache=Cache(Path(folder)))
+            findings = game.run(subject, context.child("audit", "membership_game"))
             print(f"== {name} {config} ({time.process_time() - begun:.0f} s of CPU)")
             _show(findings)
     print(f"whole process: {time.process_time() - start:.0f} s of CPU")

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from synth_audit.core import registry
-from synth_audit.core.plugin import Need
+from synth_audit.core.audit import Need
 
 
 def plan(*, embedding: bool) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from synth_audit.core import registry
+from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import parse_plan
@@ -45,7 +46,7 @@ def audited(train: pa.Table, control: pa.Table, candidate: pa.Table) -> Iterator
         if ref.family not in FAMILIES or name not in registry.default_audits():
             continue
         start = time.process_time()
-        [outcome], _ = run_audits({name: registry.build("audit", name, {})}, subject, 0)
+        [outcome], _ = run_audits({name: registry.build("audit", name, {})}, subject, RunContext(seed=0))
         yield outcome, time.process_time() - start
 
 

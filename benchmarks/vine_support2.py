@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from synth_audit.core.context import RunContext
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.seeds import child_rng
@@ -35,7 +36,9 @@ def main(folder: Path) -> None:
             model = generator.fit(train, child_rng(seed, "fit"))
             synthetic = model.sample(train.n_rows, child_rng(seed, "sample"))
             seconds.append(time.perf_counter() - start)
-            findings = prediction.run(Subject(train, control, synthetic), child_rng(seed, "audit"))
+            findings = prediction.run(
+                Subject(train, control, synthetic), RunContext(seed=seed).child("audit")
+            )
             values = {m.name: m.value for m in findings.measurements}
             tstr.append(values["auroc_tstr"])
             trtr.append(values["auroc_trtr"])

@@ -12,9 +12,10 @@ import dagster as dg
 from dagster_project import describe
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
+from synth_audit.api import run_context
 
 if TYPE_CHECKING:
-    from synth_audit.examination.runner import Progress
+    from synth_audit.core.context import RunContext
 
 WORKERS = "SYNTH_AUDIT_WORKERS"
 """Environment variable: processes that an audit is spread over; the numbers do not depend on it."""
@@ -30,7 +31,7 @@ class Stage:
     name: str
     does: str
     kind: str
-    run: Callable[[TableEntry, "Progress"], Told]
+    run: Callable[[TableEntry, "RunContext"], Told]
 
 
 def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
@@ -62,8 +63,8 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         def progress(what: str, done: int, total: int) -> None:
             context.log.info(f"{stage.name}: {what} ({done} of {total})")
 
-        with without_values(stage.name):
-            metadata, digest = stage.run(table, progress)
+        with without_values(stage.name), run_context(workers=_workers(), progress=progress) as how:
+            metadata, digest = stage.run(table, how)
         return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(digest))
 
     return run_stage
@@ -78,28 +79,28 @@ def _kinds(table: TableEntry, stage: Stage) -> set[str]:
     return {stage.kind} | ({choice.name} if choice else set())
 
 
-def _split(table: TableEntry, progress: "Progress") -> Told:
+def _split(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import split_table
 
     record = split_table(table.plan, table.workspace)
     return describe.split(record), describe.joined(record.train.hmac, record.control.hmac)
 
 
-def _synthetic(table: TableEntry, progress: "Progress") -> Told:
+def _synthetic(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import make_synthetic
 
-    record = make_synthetic(table.plan, table.workspace, progress)
+    record = make_synthetic(table.plan, table.workspace, context)
     return describe.synthetic(record), record.table.hmac
 
 
-def _audit(table: TableEntry, progress: "Progress") -> Told:
+def _audit(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import audit_synthetic
 
-    evidence = audit_synthetic(table.plan, table.workspace, progress, _workers())
+    evidence = audit_synthetic(table.plan, table.workspace, context)
     return describe.audit(evidence, table.workspace), evidence.digest
 
 
-def _report(table: TableEntry, progress: "Progress") -> Told:
+def _report(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.report import write_report
     from synth_audit.store.evidence import read_evidence
 
@@ -108,17 +109,17 @@ def _report(table: TableEntry, progress: "Progress") -> Told:
     return describe.report(evidence, path), evidence.digest
 
 
-def _release(table: TableEntry, progress: "Progress") -> Told:
+def _release(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import release_synthetic
 
     record = release_synthetic(table.plan, table.workspace)
     return describe.release(record), record.table.hmac
 
 
-def _frontier(table: TableEntry, progress: "Progress") -> Told:
-    from synth_audit.api import frontier
+def _frontier(table: TableEntry, context: "RunContext") -> Told:
+    from synth_audit.api import swept
 
-    record = frontier(table.plan, table.workspace.root, progress=progress, workers=_workers())
+    record = swept(table.plan, table.workspace, context)
     return describe.frontier(record, table.workspace), record.digest
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.plan import Plan, load_plan, parse_plan
@@ -14,15 +15,45 @@ from synth_audit.core.plugin_config import PluginChoice
 from synth_audit.frames import as_arrow
 
 if TYPE_CHECKING:
-    from synth_audit.examination.runner import Progress
+    from synth_audit.core.context import Progress, RunContext
     from synth_audit.frames import Frame
     from synth_audit.pipeline.check import Check
     from synth_audit.pipeline.release import ReleaseRecord
     from synth_audit.store.evidence import Evidence
+    from synth_audit.store.workspace import Workspace
     from synth_audit.studies.calibration import Calibration
     from synth_audit.studies.frontier import FrontierRecord
 
 PlanLike: TypeAlias = Plan | Mapping[str, Any] | str | Path
+
+
+class Execution(TypedDict, total=False):
+    """Where the work is done; no number depends on it.
+
+    Attributes:
+        workers: processes to spread audits and games over; 1 if left out.
+    """
+
+    workers: int
+
+
+class Running(Execution, total=False):
+    """Where the work is done, and who is told of it.
+
+    Attributes:
+        progress: called with what is under way and how many pieces are done.
+    """
+
+    progress: Progress | None
+
+
+@contextmanager
+def run_context(*, workers: int = 1, progress: Progress | None = None) -> Iterator[RunContext]:
+    """The context that a verb's work is done in."""
+    from synth_audit.core.context import RunContext, silent
+    from synth_audit.core.execution import Executor
+
+    yield RunContext(executor=Executor(workers), progress=progress or silent)
 
 
 def audit(
@@ -34,8 +65,7 @@ def audit(
     only: tuple[str, ...] = (),
     seed: int | None = None,
     out: str | Path | None = None,
-    progress: Progress | None = None,
-    workers: int = 1,
+    **running: Unpack[Running],
 ) -> Evidence:
     """Audit a synthetic table made elsewhere and judge it by the plan's gates.
 
@@ -48,7 +78,7 @@ def audit(
         out: folder to write ``review/`` (evidence, measurements, report) and ``restricted/`` (positions of
             exposed training rows, the salt that tables are hashed under) into; without it nothing is written,
             and of the tables only a synthetic one that passed can be compared with the evidence later.
-        workers: processes to spread the audits over; the numbers do not depend on it.
+        running: how the work is done, see :class:`Running`.
 
     Returns:
         The evidence; ``evidence.verdict`` says whether the table may leave.
@@ -57,7 +87,6 @@ def audit(
         PlanError, DataError, GateError: see their messages for what to do.
     """
     from synth_audit.core.salt import Salt
-    from synth_audit.examination.runner import silent
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.pipeline.filing import write_evidence
     from synth_audit.report import write_report
@@ -72,15 +101,16 @@ def audit(
         settled,
     )
     workspace = None if out is None else Workspace(Path(out))
-    audited = pipeline.examine(
-        settled,
-        subject,
-        pipeline.MADE_ELSEWHERE,
-        Salt.fresh() if workspace is None else workspace_salt(workspace),
-        audits=settled.build_audits() if only else None,
-        progress=progress or silent,
-        workers=workers,
-    )
+    salt = Salt.fresh() if workspace is None else workspace_salt(workspace)
+    with run_context(**running) as context:
+        audited = pipeline.examine(
+            settled,
+            subject,
+            pipeline.MADE_ELSEWHERE,
+            context,
+            salt,
+            audits=settled.build_audits() if only else None,
+        )
     if workspace is None:
         return audited.evidence
     evidence = write_evidence(audited, workspace)
@@ -93,24 +123,23 @@ def run(
     out: str | Path | None = None,
     *,
     release: bool = True,
-    progress: Progress | None = None,
-    workers: int = 1,
+    **running: Unpack[Running],
 ) -> Evidence:
     """Go the whole way: pull, split, generate, audit, gate, report and, on a pass, release.
 
     Args:
         out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
         release: False stops before the release.
-        workers: processes to spread the audits over; the numbers do not depend on it.
+        running: how the work is done, see :class:`Running`.
     """
     from synth_audit.core.verdict import Result
-    from synth_audit.examination.runner import silent
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report import write_report
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
-    evidence = pipeline.produce(settled, workspace, progress or silent, workers)
+    with run_context(**running) as context:
+        evidence = pipeline.produce(settled, workspace, context)
     write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
         pipeline.release_synthetic(settled, workspace)
@@ -122,8 +151,7 @@ def frontier(
     out: str | Path | None = None,
     *,
     fresh: bool = False,
-    progress: Progress | None = None,
-    workers: int = 1,
+    **running: Unpack[Running],
 ) -> FrontierRecord:
     """Audit every candidate that the plan's ``frontier`` asks for and choose among those that pass.
 
@@ -133,19 +161,23 @@ def frontier(
     Args:
         out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
         fresh: pull the source again and keep nothing of earlier calls.
-        workers: processes to spread the audits of a candidate over; the numbers do not depend on it.
+        running: how the work is done, see :class:`Running`.
 
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
-    from synth_audit.examination.runner import silent
+    settled = as_plan(plan)
+    with run_context(**running) as context:
+        return swept(settled, workspace_of(settled, out), context, fresh=fresh)
+
+
+def swept(plan: Plan, workspace: Workspace, context: RunContext, *, fresh: bool = False) -> FrontierRecord:
+    """Sweep as :func:`frontier` does, in a context at hand, and write the pages."""
     from synth_audit.report import write_report
     from synth_audit.report.frontier import write_frontier
     from synth_audit.studies.sweep import sweep
 
-    settled = as_plan(plan)
-    workspace = workspace_of(settled, out)
-    record = sweep(settled, workspace, progress or silent, workers, fresh=fresh)
+    record = sweep(plan, workspace, context, fresh=fresh)
     for found in record.candidates:
         own = workspace.candidate(found.slug)
         if own.newest_pointer.exists() and not own.report.exists():
@@ -164,8 +196,7 @@ def calibrate(
     only: tuple[str, ...] = (),
     seed: int | None = None,
     out: str | Path | None = None,
-    progress: Progress | None = None,
-    workers: int = 1,
+    **running: Unpack[Running],
 ) -> Calibration:
     """Plant leaks of every size in real rows and measure them with every privacy audit.
 
@@ -175,12 +206,12 @@ def calibrate(
         steps: leaks at 0, 1/steps, … 1 of the rows.
         noise: repeat with all settings of the published leaky evaluation, eight times the work.
         out: folder to write ``review/calibration.json`` and ``.html`` into; nothing is written without it.
+        running: how the work is done, see :class:`Running`.
 
     Raises:
         DataError: train has too few rows to plant a leak in.
         PlanError: no privacy audit is chosen, or there are fewer than two steps.
     """
-    from synth_audit.examination.runner import silent
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report.calibration import render_calibration
     from synth_audit.store.workspace import Workspace, write_text
@@ -196,17 +227,16 @@ def calibrate(
         )
     real = as_arrow(train, "train")
     subject = pipeline.anchored_subject(real, as_arrow(control, "control"), real, settled)
-    found = calibration.calibrate(
-        settled.build_audits(),
-        subject,
-        table=settled.name,
-        seed=settled.seed,
-        shares=[i / steps for i in range(steps + 1)],
-        noises=calibration.LOUD if noise else calibration.QUIET,
-        max_rows=settled.known_answer.max_rows,
-        progress=progress or silent,
-        workers=workers,
-    )
+    with run_context(**running) as context:
+        found = calibration.calibrate(
+            settled.build_audits(),
+            subject,
+            replace(context, seed=settled.seed),
+            table=settled.name,
+            shares=[i / steps for i in range(steps + 1)],
+            noises=calibration.LOUD if noise else calibration.QUIET,
+            max_rows=settled.known_answer.max_rows,
+        )
     if out is not None:
         workspace = Workspace(Path(out)).prepare_review()
         write_text(workspace.calibration, found.to_json())

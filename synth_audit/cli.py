@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Unpack
 
 import click
 
@@ -33,10 +34,12 @@ def main() -> None:
 @options.plan
 @options.out
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
-@options.workers
+@options.running
 @options.as_json
 @guarded
-def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: bool) -> Exit:
+def run(
+    plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[api.Execution]
+) -> Exit:
     """Go the whole way for one table.
 
     Pull, split, generate, audit, gate, report and, on a pass, release.
@@ -47,7 +50,7 @@ def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: b
     """
     workspace = api.workspace_of(plan, out)
     with console.progress_bar() as progress:
-        evidence = api.run(plan, workspace.root, release=False, progress=progress, workers=workers)
+        evidence = api.run(plan, workspace.root, release=False, progress=progress, **running)
     console.show_evidence(evidence, _files(workspace), as_json=as_json)
     code = exit_code(evidence)
     if code is Exit.PASS and not no_release and api.as_plan(plan).release is not None:
@@ -64,7 +67,7 @@ def run(plan: Path, out: Path | None, no_release: bool, workers: int, as_json: b
 @click.option("--only", multiple=True, metavar="NAME", help="Run only this audit; repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
 @options.out
-@options.workers
+@options.running
 @options.as_json
 @guarded
 def audit(
@@ -75,8 +78,8 @@ def audit(
     only: tuple[str, ...],
     seed: int | None,
     out: Path | None,
-    workers: int,
     as_json: bool,
+    **running: Unpack[api.Execution],
 ) -> Exit:
     """Audit a synthetic file made elsewhere.
 
@@ -90,7 +93,7 @@ def audit(
     """
     with console.progress_bar() as progress:
         evidence = api.audit(
-            train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, workers=workers
+            train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, **running
         )
     console.show_evidence(evidence, _files(Workspace(out)) if out else [], as_json=as_json)
     if out is None:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from synth_audit.core import registry
-from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.sensitivity import derived_of
 
 if TYPE_CHECKING:
+    from synth_audit.core.context import Progress
     from synth_audit.core.verdict import GateResult
-    from synth_audit.examination.runner import Progress
     from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.studies.calibration import Calibration, Curve

@@ -138,7 +138,7 @@ def test_what_does_not_pass_is_not_released(home, maximum, word):
 
 
 def test_an_errored_audit_ends_in_3_and_is_not_released(home, monkeypatch):
-    def broken(self, subject, rng):
+    def broken(self, subject, context):
         raise ValueError(subject.train.labels("city")[0])
 
     monkeypatch.setattr(registry.find("audit", "exact_match").load(), "run", broken)
@@ -160,7 +160,7 @@ def test_an_unexpected_error_shows_its_place_and_no_value(home, monkeypatch):
 
 
 def test_an_audit_that_would_exit_cannot_pass(home, monkeypatch):
-    def leave(self, subject, rng):
+    def leave(self, subject, context):
         sys.exit(0)
 
     monkeypatch.setattr(registry.find("audit", "exact_match").load(), "run", leave)

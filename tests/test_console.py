@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from synth_audit import console
-from synth_audit.core.plugin import SourceInfo
 from synth_audit.core.registry import PluginRef
+from synth_audit.core.source import SourceInfo
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,10 +23,12 @@ from synth_audit.store.workspace import Workspace
 
 
 @pytest.fixture
-def case(make_case, every_audit, tmp_path, monkeypatch):
-    """A folder with a plan in which nothing has run."""
+def case(make_case, every_audit, with_salt, tmp_path, monkeypatch):
+    """A folder with a plan in which nothing has run, and the salt of the case to compare with."""
     monkeypatch.chdir(tmp_path)
-    return make_case(tmp_path / "case", audits=every_audit)
+    made = make_case(tmp_path / "case", audits=every_audit)
+    with_salt(Workspace(made.folder / "plan-audit"))
+    return made
 
 
 def by_library(plan: Path) -> Evidence:

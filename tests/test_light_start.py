@@ -8,7 +8,17 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "opacus", "sklearn", "pyvinecopulib", "great_expectations", "dagster", "matplotlib", "lark")
+HEAVY = (
+    "torch",
+    "opacus",
+    "dp_accounting",
+    "sklearn",
+    "pyvinecopulib",
+    "great_expectations",
+    "dagster",
+    "matplotlib",
+    "lark",
+)
 
 _LOOK = """
 import json, sys
@@ -40,6 +50,7 @@ PLAN = "name: x\nsource: data.parquet\ngenerator: vine\nrelease: {parquet: {path
             "load_plan('plan.yaml')\nplan_schema()",
             id="plan",
         ),
+        pytest.param("import synth_audit.core.noise\nimport synth_audit.store.ledger", id="ledger"),
     ],
 )
 def test_nothing_heavy_is_imported(code, tmp_path):

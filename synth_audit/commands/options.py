@@ -10,7 +10,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for m
 out = click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for restricted/ and review/."
 )
-workers = click.option(
+running = click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=1,

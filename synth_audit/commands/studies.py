@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Unpack
 
 import click
 
@@ -21,7 +22,7 @@ from synth_audit.exits import Exit, guarded, sweep_code
 @click.option("--noise/--no-noise", default=True, help="With all kinds of noise, eight times the work.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
 @options.out
-@options.workers
+@options.running
 @options.as_json
 @guarded
 def calibrate(
@@ -33,8 +34,8 @@ def calibrate(
     noise: bool,
     seed: int | None,
     out: Path | None,
-    workers: int,
     as_json: bool,
+    **running: Unpack[api.Execution],
 ) -> Exit:
     """Show how the privacy audits answer leaks.
 
@@ -56,7 +57,7 @@ def calibrate(
             seed=seed,
             out=out,
             progress=progress,
-            workers=workers,
+            **running,
         )
     files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
     console.show_calibration(found, files, as_json=as_json)
@@ -67,10 +68,12 @@ def calibrate(
 @options.plan
 @options.out
 @click.option("--fresh", is_flag=True, help="Pull the source again and keep no candidate of earlier sweeps.")
-@options.workers
+@options.running
 @options.as_json
 @guarded
-def frontier(plan: Path, out: Path | None, fresh: bool, workers: int, as_json: bool) -> Exit:
+def frontier(
+    plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[api.Execution]
+) -> Exit:
     """Try several generators and choose among those that pass.
 
     Sweeps the settings and generators under `frontier` in the plan; a vine without them climbs its
@@ -88,7 +91,7 @@ def frontier(plan: Path, out: Path | None, fresh: bool, workers: int, as_json: b
         click.echo("note: the plan names no `release`; to add one later means to sweep again", err=True)
     workspace = api.workspace_of(settled, out)
     with console.progress_bar() as progress:
-        found = api.frontier(settled, workspace.root, fresh=fresh, progress=progress, workers=workers)
+        found = api.frontier(settled, workspace.root, fresh=fresh, progress=progress, **running)
     words = ["synth-audit", "release", str(plan), *(["--out", str(out)] if out else [])]
     files = [workspace.frontier_page, workspace.frontier]
     command = shlex.join(words) if settled.release is not None else ""

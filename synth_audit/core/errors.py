@@ -54,6 +54,14 @@ class ReleaseRefused(SynthAuditError):
     """The evidence does not allow these bytes to leave."""
 
 
+class BudgetSpent(SynthAuditError):
+    """A mechanism would cost more privacy than was declared, so it did not run."""
+
+
+class LedgerDamaged(SynthAuditError):
+    """The ledger cannot be trusted, so nobody knows what was spent and nothing may be fitted."""
+
+
 class NotApplicable(SynthAuditError):
     """Raised by an audit that cannot be asked of this table; its text must hold no cell value."""
 

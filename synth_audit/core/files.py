@@ -8,6 +8,19 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+TEMPORARY = "synth-audit-"
+"""How the names of temporary folders begin, so that those of a killed run are found."""
+
+
+def temporary_folder(where: Path | None = None) -> TemporaryDirectory[str]:
+    """A folder of mode 0700 for the length of a block.
+
+    Args:
+        where: the folder it is made in; the system's place for temporary files if None.
+    """
+    return TemporaryDirectory(prefix=TEMPORARY, dir=where)
 
 
 @contextmanager

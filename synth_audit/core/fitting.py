@@ -6,40 +6,18 @@ import json
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import PluginError
-from synth_audit.core.plugin import Generator, Model
+from synth_audit.core.generator import Generator, Model, Truncatable, TruncatableModel
 from synth_audit.core.registry import config_of
 
 if TYPE_CHECKING:
     from synth_audit.core.schema import Schema
     from synth_audit.core.table import Table
-
-
-@runtime_checkable
-class Truncatable(Protocol):
-    """A generator of which one fit holds all its truncations."""
-
-    @property
-    def truncation(self) -> int | None:
-        """The level it keeps; None for all."""
-        ...
-
-    def untruncated(self) -> Generator:
-        """The same configuration that keeps all levels."""
-        ...
-
-
-class TruncatableModel(Model, Protocol):
-    """A fitted model that can give up its higher levels."""
-
-    def truncated(self, level: int) -> Model:
-        """The same model with only its first ``level`` levels; unchanged when it has no more than these."""
-        ...
 
 
 @contextmanager
@@ -76,8 +54,8 @@ def draw(model: Model, n: int, schema: Schema, rng: np.random.Generator) -> Tabl
     return made
 
 
-def fit_shared(generator: Generator, train: Table, seed: int, cache: Cache) -> Model:
-    """Fit ``generator`` to ``train``, or take the fit from the cache if truncation levels can share it.
+def fit_shared(generator: Generator, train: Table, seed: int, context: RunContext) -> Model:
+    """Fit ``generator`` to ``train``, or take the fit from the run's cache if truncation levels can share it.
 
     A fit is known by the untruncated configuration, the rows and the seed: a sweep over levels costs one
     fit, and the levels differ by what is cut off alone.
@@ -103,7 +81,7 @@ def fit_shared(generator: Generator, train: Table, seed: int, cache: Cache) -> M
         with untrusted():
             return pickle.dumps(whole.fit(train, np.random.default_rng(seed)))
 
-    made = cache.get(*inputs, make=make)
+    made = context.cache.get(*inputs, make=make)
     model = cast("TruncatableModel", pickle.loads(made))  # noqa: S301  (the cache is the run's own folder)
     with untrusted():
         return model if level is None else model.truncated(level)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.measurement import Findings, Measurement, Series
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import SensitivityCurve
 
 

@@ -24,6 +24,7 @@ from pydantic import (
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError, problems_of
+from synth_audit.core.generator import located
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.core.rule_text import FORMS, parse_rules
 from synth_audit.core.rules import Rule
@@ -32,7 +33,9 @@ from synth_audit.core.strict_yaml import load_yaml
 from synth_audit.core.timestamps import microseconds
 
 if TYPE_CHECKING:
-    from synth_audit.core.plugin import Audit, Generator, Source
+    from synth_audit.core.audit import Audit
+    from synth_audit.core.generator import Generator
+    from synth_audit.core.source import Source
 
 DEFAULT_GATES = "expectations/release.json"
 
@@ -263,7 +266,7 @@ class Plan(BaseModel):
             )
         plugin = registry.build(room, choice.name, choice.config, where=f"{key}.{choice.name}")
         # A generator that reads a file learns where relative paths start, which is no part of its settings.
-        return plugin.located(self.base) if hasattr(plugin, "located") else plugin
+        return located(plugin, self.base) if room == "generator" else plugin
 
 
 def load_plan(path: Path | str) -> Plan:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from synth_audit.core.cache import Cache
-from synth_audit.core.execution import Spread
 from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.core.plugin import Generator
+    from synth_audit.core.generator import Generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +23,6 @@ class Subject:
         generator: its configuration, for audits that refit it; None for a table made elsewhere.
         level: confidence level of every interval, in (0, 1).
         suppression: no count below this may appear in findings.
-        seed: the plan's seed, for an instrument that several audits share; an audit's own draws come from
-            the generator it is handed.
-        cache: keeps such an instrument for the length of the run.
-        spread: takes the pieces of an audit that says it spreads them.
     """
 
     train: Table
@@ -37,9 +31,6 @@ class Subject:
     generator: Generator | None = None
     level: float = 0.95
     suppression: int = 10
-    seed: int = 0
-    cache: Cache = field(default_factory=Cache)
-    spread: Spread = field(default_factory=Spread)
 
     @property
     def schema(self) -> Schema:

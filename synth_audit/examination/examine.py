@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
 from synth_audit.core import registry
-from synth_audit.core.cache import Cache
+from synth_audit.core.audit import Audit
+from synth_audit.core.context import RunContext
 from synth_audit.core.exposure import RecordView
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan import KnownAnswerSpec
-from synth_audit.core.plugin import Audit
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
 from synth_audit.examination.exposure import (
@@ -33,7 +29,7 @@ from synth_audit.examination.known_answer import with_answers
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
 from synth_audit.examination.reference_ratio import with_ratios
 from synth_audit.examination.rounding import published
-from synth_audit.examination.runner import Progress, Task, TaskResult, run_tasks, silent
+from synth_audit.examination.runner import Task, TaskResult, run_tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,33 +51,26 @@ class Examination:
 
 
 def conduct(
-    audits: Mapping[str, Audit],
-    subject: Subject,
-    seed: int,
-    check: KnownAnswerSpec,
-    progress: Progress = silent,
-    workers: int = 1,
-    cache: Cache | None = None,
+    audits: Mapping[str, Audit], subject: Subject, check: KnownAnswerSpec, context: RunContext
 ) -> Examination:
     """Run every audit on the candidate, and every privacy audit on planted leaks too.
 
     Args:
-        workers: processes to spread the work over; the numbers do not depend on it.
-        cache: what several examinations share, such as fits of one vine and the answers to planted leaks,
-            which no candidate has a part in; one of its own if left out.
+        context: its cache holds what several examinations share, such as fits of one vine and the answers to
+            planted leaks, which no candidate has a part in.
     """
-    with _of_its_own() if cache is None else nullcontext(cache) as shared:
-        subject = replace(subject, seed=seed, cache=shared)
-        planted, planting = _planted(audits, subject, check)
+    with context.keeping() as keeping:
+        planted, planting = _planted(audits, subject, check, keeping.seed)
         tasks = [Task(n, a, subject, n, ("audit", n)) for n, a in audits.items()]
-        if cache is None:
-            ended = run_tasks([*tasks, *planted], seed, progress, workers)
+        asked = _asked(planted, subject, check, keeping.seed)
+        kept = keeping.cache.find(*asked)
+        if kept is None:
+            ended = run_tasks([*tasks, *planted], keeping)
             own, answered = ended[: len(tasks)], ended[len(tasks) :]
+            keeping.cache.put(*asked, made=pickle.dumps(answered))
         else:
-            own = run_tasks(tasks, seed, progress, workers)
-            answered = _answered(
-                planted, subject, check, partial(run_tasks, planted, seed, progress, workers)
-            )
+            own = run_tasks(tasks, keeping)
+            answered = _taken_over(kept)
     others = list(zip(planted, answered, strict=True))
     exposures: Exposures = {e.outcome.audit: e.exposures for e in own if e.exposures}
     subgroups = worst_subgroups(exposures, subject)
@@ -101,18 +90,12 @@ def conduct(
     )
 
 
-@contextmanager
-def _of_its_own() -> Iterator[Cache]:
-    with TemporaryDirectory(prefix="synth-audit-") as folder:  # mode 0700
-        yield Cache(Path(folder))
-
-
 def _planted(
-    audits: Mapping[str, Audit], subject: Subject, check: KnownAnswerSpec
+    audits: Mapping[str, Audit], subject: Subject, check: KnownAnswerSpec, seed: int
 ) -> tuple[list[Task], PlantedLeaks]:
     """One task for each privacy audit and each planted share, and how they were planted."""
     privacy = {n: a for n, a in audits.items() if registry.find("audit", n).family == registry.PRIVACY}
-    ground = prepare_injection(subject, check.max_rows)
+    ground = prepare_injection(subject, check.max_rows, seed)
     if not isinstance(ground, LeakInjector):
         return [], ground
     shares = (0.0, check.small, 1.0)
@@ -125,30 +108,27 @@ def _planted(
     return tasks, ground.planting(shares)
 
 
-def _answered(
-    planted: Sequence[Task],
-    subject: Subject,
-    check: KnownAnswerSpec,
-    run: Callable[[], tuple[TaskResult, ...]],
-) -> tuple[TaskResult, ...]:
-    """What became of the planted leaks, from the subject's cache if another candidate met the same ones.
+def _asked(planted: Sequence[Task], subject: Subject, check: KnownAnswerSpec, seed: int) -> tuple[str, ...]:
+    """Everything that the answers to planted leaks depend on.
 
     They rest on the real rows and on the number of synthetic ones, not on what these are, nor on what made
     them.
     """
     control = subject.control.fingerprint if subject.control else ""
     asked = [(t.name, type(t.audit).__qualname__, registry.config_of(t.audit), t.stream) for t in planted]
-    circumstances = (subject.synthetic.n_rows, subject.level, subject.suppression, subject.seed)
+    circumstances = (subject.synthetic.n_rows, subject.level, subject.suppression, seed)
     inputs = (subject.train.fingerprint, control, repr(subject.schema), check.model_dump_json())
-    fresh: list[tuple[TaskResult, ...]] = []
+    return "known answer", *inputs, json.dumps([circumstances, asked])
 
-    def make() -> bytes:
-        fresh.append(run())
-        return pickle.dumps(fresh[0])
 
-    kept = subject.cache.get("known answer", *inputs, json.dumps([circumstances, asked]), make=make)
-    ended: tuple[TaskResult, ...] = fresh[0] if fresh else pickle.loads(kept)  # noqa: S301  (the run's own folder)
-    return ended if fresh else tuple(replace(e, seconds=0.0) for e in ended)
+def _taken_over(kept: bytes) -> tuple[TaskResult, ...]:
+    """Answers that an earlier examination of the run was given; they take no time now.
+
+    Pickled: they are our own values in the run's own folder, which nobody else can write to, and no
+    model is among them.
+    """
+    answered: tuple[TaskResult, ...] = pickle.loads(kept)  # noqa: S301
+    return tuple(replace(e, seconds=0.0) for e in answered)
 
 
 def _completed(

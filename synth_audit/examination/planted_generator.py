@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.core.plugin import GeneratorInfo, Leak, PrivacyCertificate
+from synth_audit.core.audit import Leak
+from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.table import Table
 
 _CERTIFICATE = PrivacyCertificate("none", "it copies a part of its training rows on purpose")

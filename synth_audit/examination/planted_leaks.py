@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from synth_audit.core.audit import Leak
 from synth_audit.core.entities import key_columns, split
 from synth_audit.core.errors import DataError
-from synth_audit.core.plugin import Leak
 from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
@@ -34,12 +34,13 @@ class LeakInjector:
     meets on the candidate, with fewer rows.
 
     Attributes:
-        subject: the real circumstances.
+        subject: the real circumstances. seed: the plan's.
         known: rows that play train. control: rows that play control. fresh: rows of new people, as many as
             the release has. copied: positions in ``known`` of what is copied, as many as the release has.
     """
 
     subject: Subject
+    seed: int
     known: Table
     control: Table | None
     fresh: Table
@@ -69,7 +70,7 @@ class LeakInjector:
         generator = self.generator(share, leak)
         if leak is Leak.COPIES:
             return self.leaky(self.release(share), generator)
-        rng = child_rng(self.subject.seed, "known answer", "release", f"{share:g}")
+        rng = child_rng(self.seed, "known answer", "release", f"{share:g}")
         return self.leaky(generator.fit(self.known, rng).sample(len(self.copied), rng), generator)
 
     def leaky(self, release: Table, generator: PlantedGenerator | None = None) -> Subject:
@@ -88,7 +89,7 @@ class LeakInjector:
         return PlantedLeaks(self.known.n_rows, n_control, len(self.copied), tuple(shares))
 
 
-def prepare_injection(subject: Subject, max_rows: int) -> LeakInjector | PlantedLeaks:
+def prepare_injection(subject: Subject, max_rows: int, seed: int) -> LeakInjector | PlantedLeaks:
     """Halve train, rows of one entity together, in the candidate's own sizes as far as the rows go.
 
     Args:
@@ -97,7 +98,7 @@ def prepare_injection(subject: Subject, max_rows: int) -> LeakInjector | Planted
     Returns:
         The ground, or why there is none.
     """
-    rng = child_rng(subject.seed, "known answer", "ground")
+    rng = child_rng(seed, "known answer", "ground")
     try:
         known, fresh = _halves(subject.train, rng)
     except DataError:
@@ -115,6 +116,7 @@ def prepare_injection(subject: Subject, max_rows: int) -> LeakInjector | Planted
     copied = np.resize(rng.permutation(n_known), n_release)
     return LeakInjector(
         subject=subject,
+        seed=seed,
         known=_some(known, n_known, rng),
         control=None if subject.control is None else _some(subject.control, max_rows, rng),
         fresh=_some(fresh, n_release, rng),

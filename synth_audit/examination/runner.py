@@ -6,21 +6,20 @@ import math
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from synth_audit.core import registry
+from synth_audit.core.audit import Audit, AuditInfo, Need
+from synth_audit.core.context import RunContext, silent
 from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.execution import Spread, elsewhere
+from synth_audit.core.execution import Executor
+from synth_audit.core.generator import refits
 from synth_audit.core.measurement import Exposure, Findings
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plugin import Audit, AuditInfo, Need
 from synth_audit.core.schema import Role
-from synth_audit.core.seeds import child_rng
 from synth_audit.core.sensitivity import DERIVED
 from synth_audit.core.subject import Subject
 
@@ -31,17 +30,6 @@ class BrokenContract(PluginError):
 
 _ROUNDING = 1e-9
 """How far a value may stray out of its declared range by floating point alone."""
-
-
-class Progress(Protocol):
-    """Called before and after each piece of long work."""
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """``done`` of ``total`` pieces are finished; ``what`` is under way."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Report no progress."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +58,7 @@ class TaskResult:
 
 
 def run_audits(
-    audits: Mapping[str, Audit], subject: Subject, seed: int, progress: Progress = silent, workers: int = 1
+    audits: Mapping[str, Audit], subject: Subject, context: RunContext
 ) -> tuple[tuple[AuditOutcome, ...], dict[str, float]]:
     """Run every audit once, each with its own child generator.
 
@@ -78,15 +66,13 @@ def run_audits(
         One outcome per audit in the given order, and the seconds each took.
     """
     tasks = [Task(name, audit, subject, name, ("audit", name)) for name, audit in audits.items()]
-    ended = run_tasks(tasks, seed, progress, workers)
+    ended = run_tasks(tasks, context)
     seconds = {f"audit.{task.name}": end.seconds for task, end in zip(tasks, ended, strict=True)}
     return tuple(end.outcome for end in ended), seconds
 
 
-def run_tasks(
-    tasks: Sequence[Task], seed: int, progress: Progress = silent, workers: int = 1
-) -> tuple[TaskResult, ...]:
-    """What became of each task, in order; the numbers do not depend on ``workers``, the processes at work.
+def run_tasks(tasks: Sequence[Task], context: RunContext) -> tuple[TaskResult, ...]:
+    """What became of each task, in order; the numbers do not depend on the context's executor.
 
     Audits that spread their own work run one after the other, the others beside one another before them.
     """
@@ -96,40 +82,35 @@ def run_tasks(
 
     def tell(piece: str = "") -> None:
         title = tasks[order[len(ended)]].title if len(ended) < total else "audits"
-        progress(f"{title}: {piece}" if piece else title, len(ended), total)
+        context.progress(f"{title}: {piece}" if piece else title, len(ended), total)
+
+    def tell_piece(what: str, done: int, total: int) -> None:
+        if done < total:
+            tell(f"{what} {done + 1} of {total}")
 
     tell()
-    work = _ending([tasks[i] for i in order], seed, workers, tell)
-    with closing(work):  # an interruption must end the processes before the folder they share is deleted
-        for i, end in zip(order, work, strict=True):
+    several = [i for i in order if not tasks[i].audit.info.spreads]
+    alone = replace(context, executor=Executor(), progress=silent)
+    with context.executor.over(
+        partial(_run_one, alone), [tasks[i] for i in several], context.scratch
+    ) as ends:
+        for i, end in zip(several, ends, strict=True):
             ended[i] = end
             tell()
+    for i in order[len(several) :]:
+        ended[i] = _run_one(replace(context, progress=tell_piece), tasks[i])
+        tell()
     return tuple(ended[i] for i in range(total))
 
 
-def _ending(
-    tasks: Sequence[Task], seed: int, workers: int, tell: Callable[[str], None]
-) -> Generator[TaskResult, None, None]:
-    """What became of each task, as they end."""
-    several = sum(not task.audit.info.spreads for task in tasks)
-    if workers < 2 or several < 2:
-        several = 0
-    else:
-        with elsewhere(workers, [partial(_run_one, task, seed) for task in tasks[:several]]) as ends:
-            yield from ends
-    for task in tasks[several:]:
-        subject = replace(task.subject, spread=Spread(workers, tell))
-        yield _run_one(replace(task, subject=subject), seed)
-
-
-def _run_one(task: Task, seed: int) -> TaskResult:
+def _run_one(context: RunContext, task: Task) -> TaskResult:
     start = time.perf_counter()
-    outcome, findings = _attempt(task, seed)
+    outcome, findings = _attempt(task, context)
     exposures = findings.exposures if findings else ()
     return TaskResult(outcome, exposures, round(time.perf_counter() - start, 3))
 
 
-def _attempt(task: Task, seed: int) -> tuple[AuditOutcome, Findings | None]:
+def _attempt(task: Task, context: RunContext) -> tuple[AuditOutcome, Findings | None]:
     audit, subject = task.audit, task.subject
     outcome = AuditOutcome(
         audit=task.name,
@@ -141,7 +122,7 @@ def _attempt(task: Task, seed: int) -> tuple[AuditOutcome, Findings | None]:
     if lacking := [need for need in audit.info.needs if not _has(subject, need)]:
         return replace(outcome, reason=f"needs {' and '.join(lacking)}"), None
     try:
-        findings = audit.run(subject, child_rng(seed, *task.stream))
+        findings = audit.run(subject, context.child(*task.stream))
         _check_contract(audit.info, findings)
     except NotApplicable as reason:
         return replace(outcome, reason=reason.what), None
@@ -160,7 +141,7 @@ def _has(subject: Subject, need: Need) -> bool:
         case Need.SENSITIVE:
             return bool(subject.schema.with_role(Role.SENSITIVE))
         case Need.GENERATOR:
-            return subject.generator is not None and getattr(subject.generator, "refits", True)
+            return subject.generator is not None and refits(subject.generator)
 
 
 def _check_contract(info: AuditInfo, findings: Findings) -> None:

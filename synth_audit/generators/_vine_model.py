@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from synth_audit.core.plugin import PrivacyCertificate
+from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Floats, Table, assemble
 from synth_audit.generators import _vine_given, _vine_json

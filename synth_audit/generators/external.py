@@ -13,10 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core import registry
 from synth_audit.core.errors import DataError
-from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate, Source
+from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.plugin_config import Location, PluginChoice
 from synth_audit.core.schema import Schema
 from synth_audit.core.seeds import as_int_seed
+from synth_audit.core.source import Source
 from synth_audit.core.table import Table, read_table
 from synth_audit.generators._program import PLACEHOLDERS, Format, PrivateFolder, Program
 

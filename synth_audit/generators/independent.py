@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Floats, Labels, Table, assemble
 from synth_audit.generators._numeric import MarginMethod, numeric_margin

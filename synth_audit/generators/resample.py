@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.table import Table
 
 _CERTIFICATE = PrivacyCertificate("none", "every synthetic row is a copy of a training row")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.plugin import GeneratorInfo
+from synth_audit.core.generator import GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.generators._coding import Coding, encode, variables_of
 from synth_audit.generators._numeric import MarginMethod

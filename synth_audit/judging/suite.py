@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from synth_audit.core import registry
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import GateError, PluginError
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import derived_of
 from synth_audit.judging.decide import Limit
 from synth_audit.judging.suite_file import locate, read

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.measurement import Interval
 from synth_audit.core.schema import Column
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
-from synth_audit.kernels.intervals import critical_value, wilson
-from synth_audit.kernels.placements import placements
 from synth_audit.kernels.propensity import by_frequency
+from synth_audit.kernels.roc import PlacementValues
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -28,60 +26,6 @@ SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
 
 SHUFFLED_ROWS = 10_000
 """Rows scored in each fold to learn what its columns give away, whatever their number."""
-
-
-@dataclass(frozen=True, eq=False)
-class Placements:
-    """Where each row stands among the scores of the other table; ties count half.
-
-    Attributes:
-        second: share of rows of the first table below each row of the second, shape (m,).
-        first: share of rows of the second table above each row of the first, shape (n,).
-    """
-
-    second: Floats
-    first: Floats
-
-    @classmethod
-    def of(cls, first: Floats, second: Floats) -> Placements:
-        """From the scores of both tables' rows, shapes (n,) and (m,)."""
-        return cls(placements(second, first), 1 - placements(first, second))
-
-    @property
-    def auroc(self) -> float:
-        """``P(score of a row of the second table > score of one of the first) + ½ P(tie)``."""
-        return float(self.second.mean())
-
-    @property
-    def variance(self) -> float:
-        """Of :attr:`auroc`: ``var(second) / m + var(first) / n``. Source: DeLong et al. 1988."""
-        return float(sum(np.var(x, ddof=1) / len(x) for x in (self.second, self.first)))
-
-    def less(self, other: Placements) -> Placements:
-        """Differences row by row, whose mean and variance are those of the difference of two areas."""
-        return Placements(self.second - other.second, self.first - other.first)
-
-
-def mean_area(folds: Sequence[Placements]) -> float:
-    """Mean of the areas of all folds."""
-    return float(np.mean([f.auroc for f in folds]))
-
-
-def area_interval(folds: Sequence[Placements], level: float) -> Interval:
-    """Interval of :func:`mean_area`: ``± z · sqrt(2 Σ v) / folds`` with DeLong's variance v of each fold.
-
-    Folds learn from each other: what the rows of one teach about those of another, these teach about the
-    first as well. Between tables that are alike, where all is chance, such pairs count twice, which at most
-    doubles the variance. Where no two rows ever change places the interval is as wide as Wilson's for
-    something that none of the rows of the smaller table showed.
-    """
-    value = mean_area(folds)
-    half = critical_value(level) * float(np.sqrt(2 * sum(f.variance for f in folds))) / len(folds)
-    if half > 0:
-        return Interval(value - half, value + half, level, "delong, doubled for shared rows")
-    rows = min(sum(len(f.second) for f in folds), sum(len(f.first) for f in folds))
-    room = wilson(0, rows, level).high
-    return Interval(value - room, value + room, level, "wilson, for nothing seen")
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +67,13 @@ class Discriminated:
     """What trees made of two tables.
 
     Attributes:
-        folds: placements of held-out rows, fold by fold.
-        lost: for each column, what placements lose when its values are shuffled, in a part of the held-out
+        folds: placement values of held-out rows, fold by fold, the second table's being the members.
+        lost: for each column, what they lose when its values are shuffled, in a part of the held-out
             rows; by fold.
     """
 
-    folds: tuple[Placements, ...]
-    lost: tuple[tuple[Placements, ...], ...]
+    folds: tuple[PlacementValues, ...]
+    lost: tuple[tuple[PlacementValues, ...], ...]
 
 
 def discriminate(
@@ -150,7 +94,7 @@ def discriminate(
     for k in range(n_folds):
         model = _grown(features, second, fold != k, n_trees, as_int_seed(rng))
         held_out = [np.flatnonzero((fold == k) & side) for side in (~second, second)]
-        [whole] = _placements(model, features.values[np.concatenate(held_out)][None], len(held_out[0]))
+        [whole] = _placement_values(model, features.values[np.concatenate(held_out)][None], len(held_out[0]))
         found.append(whole)
         lost.append(_lost(model, features.values, held_out, rng))
     return Discriminated(tuple(found), tuple(zip(*lost, strict=True)))
@@ -176,21 +120,20 @@ def _grown(features: Features, second: Mask, rows: Mask, n_trees: int, seed: int
         return model.fit(features.values[rows], second[rows])
 
 
-def _placements(model: Any, versions: Floats, n_first: int) -> tuple[Placements, ...]:
-    """Placements of held-out rows, the first ``n_first`` of which are the first table's, in each version of
-    them; shape (versions, rows, d)."""
+def _placement_values(model: Any, versions: Floats, n_first: int) -> tuple[PlacementValues, ...]:
+    """Of held-out rows, ``n_first`` of the first table first, in each version; shape (versions, rows, d)."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1, user_api="openmp"):
         scores = model.decision_function(versions.reshape(-1, versions.shape[2]))
     by_version = scores.reshape(len(versions), -1)
-    return tuple(Placements.of(s[:n_first], s[n_first:]) for s in by_version)
+    return tuple(PlacementValues.of(s[n_first:], s[:n_first]) for s in by_version)
 
 
 def _lost(
     model: Any, values: Floats, held_out: Sequence[Positions], rng: np.random.Generator
-) -> tuple[Placements, ...]:
-    """For each column, what the placements of some held-out rows lose when it is shuffled among them."""
+) -> tuple[PlacementValues, ...]:
+    """For each column, what the placement values of some held-out rows lose when it is shuffled."""
     n, d = sum(map(len, held_out)), values.shape[1]
     part = min(1.0, SHUFFLED_ROWS / (n * d))
     drawn = [rng.permutation(rows)[: max(2, round(part * len(rows)))] for rows in held_out]
@@ -198,5 +141,5 @@ def _lost(
     versions = np.repeat(test[None], 1 + d, axis=0)
     for j in range(d):
         versions[1 + j, :, j] = rng.permutation(test[:, j])
-    whole, *shuffled = _placements(model, versions, len(drawn[0]))
+    whole, *shuffled = _placement_values(model, versions, len(drawn[0]))
     return tuple(whole.less(one) for one in shuffled)

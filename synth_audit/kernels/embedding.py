@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.schema import Column
 from synth_audit.core.seeds import child_sequence
@@ -106,8 +106,7 @@ def embed(
     columns: Sequence[Column],
     *,
     settings: EmbeddingSettings,
-    seed: int,
-    cache: Cache,
+    context: RunContext,
 ) -> list[Coordinates]:
     """Place the rows of several tables on one sphere by a network fitted on train alone.
 
@@ -116,8 +115,7 @@ def embed(
 
     Args:
         train: what the network learns from. tables: what it places. columns: those compared.
-        seed: of the network's start, masks and batches.
-        cache: keeps the network for the length of a run.
+        context: its seed decides the network's start, masks and batches; its cache keeps the network.
 
     Returns:
         For each table unit vectors (to six decimals) as ``dense``, shape (n, m); ``labels`` is empty, (n, 0).
@@ -140,7 +138,7 @@ def embed(
         ) from error
     reader = _Reader.anchored_on(train, told_apart)
     device = _device(settings.device)
-    weights = _weights(train, reader, settings, seed, device, cache)
+    weights = _weights(train, reader, settings, device, context)
     groups = row_groups(tables, told_apart)
     _, first, position = np.unique(np.concatenate(groups), return_index=True, return_inverse=True)
     inputs = _joined([reader.read(t) for t in tables]).take(first)
@@ -172,7 +170,7 @@ def _device(wanted: str) -> str:
 
 
 def _weights(
-    train: Table, reader: _Reader, settings: EmbeddingSettings, seed: int, device: str, cache: Cache
+    train: Table, reader: _Reader, settings: EmbeddingSettings, device: str, context: RunContext
 ) -> Weights:
     """The network's weights, from the cache if it was made from the same inputs before."""
     from torch import __version__ as torch_version
@@ -180,7 +178,7 @@ def _weights(
     from synth_audit.kernels.contrastive import fitted
 
     def make() -> bytes:
-        rows, network = child_sequence(seed, "contrastive embedding").spawn(2)
+        rows, network = child_sequence(context.seed, "contrastive embedding").spawn(2)
         inputs = _in_order(reader.read(train))
         if len(inputs) > settings.max_rows:
             drawn = np.random.default_rng(rows).choice(len(inputs), settings.max_rows, replace=False)
@@ -190,8 +188,9 @@ def _weights(
         return stored.getvalue()
 
     columns = [[c.name, c.kind] for c in reader.columns]
-    asked = json.dumps([columns, asdict(settings), seed, torch_version, device], sort_keys=True)
-    with np.load(io.BytesIO(cache.get("contrastive embedding", train.fingerprint, asked, make=make))) as kept:
+    asked = json.dumps([columns, asdict(settings), context.seed, torch_version, device], sort_keys=True)
+    made = context.cache.get("contrastive embedding", train.fingerprint, asked, make=make)
+    with np.load(io.BytesIO(made)) as kept:
         return dict(kept)
 
 

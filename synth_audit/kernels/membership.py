@@ -1,9 +1,8 @@
-"""How well scores tell training records from strangers: areas, rates at a few false alarms, intervals."""
+"""How well scores tell training records from strangers: rates at a few false alarms, with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy.typing as npt
 
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import clopper_pearson, critical_value
-from synth_audit.kernels.placements import placements
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,35 +19,6 @@ class Rate(NamedTuple):
 
     value: float
     interval: Interval
-
-
-def area(members: Floats, others: Floats) -> float:
-    """``AUC = P(member > other) + ½ P(member = other)`` of scores, shape (m,) and (n,); in [0, 1]."""
-    return float(np.mean(placements(members, others)))
-
-
-def area_interval(members: Floats, others: Floats, level: float) -> Interval:
-    """The wider at each end of DeLong's interval and Newcombe's.
-
-    DeLong's knows the true spread of the scores, but has none where the two groups do not overlap or are few;
-    Newcombe's (fifth method) inverts ``(AUC − θ)² = z² V(θ)``,
-    ``V(θ) = θ(1 − θ) [2N − 1 − (3N − 3) / ((2 − θ)(1 + θ))] / (m n)`` with ``N = (m + n) / 2``, so it has
-    some at either end. Sources: DeLong et al. 1988; Hanley & McNeil 1982; Newcombe 2006.
-    """
-    value, z = area(members, others), critical_value(level)
-    m, n = len(members), len(others)
-    of_members, of_others = placements(members, others), placements(others, members)
-    spread = sum(float(np.var(p, ddof=1)) / len(p) for p in (of_members, of_others) if len(p) > 1)
-    half = z * math.sqrt(spread)
-
-    def apart(theta: float) -> float:
-        half_sum = (m + n) / 2
-        inside = 2 * half_sum - 1 - (3 * half_sum - 3) / ((2 - theta) * (1 + theta))
-        return abs(theta - value) - z * math.sqrt(max(0.0, theta * (1 - theta) * inside / (m * n)))
-
-    low, high = _crossing(apart, 0.0, value), _crossing(apart, 1.0, value)
-    ends = max(0.0, min(low, value - half)), min(1.0, max(high, value + half))
-    return Interval(*ends, level, "delong and newcombe")
 
 
 def alarm(scores: Floats, others: Floats, rate: float) -> Floats:
@@ -116,16 +85,3 @@ def _beyond(scores: Floats, others: Floats, rank: float) -> Floats:
     upto = np.searchsorted(ordered, scores, "right")
     level = upto - np.searchsorted(ordered, scores, "left")
     return np.clip((rank - (len(ordered) - upto)) / (1 + level), 0.0, 1.0)
-
-
-def _crossing(apart: Callable[[float], float], outer: float, inner: float) -> float:
-    """Where ``apart`` turns from negative at ``inner`` to positive towards ``outer``, by halving."""
-    if outer == inner:
-        return outer
-    for _ in range(60):
-        middle = (outer + inner) / 2
-        if apart(middle) > 0:
-            outer = middle
-        else:
-            inner = middle
-    return outer

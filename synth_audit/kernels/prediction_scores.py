@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.kernels.placements import placements
+from synth_audit.kernels.roc import resampled_auroc
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ def scored(score: Score, predicted: Floats, y: npt.NDArray[Any], counts: Counts)
     return np.concatenate([score(predicted, y, block) for block in blocks])
 
 
-def auroc(scores: Floats, y: Codes, weights: Floats) -> Floats:
+def one_against_rest_auroc(scores: Floats, y: Codes, weights: Floats) -> Floats:
     """Area under the ROC curve from scores; several classes: mean over one-against-rest curves.
 
     ``AUROC = P(score of a member > score of a non-member) + ½ P(tie)``. A class without members, or without
@@ -55,7 +55,7 @@ def auroc(scores: Floats, y: Codes, weights: Floats) -> Floats:
     Returns:
         shape (d,), each in [0, 1].
     """
-    areas = np.stack([_areas(scores[:, k], y == k, weights) for k in sides(scores.shape[1])])
+    areas = np.stack([resampled_auroc(scores[:, k], y == k, weights) for k in sides(scores.shape[1])])
     known = np.isfinite(areas)
     counts = known.sum(axis=0)
     return np.asarray(
@@ -66,20 +66,6 @@ def auroc(scores: Floats, y: Codes, weights: Floats) -> Floats:
 def sides(n_classes: int) -> range:
     """The classes whose curves count: of two, whose curves are each other's mirror, the second."""
     return range(1, 2) if n_classes == 2 else range(n_classes)
-
-
-def _areas(scores: Floats, member: Flags, weights: Floats) -> Floats:
-    order = np.argsort(scores, kind="stable")
-    starts = np.flatnonzero(np.diff(scores[order], prepend=np.nan) != 0)
-    ordered = weights[:, order]
-    everyone = np.add.reduceat(ordered, starts, axis=1)
-    members = np.add.reduceat(ordered * member[order], starts, axis=1)
-    others = everyone - members
-    below = np.cumsum(others, axis=1) - 0.5 * others
-    pairs = members.sum(axis=1) * others.sum(axis=1)
-    found = np.einsum("ij,ij->i", members, below)
-    areas: Floats = np.where(pairs > 0, found / np.where(pairs > 0, pairs, 1.0), np.nan)
-    return areas
 
 
 def accuracy(scores: Floats, y: Codes, weights: Floats) -> Floats:
@@ -117,25 +103,3 @@ _FLAT = 1e-12
 def _total(weights: Floats, chosen: Flags) -> Floats:
     """Weight of the chosen rows, shape (d,)."""
     return np.asarray(weights @ chosen.astype(np.float64))
-
-
-def area_with_influence(scores: Floats, member: Flags) -> tuple[float, Floats]:
-    """AUROC of one class against the rest, and what each row adds to its error.
-
-    The placement of a member is the share of others below it (ties half), that of another the share of
-    members above it; AUROC is the mean of either. ``ψ = (placement − AUROC) / sqrt(k (k − 1))`` with k the
-    rows of its own side, so that ``Σ ψ²`` is the variance of the AUROC, and ``Σ (ψ − ψ')²`` that of a
-    difference between two models on the same rows. Source: DeLong, DeLong & Clarke-Pearson 1988.
-
-    Args:
-        scores: shape (m,). member: at least two rows on either side, shape (m,).
-
-    Returns:
-        AUROC, and ψ, shape (m,).
-    """
-    inside, outside = scores[member], scores[~member]
-    placement = np.empty(len(scores))
-    placement[member], placement[~member] = placements(inside, outside), 1 - placements(outside, inside)
-    area = float(placement[member].mean())
-    sizes = np.where(member, member.sum(), (~member).sum()).astype(np.float64)
-    return area, (placement - area) / np.sqrt(sizes * (sizes - 1.0))

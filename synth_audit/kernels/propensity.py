@@ -26,7 +26,8 @@ more terms than that in all, and no more labels than that of one column; the oth
 _RIDGE = 1e-6
 """Penalty on squared coefficients, per row, so that a maximum exists where a term tells without fail."""
 
-_MOST_STEPS, _CLOSE = 60, 1e-10
+_MOST_STEPS, _CLOSE = 200, 1e-12
+"""Steps of Newton's method, and the gradient at which it ends."""
 
 
 def terms(tables: Sequence[Table], columns: Sequence[Column]) -> Floats:
@@ -85,7 +86,7 @@ class Propensity:
         """
         with single_threaded_algebra():
             axes = _uncorrelated(design)
-            return cls(_maximum_likelihood(axes, second.astype(np.float64)), second, axes)
+            return cls(_maximum_likelihood(axes, second), second, axes)
 
     @property
     def rank(self) -> int:
@@ -145,31 +146,15 @@ def _uncorrelated(design: Floats) -> Floats:
     return np.asarray(design @ (axes[:, kept] / np.sqrt(sizes[kept])))
 
 
-def _maximum_likelihood(axes: Floats, y: Floats) -> Floats:
-    """Fitted probabilities by Newton's method with halved steps, shape (N,)."""
-    n = len(y)
-    x = np.column_stack([np.ones(n), axes])
-    penalty = np.full(x.shape[1], _RIDGE)
-    penalty[0] = 0.0  # the constant must give the share of rows
-    beta = np.zeros(x.shape[1])
-    beta[0] = np.log(y.mean() / (1 - y.mean()))
-    loss = _loss(x, y, beta, penalty)
-    for _ in range(_MOST_STEPS):
-        p = _logistic(x @ beta)
-        information = (x.T * (p * (1 - p))) @ x / n + np.diag(penalty)
-        step = np.linalg.solve(information, x.T @ (y - p) / n - penalty * beta)
-        while (smaller := _loss(x, y, beta + step, penalty)) > loss and np.abs(step).max() > _CLOSE:
-            step = step / 2
-        beta, loss = beta + step, smaller
-        if np.abs(step).max() <= _CLOSE:
-            break
-    return _logistic(x @ beta)
+def _maximum_likelihood(axes: Floats, second: Mask) -> Floats:
+    """Fitted probabilities, shape (N,), with one thread, since sums in parts would depend on how many."""
+    from sklearn.linear_model import LogisticRegression  # here, since a code location must not load it
+    from threadpoolctl import threadpool_limits
 
-
-def _loss(x: Floats, y: Floats, beta: Floats, penalty: Floats) -> float:
-    eta = x @ beta
-    return float(np.mean(np.logaddexp(0.0, eta) - y * eta) + 0.5 * penalty @ beta**2)
-
-
-def _logistic(eta: Floats) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(eta / 2)))
+    if not axes.shape[1]:
+        return np.full(len(second), second.mean())
+    n = len(second)
+    model = LogisticRegression(C=1 / (_RIDGE * n), solver="newton-cholesky", tol=_CLOSE, max_iter=_MOST_STEPS)
+    # Of all libraries, not only numpy's: the solver brings one of its own.
+    with threadpool_limits(limits=1):
+        return np.asarray(model.fit(axes, second).predict_proba(axes)[:, 1])

@@ -12,8 +12,8 @@ import pyarrow as pa
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
-from synth_audit.core.plugin import Locatable, Target
 from synth_audit.core.salt import Salt
+from synth_audit.core.source import Locatable, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from synth_audit.core import registry
-from synth_audit.core.cache import Cache
+from synth_audit.core.audit import Audit
+from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import split
 from synth_audit.core.errors import DataError
+from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
-from synth_audit.core.plugin import Audit, PrivacyCertificate
 from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import conduct
-from synth_audit.examination.runner import Progress, silent
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
@@ -82,7 +83,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     return record
 
 
-def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent) -> SyntheticRecord:
+def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate, both seeded from the salt and these rows of train.
 
     Other rows get other streams: two releases whose tables differ by one person would otherwise share every
@@ -95,13 +96,13 @@ def make_synthetic(plan: Plan, workspace: Workspace, progress: Progress = silent
     assert plan.generator is not None
     name = plan.generator.name
     start = time.perf_counter()
-    progress(f"fit {name}", 0, 2)
+    context.progress(f"fit {name}", 0, 2)
     known = TableRecord.of(train, salt)
     streams = ("generator", name, known.hmac)
     model = generator.fit(train.released_only(), salt.rng(*streams, "fit"))
-    progress(f"sample {name}", 1, 2)
+    context.progress(f"sample {name}", 1, 2)
     drawn = model.sample(plan.rows or train.n_rows, salt.rng(*streams, "sample"))
-    progress(name, 2, 2)
+    context.progress(name, 2, 2)
     synthetic = read_table(drawn.data, train.schema, where="synthetic", partial=True)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
@@ -123,18 +124,8 @@ def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
     return known, other
 
 
-def audit_synthetic(
-    plan: Plan,
-    workspace: Workspace,
-    progress: Progress = silent,
-    workers: int = 1,
-    cache: Cache | None = None,
-) -> Evidence:
-    """Audit and judge the candidate; write the evidence and the measurements.
-
-    Args:
-        cache: what the audits of several candidates share; one of its own if left out.
-    """
+def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
+    """Audit and judge the candidate; write the evidence and the measurements."""
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)
@@ -147,13 +138,11 @@ def audit_synthetic(
         plan,
         subject,
         making.generator,
+        context,
         salt,
         source=splitting.source,
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
-        progress=progress,
-        workers=workers,
-        cache=cache,
     )
     return write_evidence(audited, workspace, workspace.synthetic)
 
@@ -162,15 +151,13 @@ def examine(
     plan: Plan,
     subject: Subject,
     generator: GeneratorRecord,
+    context: RunContext,
     salt: Salt,
     *,
     audits: Mapping[str, Audit] | None = None,
     source: TableRecord | None = None,
     warnings: tuple[str, ...] = (),
     timings: Mapping[str, float] | None = None,
-    progress: Progress = silent,
-    workers: int = 1,
-    cache: Cache | None = None,
 ) -> Audited:
     """Audit and judge three tables at hand: the one place where evidence is made.
 
@@ -181,9 +168,8 @@ def examine(
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     weaker = about_settings(plan, suite)
-    found = conduct(
-        audits or audits_of(plan, suite), subject, plan.seed, plan.known_answer, progress, workers, cache
-    )
+    context = replace(context, seed=plan.seed, cache=replace(context.cache, scope=salt.commitment))
+    found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
@@ -231,13 +217,13 @@ def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     return release(plan, workspace, read_parquet(workspace.synthetic, made_by="synthetic"))
 
 
-def produce(plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1) -> Evidence:
+def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """All stages up to the evidence; the report and the release are further steps."""
-    progress("pull and split", 0, 1)
+    context.progress("pull and split", 0, 1)
     split_table(plan, workspace)
-    progress("pull and split", 1, 1)
-    make_synthetic(plan, workspace, progress)
-    return audit_synthetic(plan, workspace, progress, workers)
+    context.progress("pull and split", 1, 1)
+    make_synthetic(plan, workspace, context)
+    return audit_synthetic(plan, workspace, context)
 
 
 def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Table, plan: Plan) -> Subject:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synth_audit.core import registry
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import SynthAuditError
 from synth_audit.core.measurement import Direction, Quantity
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import DERIVED
 from synth_audit.core.verdict import Result
 from synth_audit.report import words

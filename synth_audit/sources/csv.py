@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
-from synth_audit.core.plugin import SourceInfo
 from synth_audit.core.schema import check_names
+from synth_audit.core.source import SourceInfo
 from synth_audit.sources import _files
 
 MAX_BYTES = 2**31 - 1

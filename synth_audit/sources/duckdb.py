@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.plugin import SourceInfo
 from synth_audit.core.schema import check_names
+from synth_audit.core.source import SourceInfo
 from synth_audit.sources import _files
 
 _HARDENED = {

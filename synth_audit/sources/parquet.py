@@ -9,8 +9,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from synth_audit.core.files import replacing
-from synth_audit.core.plugin import SourceInfo
 from synth_audit.core.schema import check_names
+from synth_audit.core.source import SourceInfo
 from synth_audit.sources import _files
 
 

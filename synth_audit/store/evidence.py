@@ -17,9 +17,9 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.exposure import RecordView
+from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plugin import PrivacyCertificate
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema
 from synth_audit.core.sensitivity import PlantedLeaks

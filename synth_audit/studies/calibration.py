@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.core import registry
-from synth_audit.core.cache import Cache
+from synth_audit.core.audit import Audit
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import Status
-from synth_audit.core.plugin import Audit
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
-from synth_audit.examination.runner import Progress, Task, TaskResult, run_tasks, silent
+from synth_audit.examination.runner import Task, TaskResult, run_tasks
 from synth_audit.kernels.noise import Noise
 
 STRENGTH = 0.05
@@ -85,19 +83,18 @@ class Calibration:
 def calibrate(
     audits: Mapping[str, Audit],
     subject: Subject,
+    context: RunContext,
     *,
     table: str,
-    seed: int,
     shares: Sequence[float],
     noises: Sequence[Noise] = QUIET,
     max_rows: int = 10_000,
-    progress: Progress = silent,
-    workers: int = 1,
 ) -> Calibration:
     """Measure planted leaks of every share under every noise, with every privacy audit.
 
     Args:
         subject: train and control; its synthetic table only sets the size of the planted releases.
+        context: its seed decides the leaks and all draws.
         shares: of copied rows, in [0, 1].
 
     Raises:
@@ -112,8 +109,9 @@ def calibrate(
             expected="at least one privacy audit",
             fix="`synth-audit list` shows all",
         )
-    with TemporaryDirectory(prefix="synth-audit-") as folder:
-        ground = prepare_injection(replace(subject, seed=seed, cache=Cache(Path(folder))), max_rows)
+    seed = context.seed
+    with context.keeping() as keeping:
+        ground = prepare_injection(subject, max_rows, seed)
         if not isinstance(ground, LeakInjector):
             raise DataError(
                 f"no leak can be planted: {ground.reason}",
@@ -123,7 +121,7 @@ def calibrate(
             )
         grid = list(itertools.product(noises, sorted(set(shares))))
         tasks = [task for noise, share in grid for task in _tasks(chosen, ground, noise, share, seed)]
-        ended = run_tasks(tasks, seed, progress, workers)
+        ended = run_tasks(tasks, keeping)
     places = [(noise, share) for noise, share in grid for _ in chosen]
     return Calibration(
         table=table,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synth_audit.core import registry
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import PlanError
 from synth_audit.core.measurement import Direction, Measurement, Quantity
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import derived_of
 from synth_audit.store.evidence import Evidence
 

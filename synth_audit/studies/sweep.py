@@ -9,17 +9,16 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from synth_audit.core.cache import Cache
+from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError, SynthAuditError
+from synth_audit.core.files import TEMPORARY
+from synth_audit.core.generator import PrivacyCertificate, refits
 from synth_audit.core.plan import Plan
-from synth_audit.core.plugin import PrivacyCertificate
 from synth_audit.core.salt import Salt
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.table import read_table
-from synth_audit.examination.runner import Progress, describe_error, silent
+from synth_audit.examination.runner import describe_error
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
@@ -33,11 +32,9 @@ from synth_audit.studies.correlations import Correlations, Scales
 from synth_audit.studies.frontier import FrontierRecord
 from synth_audit.studies.ranking import CandidateRun, ranked
 
-_CACHE = "cache-"
-
 
 def sweep(
-    plan: Plan, workspace: Workspace, progress: Progress = silent, workers: int = 1, *, fresh: bool = False
+    plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, fresh: bool = False
 ) -> FrontierRecord:
     """Audit every candidate of the plan and choose the best of those that pass.
 
@@ -46,7 +43,6 @@ def sweep(
     wholly there or not at all.
 
     Args:
-        workers: processes to spread the audits of a candidate over; the numbers do not depend on it.
         fresh: pull the source again and keep nothing.
 
     Raises:
@@ -58,15 +54,15 @@ def sweep(
     candidates_of(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
     with exclusive_lock(workspace.prepare()):
         salt = workspace_salt(workspace)
-        splitting, split_kept = _split(plan, workspace, salt, progress, fresh)
+        splitting, split_kept = _split(plan, workspace, salt, context, fresh)
         asked = candidates_of(plan, column_count(splitting))
         for old in (workspace.frontier, workspace.frontier_page):
             old.unlink(missing_ok=True)
         train, _ = pipeline.real_tables(plan, workspace)
         scales = Scales.of(train, plan.suppression)
-        with TemporaryDirectory(prefix=_CACHE, dir=workspace.restricted) as folder:  # mode 0700
-            course = SweepRun(workspace, salt, splitting, scales, Cache(Path(folder)), workers, fresh)
-            tried = [course.run(e, _within(progress, i, asked)) for i, e in enumerate(asked)]
+        with replace(context, scratch=workspace.restricted).keeping() as keeping:
+            course = SweepRun(workspace, salt, splitting, scales, fresh)
+            tried = [course.run(e, keeping.within(_place(i, asked))) for i, e in enumerate(asked)]
         record = ranked(plan, tried, scales.correlations(train), split_kept)
         write_text(workspace.frontier, record.to_json())
         _clear_away(workspace, {e.slug for e in asked})
@@ -81,31 +77,29 @@ class SweepRun:
     salt: Salt
     splitting: SplitRecord
     scales: Scales
-    cache: Cache
-    workers: int
     fresh: bool
 
-    def run(self, candidate: Candidate, progress: Progress) -> CandidateRun:
+    def run(self, candidate: Candidate, context: RunContext) -> CandidateRun:
         """Audit an candidate, or take over what an earlier sweep found."""
         own = self.workspace.candidate(candidate.slug)
         if not self.fresh and (kept := self._still_good(candidate, own)) is not None:
-            progress("kept", 1, 1)
+            context.progress("kept", 1, 1)
             return CandidateRun(candidate, kept, self._correlations(own, candidate), kept=True)
         shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
         try:
             with replacing_folder(own.root) as folder:
                 room = replace(own, root=folder).prepare()
                 self._carry_over(room, candidate)
-                evidence = self._made_and_audited(candidate, room, progress)
+                evidence = self._made_and_audited(candidate, room, context)
         except _NoTable as reason:
             return CandidateRun(candidate, None, problem=str(reason))
         problem = "; ".join(f"{o.audit}: {o.reason}" for o in evidence.errored)
         return CandidateRun(candidate, evidence, self._correlations(own, candidate), problem=problem)
 
-    def _made_and_audited(self, candidate: Candidate, room: Workspace, progress: Progress) -> Evidence:
-        _make(candidate, room, progress)
+    def _made_and_audited(self, candidate: Candidate, room: Workspace, context: RunContext) -> Evidence:
+        _make(candidate, room, context)
         try:
-            return pipeline.audit_synthetic(candidate.plan, room, progress, self.workers, cache=self.cache)
+            return pipeline.audit_synthetic(candidate.plan, room, context)
         except DataError as error:
             raise _NoTable(f"{type(error).__name__}: {error.what}") from None
 
@@ -137,7 +131,7 @@ class SweepRun:
     def _still_there(self, candidate: Candidate, own: Workspace, evidence: Evidence) -> bool:
         """False when a finished table, for which no setting vouches, has other rows now."""
         generator = candidate.plan.build_generator()
-        if getattr(generator, "refits", True):
+        if refits(generator):
             return True
         train = pipeline.real_tables(candidate.plan, own)[0]
         rng = child_rng(candidate.plan.seed, "generator", candidate.generator.name, "sample")
@@ -160,9 +154,9 @@ class _NoTable(Exception):
     """A generator gave no table; the text says why and holds no cell value."""
 
 
-def _make(candidate: Candidate, room: Workspace, progress: Progress) -> None:
+def _make(candidate: Candidate, room: Workspace, context: RunContext) -> None:
     try:
-        record = pipeline.make_synthetic(candidate.plan, room, progress)
+        record = pipeline.make_synthetic(candidate.plan, room, context)
     except SynthAuditError as error:
         raise _NoTable(f"{type(error).__name__}: {error.what}") from None
     # Whatever a generator does wrong is told of this candidate, and the others still have their turn.
@@ -173,14 +167,14 @@ def _make(candidate: Candidate, room: Workspace, progress: Progress) -> None:
 
 
 def _split(
-    plan: Plan, workspace: Workspace, salt: Salt, progress: Progress, fresh: bool
+    plan: Plan, workspace: Workspace, salt: Salt, context: RunContext, fresh: bool
 ) -> tuple[SplitRecord, str]:
     """This plan's split as the workspace holds it and when it was made, or a new one without a time."""
     kept = None if fresh else _earlier_split(plan, workspace, salt)
     if kept is not None:
         made = datetime.fromtimestamp(workspace.split_record.stat().st_mtime, UTC)
         return kept, made.isoformat(timespec="seconds")
-    progress("pull and split", 0, 1)
+    context.progress("pull and split", 0, 1)
     return pipeline.split_table(plan, workspace), ""
 
 
@@ -207,7 +201,7 @@ def exclusive_lock(workspace: Workspace) -> Iterator[None]:
                 expected="one sweep at a time",
                 fix="wait for it, or name another folder with --out",
             ) from None
-        left = (*workspace.restricted.glob(f"{_CACHE}*"), *workspace.candidates.glob(".*.tmp"))
+        left = (*workspace.restricted.glob(f"{TEMPORARY}*"), *workspace.candidates.glob(".*.tmp"))
         for folder in left:
             shutil.rmtree(folder, ignore_errors=True)
         yield
@@ -220,6 +214,5 @@ def _clear_away(workspace: Workspace, slugs: Collection[str]) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _within(progress: Progress, position: int, asked: Sequence[Candidate]) -> Progress:
-    prefix = f"{position + 1}/{len(asked)} {asked[position].name}: "
-    return lambda what, done, total: progress(prefix + what, done, total)
+def _place(position: int, asked: Sequence[Candidate]) -> str:
+    return f"{position + 1}/{len(asked)} {asked[position].name}: "

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.context import RunContext
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.subject import Subject
@@ -34,8 +35,9 @@ def subject_of():
 def measure():
     """Run an audit; its measurements by name, or by name and scope, and its findings."""
 
-    def run(audit, subject, seed=0):
-        findings = audit.run(subject, np.random.default_rng(seed))
+    def run(audit, subject, seed=0, shared=0):
+        """``shared`` is the plan's seed, ``seed`` that of the audit's own draws."""
+        findings = audit.run(subject, RunContext(seed=shared, draws=np.random.default_rng(seed)))
         found = {(m.name, m.scope) if m.scope else m.name: m for m in findings.measurements}
         return found, findings
 

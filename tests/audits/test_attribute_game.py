@@ -12,8 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from synth_audit.audits.privacy.attribute_game import AttributeGame
 from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.table import Table, assemble
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
@@ -362,14 +363,17 @@ class LayeredModel:
 
 def test_levels_of_truncation_share_their_fits(tmp_path, subject_of):
     columns = numbers(300, 0)
-    subject = replace(subject_of(columns, None, columns, **SECRET), cache=Cache(tmp_path), seed=3)
+    subject = subject_of(columns, None, columns, **SECRET)
     Layered.fits.clear()
     for level in (1, 2, None):
         generator = Layered(truncation=level)
-        QUICK.run(replace(subject, generator=generator), np.random.default_rng(level or 0))
+        draws = np.random.default_rng(level or 0)
+        context = RunContext(seed=3, draws=draws, cache=Cache(tmp_path))
+        QUICK.run(replace(subject, generator=generator), context)
     assert len(Layered.fits) == QUICK.iterations
     assert len({rows for rows, _ in Layered.fits}) == QUICK.iterations
-    QUICK.run(replace(subject, generator=Layered(), seed=4), np.random.default_rng(0))
+    other = RunContext(seed=4, draws=np.random.default_rng(0), cache=Cache(tmp_path))
+    QUICK.run(replace(subject, generator=Layered()), other)
     assert len(set(Layered.fits)) == 2 * QUICK.iterations
 
 
@@ -605,8 +609,8 @@ def test_without_outsiders_real_rows_are_not_scored_on_what_they_taught(n, subje
         columns = people(n)
         subject = subject_of(columns, None, people(n), **SECRET)
         fresh = subject_of(columns, None, people(5000), **SECRET).synthetic
-        subject = replace(subject, generator=Drawn(fresh), seed=seed)
-        found, _ = measure(replace(QUICK, reference=n, rows=n), subject)
+        subject = replace(subject, generator=Drawn(fresh))
+        found, _ = measure(replace(QUICK, reference=n, rows=n), subject, shared=seed)
         for scope in retained:
             if ("retained", scope) in found:
                 retained[scope].append(found["retained", scope].value)
@@ -634,7 +638,7 @@ def test_a_generator_that_breaks_its_contract_is_an_error_without_values(change,
     columns = numbers(300, 0)
     subject = replace(subject_of(columns, None, columns, **SECRET), generator=Changed(change))
     with pytest.raises(PluginError, match=words) as caught:
-        QUICK.run(subject, np.random.default_rng(0))
+        QUICK.run(subject, RunContext(draws=np.random.default_rng(0)))
     assert "41.7" not in str(caught.value)
 
 
@@ -642,19 +646,21 @@ def test_a_generator_that_draws_too_few_rows_is_an_error(subject_of):
     columns = numbers(300, 0)
     subject = subject_of(columns, None, columns, **SECRET)
     with pytest.raises(PluginError, match="number of rows"):
-        QUICK.run(replace(subject, generator=Fixed(subject.train)), np.random.default_rng(0))
+        QUICK.run(
+            replace(subject, generator=Fixed(subject.train)), RunContext(draws=np.random.default_rng(0))
+        )
 
 
 @pytest.mark.slow
 def test_intervals_cover_the_mean_of_all_games(subject_of, measure):
     """The mean over many games on one table, against intervals from ten of them each."""
     columns = numbers(1000, 0)
-    subject = replace(subject_of(columns, None, columns, **SECRET), generator=Resample(), seed=10_000)
+    subject = replace(subject_of(columns, None, columns, **SECRET), generator=Resample())
     audit = replace(QUICK, iterations=10, sets=2)
-    truth, _ = measure(replace(audit, iterations=400), subject)
+    truth, _ = measure(replace(audit, iterations=400), subject, shared=10_000)
     held = dict.fromkeys((("mab", "secret"), ("mr2", "secret"), ("retained", "secret")), 0)
     for seed in range(200):
-        found, _ = measure(audit, replace(subject, seed=seed), seed)
+        found, _ = measure(audit, subject, seed, shared=seed)
         for name in held:
             held[name] += found[name].interval.low <= truth[name].value <= found[name].interval.high
     assert all(180 <= n <= 199 for n in held.values())

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.fidelity.constraints import Constraints
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import parse_plan
@@ -132,7 +133,7 @@ def test_a_release_larger_than_control_is_set_beside_it_at_its_size(measure):
 
 def test_without_rules_it_says_where_to_get_some():
     with pytest.raises(NotApplicable, match="synth-audit init"):
-        Constraints().run(subject_with({}, TRAIN, TRAIN, MADE), np.random.default_rng(0))
+        Constraints().run(subject_with({}, TRAIN, TRAIN, MADE), RunContext(draws=np.random.default_rng(0)))
 
 
 def test_bounds_alone_are_rules(measure):

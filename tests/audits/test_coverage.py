@@ -18,6 +18,7 @@ from synth_audit.audits.fidelity._coverage_pair import (
     scored,
 )
 from synth_audit.audits.fidelity.coverage import Coverage
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.kernels.embedding import EmbeddingSettings
 from synth_audit.kernels.encode import Coordinates
@@ -146,7 +147,9 @@ def test_one_seed_gives_one_answer(subject_of):
     rng = np.random.default_rng(8)
     subject = subject_of(people(300, rng), people(100, rng), people(200, rng))
     audit = Coverage(n_bootstrap=100, max_queries=100)
-    once, again, other = (audit.run(subject, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    once, again, other = (
+        audit.run(subject, RunContext(draws=np.random.default_rng(seed))) for seed in (0, 0, 1)
+    )
     assert once == again
     assert once != other
 
@@ -207,7 +210,7 @@ def test_one_row_says_next_to_nothing(subject_of, measure):
 def test_a_table_that_does_not_vary_has_no_centre(subject_of):
     same = {"a": np.ones(50), "b": np.full(50, "x")}
     with pytest.raises(NotApplicable, match="no column varies"):
-        AUDIT.run(subject_of(same, same, same), np.random.default_rng(0))
+        AUDIT.run(subject_of(same, same, same), RunContext(draws=np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize(

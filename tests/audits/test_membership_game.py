@@ -23,11 +23,12 @@ from synth_audit.audits.privacy._game_targets import choose, yardsticks
 from synth_audit.audits.privacy._shadow_game import Sizes
 from synth_audit.audits.privacy.membership_game import MembershipGame
 from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, NotApplicable, PluginError
+from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import ColumnSpec
-from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.examination.runner import run_audits
@@ -75,7 +76,7 @@ def subject(generator, data=None, sensitive=("cost",), **more):
 
 def found(generator, data=None, seed=0, more=None, **changed):
     game = MembershipGame(**{**SMALL, **changed})
-    return game.run(subject(generator, data, **(more or {})), np.random.default_rng(seed))
+    return game.run(subject(generator, data), RunContext(draws=np.random.default_rng(seed), **(more or {})))
 
 
 def at(findings, name, scope=""):
@@ -251,7 +252,7 @@ def test_reference_samples_hold_no_target_and_the_others_exactly_one():
     generator = Recording()
     game = MembershipGame(**SMALL)
     train = subject(generator).train
-    game.run(subject(generator), np.random.default_rng(0))
+    game.run(subject(generator), RunContext(draws=np.random.default_rng(0)))
     chosen = targets_of(train, game)
     assert len(chosen) == 2
     assert len(generator.fits) == 3 * (2 + 1) * (1 + 2)
@@ -365,7 +366,9 @@ def test_a_model_that_fails_is_a_fault_of_the_generator_and_its_words_are_not_re
     with pytest.raises(PluginError) as caught:
         found(Faulty(change))
     assert SECRET not in str(caught.value)
-    [outcome], _ = run_audits({"membership_game": MembershipGame(**SMALL)}, subject(Faulty(change)), 0)
+    [outcome], _ = run_audits(
+        {"membership_game": MembershipGame(**SMALL)}, subject(Faulty(change)), RunContext(seed=0)
+    )
     assert outcome.status is Status.ERROR
     assert SECRET not in json.dumps([outcome.reason, outcome.notes], default=repr)
 
@@ -377,13 +380,15 @@ def test_a_generator_that_returns_another_table_is_an_error(change):
 
 
 def test_a_generator_that_fails_is_an_error_and_no_pass():
-    [outcome], _ = run_audits({"membership_game": MembershipGame(**SMALL)}, subject(Faulty(None)), 0)
+    [outcome], _ = run_audits(
+        {"membership_game": MembershipGame(**SMALL)}, subject(Faulty(None)), RunContext(seed=0)
+    )
     assert outcome.status is Status.ERROR
     assert not outcome.measurements
 
 
 def test_without_a_generator_it_is_not_applicable():
-    [outcome], _ = run_audits({"membership_game": MembershipGame(**SMALL)}, subject(None), 0)
+    [outcome], _ = run_audits({"membership_game": MembershipGame(**SMALL)}, subject(None), RunContext(seed=0))
     assert outcome.status is Status.NOT_APPLICABLE
     assert "generator" in outcome.reason
 
@@ -419,13 +424,13 @@ def test_few_games_fall_short_of_the_minimum(honest):
 def test_constant_tables_have_no_outliers_and_say_so():
     flat = pa.table({"a": np.ones(100), "b": ["x"] * 100})
     game = MembershipGame(**{**SMALL, "features": ("all",)})
-    findings = game.run(subject(Resample(), flat, sensitive=()), np.random.default_rng(0))
+    findings = game.run(subject(Resample(), flat, sensitive=()), RunContext(draws=np.random.default_rng(0)))
     assert findings.notes == ("no row is an outlying target",)
     assert at(findings, "privacy_gain").value == 1.0
     assert at(findings, "privacy_gain").interval.low < 1.0
     with pytest.raises(NotApplicable, match="outlying"):
         MembershipGame(**{**SMALL, "random": 0}).run(
-            subject(Resample(), flat, sensitive=()), np.random.default_rng(0)
+            subject(Resample(), flat, sensitive=()), RunContext(draws=np.random.default_rng(0))
         )
 
 

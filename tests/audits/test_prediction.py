@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.utility.prediction import Prediction
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 
 FAST = Prediction(models=("logistic",), repeats=1, n_bootstrap=100)
@@ -108,7 +109,7 @@ def test_a_target_that_is_missing_is_not_applicable(part, why, subject_of):
     parts = three("number")
     parts[part] = parts[part] | {"y": np.full(len(parts[part]["y"]), np.nan)}
     with pytest.raises(NotApplicable, match=why):
-        FAST.run(subject_of(*parts, y={"role": "target"}), np.random.default_rng(0))
+        FAST.run(subject_of(*parts, y={"role": "target"}), RunContext(draws=np.random.default_rng(0)))
 
 
 def test_a_single_value_or_nothing_to_predict_from_is_not_applicable(subject_of):
@@ -116,11 +117,11 @@ def test_a_single_value_or_nothing_to_predict_from_is_not_applicable(subject_of)
     with pytest.raises(NotApplicable, match="single value"):
         FAST.run(
             subject_of(train, control | {"y": ["ill"] * 200}, made, y={"role": "target"}),
-            np.random.default_rng(0),
+            RunContext(draws=np.random.default_rng(0)),
         )
     alone = [{"y": t["y"]} for t in (train, control, made)]
     with pytest.raises(NotApplicable, match="no column beside"):
-        FAST.run(subject_of(*alone, y={"role": "target"}), np.random.default_rng(0))
+        FAST.run(subject_of(*alone, y={"role": "target"}), RunContext(draws=np.random.default_rng(0)))
 
 
 def test_several_models_are_scored_apart_and_averaged(subject_of, measure):
@@ -149,7 +150,7 @@ def test_a_forest_gives_the_same_numbers_every_time(subject_of):
 
     subject = subject_of(rows(300), rows(120), rows(300), y={"role": "target"})
     audit = Prediction(repeats=1, n_bootstrap=100, models=("random_forest", "gradient_boosting"))
-    first, other = (audit.run(subject, np.random.default_rng(1)) for _ in range(2))
+    first, other = (audit.run(subject, RunContext(draws=np.random.default_rng(1))) for _ in range(2))
     assert other == first
 
 

@@ -278,7 +278,7 @@ class TestEmbedding:
         from synth_audit.audits.privacy import singling_out
         from synth_audit.kernels.encode import EuclideanEncoder
 
-        def embed(train, tables, columns, *, settings, seed, cache):
+        def embed(train, tables, columns, *, settings, context):
             return EuclideanEncoder.anchored_on(train, columns).encode(tables)
 
         monkeypatch.setattr(singling_out, "embed", embed)

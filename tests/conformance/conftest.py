@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit.core import registry
+from synth_audit.core.audit import Leak
+from synth_audit.core.context import RunContext
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
-from synth_audit.core.plugin import Leak
 from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
@@ -131,7 +132,7 @@ def outcome_of(built):
     """Run one audit as the runner does, which also checks declared quantities and ranges."""
 
     def run(name, subject, seed=0):
-        [outcome], _ = run_audits({name: built(name)}, subject, seed)
+        [outcome], _ = run_audits({name: built(name)}, subject, RunContext(seed=seed))
         return outcome
 
     return run

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from synth_audit.core import registry
+from synth_audit.core.context import RunContext
+from synth_audit.core.execution import Executor
 from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import KnownAnswerSpec
@@ -299,7 +301,9 @@ def examined(made_once, built, as_subject, population):
     processes."""
     subject = as_subject(population(800, 1), population(300, 2), population(800, 3))
     return made_once(
-        lambda name, workers: conduct({name: built(name)}, subject, 0, KnownAnswerSpec(), workers=workers)
+        lambda name, workers: conduct(
+            {name: built(name)}, subject, KnownAnswerSpec(), RunContext(executor=Executor(workers))
+        )
     )
 
 
@@ -326,7 +330,9 @@ def test_audits_beside_one_another_keep_their_numbers(examined, built, as_subjec
     """Several audits in two processes, of which one spreads its own work, say what each says alone."""
     subject = as_subject(population(800, 1), population(300, 2), population(800, 3))
     names = ("exact_match", "attribute_game", "linkability")
-    together = conduct({n: built(n) for n in names}, subject, 0, KnownAnswerSpec(), workers=2)
+    together = conduct(
+        {n: built(n) for n in names}, subject, KnownAnswerSpec(), RunContext(executor=Executor(2))
+    )
     assert together.outcomes == tuple(examined[n, 1].outcomes[0] for n in names)
 
 
@@ -334,7 +340,7 @@ def test_audits_beside_one_another_keep_their_numbers(examined, built, as_subjec
 def test_exposed_records_are_positions_of_attacked_rows(name, built, as_subject, tables):
     train, control, _ = tables
     subject = as_subject(train, control, train)
-    [ended] = run_tasks([Task(name, built(name), subject, name, ("audit", name))], 0)
+    [ended] = run_tasks([Task(name, built(name), subject, name, ("audit", name))], RunContext())
     for e in ended.exposures:
         for tried, hit, n in (
             (e.train_tried, e.train_hit, train.num_rows),

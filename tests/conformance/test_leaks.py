@@ -11,6 +11,7 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.plan import DEFAULT_GATES, KnownAnswerSpec
 from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import conduct
@@ -29,7 +30,7 @@ def verdict_of(built, tmp_path_factory):
     audits = {name: built(name) for name in usual}
 
     def judged(subject):
-        found = conduct(audits, subject, 0, KnownAnswerSpec(), cache=shared)
+        found = conduct(audits, subject, KnownAnswerSpec(), RunContext(cache=shared))
         return judge(suite, found.outcomes, check_table(suite, subject.synthetic)).verdict
 
     return judged

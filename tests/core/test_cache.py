@@ -63,3 +63,14 @@ def test_others_may_not_read_it(tmp_path):
     Cache(tmp_path).get("k", make=lambda: b"learnt from real rows")
     kept = [p for p in tmp_path.iterdir() if p.suffix != ".lock"]
     assert [stat.S_IMODE(p.stat().st_mode) for p in kept] == [0o600]
+
+
+def test_what_was_put_is_found_and_got(tmp_path):
+    cache = Cache(tmp_path)
+    assert cache.find("a", "b") is None
+    cache.put("a", "b", made=b"1")
+    assert cache.find("a", "b") == b"1"
+    assert cache.find("ab", "") is None
+    assert cache.get("a", "b", make=lambda: b"2") == b"1"
+    Cache().put("a", made=b"1")
+    assert Cache().find("a") is None

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.fitting import draw, fit_shared
 from synth_audit.core.inference import infer_schema
@@ -55,8 +56,8 @@ def table(n=5, **roles):
 
 
 def test_levels_share_one_fit_and_each_is_cut_to_its_own(tmp_path):
-    cache = Cache(tmp_path)
-    models = [fit_shared(Ladder(level), table(), 1, cache) for level in (None, 1, 2)]
+    context = RunContext(cache=Cache(tmp_path))
+    models = [fit_shared(Ladder(level), table(), 1, context) for level in (None, 1, 2)]
     assert [m.level for m in models] == [None, 1, 2]
     assert len(FITS) == 1
 
@@ -72,9 +73,9 @@ def test_levels_share_one_fit_and_each_is_cut_to_its_own(tmp_path):
     ids=["setting", "rows", "roles", "seed"],
 )
 def test_whatever_a_fit_depends_on_makes_it_another(tmp_path, generator, train, seed):
-    cache = Cache(tmp_path)
-    fit_shared(Ladder(), table(), 1, cache)
-    fit_shared(generator, train, seed, cache)
+    context = RunContext(cache=Cache(tmp_path))
+    fit_shared(Ladder(), table(), 1, context)
+    fit_shared(generator, train, seed, context)
     assert len(FITS) == 2
 
 
@@ -85,7 +86,7 @@ def test_a_generator_that_fails_is_an_error_without_its_words(fault):
 
     broken = SimpleNamespace(fit=fail, sample=fail)
     for attempt in (
-        lambda: fit_shared(broken, table(), 1, Cache()),
+        lambda: fit_shared(broken, table(), 1, RunContext()),
         lambda: draw(broken, 3, table().schema, np.random.default_rng(0)),
     ):
         with pytest.raises(PluginError) as caught:

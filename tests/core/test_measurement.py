@@ -7,10 +7,10 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import DataError, SynthAuditError
 from synth_audit.core.measurement import Direction, Findings, Interval, Measurement, Quantity, Series
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plugin import AuditInfo
 
 RISK = Quantity("risk", "Risk", unit="ratio", direction=Direction.HIGHER, range=(0, 2))
 

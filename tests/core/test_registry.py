@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from synth_audit.core.measurement import Findings, Quantity
-from synth_audit.core.plugin import AuditInfo
+from synth_audit.core.audit import AuditInfo
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ import pytest
 from dagster_project.components import AuditedTable
 from dagster_project.components.audited_table import TableSettings
 from synth_audit.core import registry
-from synth_audit.core.plugin import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.table import Table
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

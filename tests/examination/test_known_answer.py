@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import PlantedLeaks, Sensitivity
 from synth_audit.examination.known_answer import with_answers
 from synth_audit.judging.sensitivity_checked import derived_from, sensitivity_checked_rows

@@ -36,7 +36,7 @@ def rows(table):
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.4, 1.0])
 def test_a_release_holds_the_planted_share_of_copies(share):
-    ground = prepare_injection(subject_of(), 10_000)
+    ground = prepare_injection(subject_of(), 10_000, 0)
     release = ground.release(share)
     copied = rows(release) & rows(ground.known)
     assert len(copied) == round(share * release.n_rows)
@@ -45,19 +45,19 @@ def test_a_release_holds_the_planted_share_of_copies(share):
 
 
 def test_the_two_halves_do_not_meet():
-    ground = prepare_injection(subject_of(), 10_000)
+    ground = prepare_injection(subject_of(), 10_000, 0)
     assert not rows(ground.known) & rows(ground.fresh)
 
 
 def test_leaks_are_nested():
-    ground = prepare_injection(subject_of(), 10_000)
+    ground = prepare_injection(subject_of(), 10_000, 0)
     known = rows(ground.known)
     small, large = (rows(ground.release(f)) & known for f in (0.05, 0.5))
     assert small < large
 
 
 def test_the_smallest_leak_is_one_row():
-    ground = prepare_injection(subject_of(n_made=40), 10_000)
+    ground = prepare_injection(subject_of(n_made=40), 10_000, 0)
     assert len(rows(ground.release(0.001)) & rows(ground.known)) == 1
 
 
@@ -71,20 +71,20 @@ def test_the_smallest_leak_is_one_row():
     ],
 )
 def test_sizes(n_made, most, n_known, n_release):
-    ground = prepare_injection(subject_of(n_made=n_made), most)
+    ground = prepare_injection(subject_of(n_made=n_made), most, 0)
     assert (ground.known.n_rows, ground.release(0.3).n_rows) == (n_known, n_release)
     assert ground.control.n_rows == min(200, most)
 
 
 def test_the_same_seed_plants_the_same():
-    one, again = (prepare_injection(subject_of(), 10_000).release(0.3).fingerprint for _ in range(2))
+    one, again = (prepare_injection(subject_of(), 10_000, 0).release(0.3).fingerprint for _ in range(2))
     assert one == again
 
 
 def test_rows_of_one_person_stay_on_one_side():
     specs = {"person": ColumnSpec(role="split_key")}
     ground = prepare_injection(
-        subject_of(specs=specs, person=lambda n: [f"p{i // 4}" for i in range(n)]), 10_000
+        subject_of(specs=specs, person=lambda n: [f"p{i // 4}" for i in range(n)]), 10_000, 0
     )
     known, fresh = (set(t.labels("person")) for t in (ground.known, ground.fresh))
     assert not known & fresh
@@ -92,14 +92,14 @@ def test_rows_of_one_person_stay_on_one_side():
 
 
 def test_too_few_rows_leave_no_ground():
-    barren = prepare_injection(subject_of(n_train=2 * FEWEST_ROWS - 2), 10_000)
+    barren = prepare_injection(subject_of(n_train=2 * FEWEST_ROWS - 2), 10_000, 0)
     assert isinstance(barren, PlantedLeaks)
     assert "fewer than" in barren.reason
 
 
 def test_a_single_entity_cannot_be_halved():
     specs = {"person": ColumnSpec(role="split_key")}
-    barren = prepare_injection(subject_of(specs=specs, person=lambda n: ["one"] * n), 10_000)
+    barren = prepare_injection(subject_of(specs=specs, person=lambda n: ["one"] * n), 10_000, 0)
     assert isinstance(barren, PlantedLeaks)
     assert "entity" in barren.reason
 
@@ -107,6 +107,6 @@ def test_a_single_entity_cannot_be_halved():
 def test_without_control_there_is_none_in_the_planted_subject():
     subject = subject_of()
     bare = Subject(subject.train, None, subject.synthetic)
-    ground = prepare_injection(bare, 10_000)
+    ground = prepare_injection(bare, 10_000, 0)
     assert ground.leaky(ground.release(1.0)).control is None
     assert ground.planting((0.0, 1.0)).control_rows == 0

@@ -13,12 +13,13 @@ import pytest
 from pydantic import TypeAdapter
 
 from synth_audit.core import registry
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, NotApplicable, PluginError
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.measurement import Findings, Quantity
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan import ColumnSpec
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 from synth_audit.examination.runner import run_audits
@@ -28,41 +29,43 @@ SHARE = Quantity("share", "A share")
 
 
 def _fail(kind):
-    def act(subject, rng):
+    def act(subject, context):
         raise kind(f"bad cell {subject.train.labels('city')[0]}")
 
     return act
 
 
-def _chained(subject, rng):
+def _chained(subject, context):
     try:
         float(subject.train.labels("city")[0])
     except ValueError as error:
         raise RuntimeError(str(error)) from error
 
 
-def _not_applicable(subject, rng):
+def _not_applicable(subject, context):
     raise NotApplicable("the table has no such column")
 
 
 ACTS = {
-    "measure": lambda s, rng: Findings((SHARE.at(rng.random()),), notes=("a note",)),
+    "measure": lambda s, context: Findings((SHARE.at(context.rng.random()),), notes=("a note",)),
     "ValueError": _fail(ValueError),
     "DataError": _fail(DataError),
     "PluginError": _fail(PluginError),
     "SystemExit": _fail(SystemExit),
     "RuntimeError": _chained,
-    "numpy": lambda s, rng: np.linalg.inv(np.zeros((2, 2))),
+    "numpy": lambda s, context: np.linalg.inv(np.zeros((2, 2))),
     "not applicable": _not_applicable,
-    "nothing": lambda s, rng: None,
-    "undeclared": lambda s, rng: Findings((replace(SHARE, name="other").at(0.5),)),
-    "above": lambda s, rng: Findings((SHARE.at(1.01),)),
-    "below": lambda s, rng: Findings((SHARE.at(-0.01),)),
-    "twice": lambda s, rng: Findings((SHARE.at(0.1), SHARE.at(0.2))),
-    "scopes": lambda s, rng: Findings((SHARE.at(0.1, scope="a"), SHARE.at(0.2, scope="b"), SHARE.at(0.3))),
-    "rounding": lambda s, rng: Findings((SHARE.at(1 + 1e-12), SHARE.at(-1e-12, scope="a"))),
-    "nan": lambda s, rng: Findings((SHARE.at(math.nan),)),
-    "empty": lambda s, rng: Findings(()),
+    "nothing": lambda s, context: None,
+    "undeclared": lambda s, context: Findings((replace(SHARE, name="other").at(0.5),)),
+    "above": lambda s, context: Findings((SHARE.at(1.01),)),
+    "below": lambda s, context: Findings((SHARE.at(-0.01),)),
+    "twice": lambda s, context: Findings((SHARE.at(0.1), SHARE.at(0.2))),
+    "scopes": lambda s, context: Findings(
+        (SHARE.at(0.1, scope="a"), SHARE.at(0.2, scope="b"), SHARE.at(0.3))
+    ),
+    "rounding": lambda s, context: Findings((SHARE.at(1 + 1e-12), SHARE.at(-1e-12, scope="a"))),
+    "nan": lambda s, context: Findings((SHARE.at(math.nan),)),
+    "empty": lambda s, context: Findings(()),
 }
 
 
@@ -75,8 +78,8 @@ class Probe:
         title="Probe", question="?", threat_model="-", not_covered="-", quantities=(SHARE,), risk="membership"
     )
 
-    def run(self, subject, rng):
-        return ACTS[self.act](subject, rng)
+    def run(self, subject, context):
+        return ACTS[self.act](subject, context)
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +100,7 @@ def subject(control=True, **specs):
 
 
 def run_one(act):
-    (outcome,), _ = run_audits({"one": Probe(act=act)}, subject(), 1)
+    (outcome,), _ = run_audits({"one": Probe(act=act)}, subject(), RunContext(seed=1))
     return outcome
 
 
@@ -110,7 +113,7 @@ ENDS["not applicable"] = Status.NOT_APPLICABLE
 @pytest.mark.parametrize("act", list(ACTS))
 def test_every_audit_ends_in_exactly_one_outcome(act):
     audits = {"one": Probe(), "two": Probe(act=act), "three": Probe()}
-    outcomes, seconds = run_audits(audits, subject(), 1)
+    outcomes, seconds = run_audits(audits, subject(), RunContext(seed=1))
     assert [o.audit for o in outcomes] == ["one", "two", "three"]
     assert [o.status for o in outcomes] == [Status.MEASURED, ENDS[act], Status.MEASURED]
     assert set(seconds) == {"audit.one", "audit.two", "audit.three"}
@@ -161,20 +164,20 @@ def test_not_applicable_keeps_its_reason():
 @pytest.mark.parametrize("need", list(Need))
 def test_an_audit_that_lacks_what_it_needs_is_not_run(need, monkeypatch):
     ran = []
-    monkeypatch.setitem(ACTS, "measure", lambda s, rng: ran.append(1) or Findings((SHARE.at(0.5),)))
+    monkeypatch.setitem(ACTS, "measure", lambda s, context: ran.append(1) or Findings((SHARE.at(0.5),)))
     monkeypatch.setattr(Probe, "info", replace(Probe.info, needs=(need,)))
-    (lacking,), _ = run_audits({"one": Probe()}, subject(control=False), 1)
+    (lacking,), _ = run_audits({"one": Probe()}, subject(control=False), RunContext(seed=1))
     assert (lacking.status, lacking.reason) == (Status.NOT_APPLICABLE, f"needs {need}")
     assert not ran
     rich = replace(subject(city="target", age="sensitive"), generator=object())
-    (given,), _ = run_audits({"one": Probe()}, rich, 1)
+    (given,), _ = run_audits({"one": Probe()}, rich, RunContext(seed=1))
     assert given.status is Status.MEASURED
     assert ran
 
 
 def test_removing_or_reordering_audits_moves_no_number_of_another():
     def numbers(*names, seed=1):
-        outcomes, _ = run_audits({n: Probe() for n in names}, subject(), seed)
+        outcomes, _ = run_audits({n: Probe() for n in names}, subject(), RunContext(seed=seed))
         return {o.audit: o.measurements[0].value for o in outcomes}
 
     everything = numbers("one", "two", "three")
@@ -186,5 +189,6 @@ def test_removing_or_reordering_audits_moves_no_number_of_another():
 
 def test_progress_is_told_before_and_after():
     told = []
-    run_audits({"one": Probe(), "two": Probe(act="ValueError")}, subject(), 1, lambda *x: told.append(x))
+    context = RunContext(progress=lambda *x: told.append(x))
+    run_audits({"one": Probe(), "two": Probe(act="ValueError")}, subject(), context)
     assert told == [("one", 0, 2), ("two", 1, 2), ("audits", 2, 2)]

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.registry import build, config_of
@@ -177,7 +178,7 @@ def test_games_are_for_what_can_be_run_again(program):
 
     def reason(generator):
         subject = Subject(table, None, table, generator)
-        [outcome], _ = run_audits(audits, subject, 0)
+        [outcome], _ = run_audits(audits, subject, RunContext(seed=0))
         return outcome.reason
 
     again = "a generator that can be run again"

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.fitting import Truncatable, fit_shared
+from synth_audit.core.fitting import fit_shared
+from synth_audit.core.generator import Truncatable
 from synth_audit.core.registry import build, config_of
 from synth_audit.generators import _vine_given
 from synth_audit.generators._vine_order import fewest_class_rows
@@ -86,16 +88,10 @@ def test_one_fit_serves_every_level(settings, rng):
     assert fitted.truncated(2) is fitted
     assert fitted.truncated(5) is fitted
     assert model.truncated(3) is model
-    shared = fit_shared(vine, train, 3, cache=_no_cache())
+    shared = fit_shared(vine, train, 3, RunContext())
     assert shared.sample(50, np.random.default_rng(1)).data.equals(rows[0])
     with pytest.raises(ValueError, match="at least one tree"):
         model.truncated(0)
-
-
-def _no_cache():
-    from synth_audit.core.cache import Cache
-
-    return Cache()
 
 
 def test_a_root_per_class_keeps_what_differs_between_classes_and_the_simplified_vine_cannot(rng):

@@ -1,51 +1,16 @@
-"""Placements against slow twins; what the trees see, and how sure they are of it."""
+"""What the trees see, and how sure they are of it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
 
 from synth_audit.kernels.discrimination import (
     SMALLEST_LEAF,
     Features,
-    Placements,
-    area_interval,
     discriminate,
-    mean_area,
 )
-
-SCORES = st.lists(st.integers(-3, 3).map(float), min_size=2, max_size=20).map(np.array)
-
-
-@given(first=SCORES, second=SCORES)
-def test_placements_agree_with_their_twin(first, second):
-    wins = (second[:, None] > first[None]) + 0.5 * (second[:, None] == first[None])
-    found = Placements.of(first, second)
-    assert found.second == pytest.approx(wins.mean(axis=1))
-    assert found.first == pytest.approx(wins.mean(axis=0))
-    labels = np.repeat([0, 1], [len(first), len(second)])
-    assert found.auroc == pytest.approx(roc_auc_score(labels, np.concatenate([first, second])))
-    twin = np.var(wins.mean(axis=1), ddof=1) / len(second) + np.var(wins.mean(axis=0), ddof=1) / len(first)
-    assert found.variance == pytest.approx(twin)
-
-
-def test_delong_is_right_about_fixed_scores():
-    rng = np.random.default_rng(0)
-    found = [Placements.of(rng.normal(size=60), rng.normal(1, 1, 40)) for _ in range(600)]
-    spread = np.std([f.auroc for f in found])
-    assert spread == pytest.approx(np.sqrt(np.mean([f.variance for f in found])), rel=0.1)
-
-
-def test_the_difference_of_two_areas_has_its_own_variance():
-    rng = np.random.default_rng(0)
-    first, second = rng.normal(size=50), rng.normal(size=30)
-    one = Placements.of(first, second)
-    assert (one.less(one).auroc, one.less(one).variance) == (0, 0)
-    other = Placements.of(rng.normal(size=50), second)
-    assert one.less(other).auroc == pytest.approx(one.auroc - other.auroc)
+from synth_audit.kernels.roc import cross_fitted_interval, mean_auroc
 
 
 def features(first, second, discrete=False):
@@ -66,10 +31,10 @@ def test_alike_tables_are_not_told_apart_and_different_ones_are():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1000, 4))
     alike = told(x[:500], x[500:])
-    assert covers(area_interval(alike.folds, 0.95), 0.5)
+    assert covers(cross_fitted_interval(alike.folds, 0.95), 0.5)
     moved = told(x[:500], x[500:] + np.array([1.0, 0, 0, 0]))
-    assert mean_area(moved.folds) > 0.7
-    lost = [mean_area(folds) for folds in moved.lost]
+    assert mean_auroc(moved.folds) > 0.7
+    lost = [mean_auroc(folds) for folds in moved.lost]
     assert lost[0] > 0.15 > 5 * max(lost[1:])
 
 
@@ -78,23 +43,23 @@ def test_dependence_between_columns_is_seen():
     z = rng.normal(size=1000)
     together = np.column_stack([z, z + 0.3 * rng.normal(size=1000)])
     apart = np.column_stack([rng.permutation(column) for column in together.T])
-    assert mean_area(told(together, apart).folds) > 0.8
+    assert mean_auroc(told(together, apart).folds) > 0.8
 
 
 def test_a_copy_scores_below_a_coin():
     x = np.random.default_rng(0).normal(size=(400, 4))
-    assert mean_area(told(x, x).folds) < 0.45
+    assert mean_auroc(told(x, x).folds) < 0.45
 
 
 def test_tables_that_never_meet_leave_an_interval():
     x = np.random.default_rng(0).normal(size=(200, 2))
     found = told(x[:100], x[100:] + 100)
-    assert mean_area(found.folds) == 1
-    around = area_interval(found.folds, 0.95)
+    assert mean_auroc(found.folds) == 1
+    around = cross_fitted_interval(found.folds, 0.95)
     assert around.low == pytest.approx(1 - 1.96**2 / (100 + 1.96**2), abs=1e-3)
     few = told(x[:10], x[10:20], n_folds=5)  # too few for a leaf, so all scores are ties
-    assert mean_area(few.folds) == 0.5
-    assert covers(area_interval(few.folds, 0.95), 0.6)
+    assert mean_auroc(few.folds) == 0.5
+    assert covers(cross_fitted_interval(few.folds, 0.95), 0.6)
 
 
 def test_more_columns_than_rows_to_shuffle():
@@ -113,7 +78,7 @@ def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads():
         with threadpool_limits(threads):
             found.append(told(x[:200], x[200:], n_trees=5))
     for one, two in zip(found[0].folds, found[1].folds, strict=True):
-        assert np.array_equal(one.second, two.second)
+        assert np.array_equal(one.members, two.members)
 
 
 def test_features_are_order_numbers(tables_of):
@@ -142,7 +107,7 @@ def test_intervals_cover_a_coin_between_alike_tables(n, m, discrete):
     for seed in range(150):
         x = rng.integers(0, 2, (n + m, 3)).astype(float) if discrete else rng.normal(size=(n + m, 5))
         made = discriminate(features(x[:n], x[n:], discrete), n, 5, 30, np.random.default_rng(seed))
-        held.append(covers(area_interval(made.folds, 0.95), 0.5))
-        lost += [covers(area_interval(folds, 0.95), 0.0) for folds in made.lost]
+        held.append(covers(cross_fitted_interval(made.folds, 0.95), 0.5))
+        lost += [covers(cross_fitted_interval(folds, 0.95), 0.0) for folds in made.lost]
     assert np.mean(held) >= 0.92
     assert np.mean(lost) >= 0.92

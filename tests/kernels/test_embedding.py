@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.table import Table
 from synth_audit.kernels import contrastive, embedding
@@ -41,7 +42,9 @@ def tables(tables_of):
 
 def points(train, *tables, settings=QUICK, seed=0, cache=None, columns=None):
     columns = columns or train.schema.features
-    return embed(train, tables, columns, settings=settings, seed=seed, cache=cache or Cache())
+    return embed(
+        train, tables, columns, settings=settings, context=RunContext(seed=seed, cache=cache or Cache())
+    )
 
 
 def with_values(table, name, values):

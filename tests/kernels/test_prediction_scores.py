@@ -11,9 +11,8 @@ from sklearn import metrics
 from synth_audit.kernels import prediction_scores
 from synth_audit.kernels.prediction_scores import (
     accuracy,
-    area_with_influence,
-    auroc,
     f1,
+    one_against_rest_auroc,
     r_squared,
     resampled_counts,
     scored,
@@ -34,7 +33,7 @@ def guessed(n_classes, seed):
 def test_classification_scores_agree_with_sklearn(n_classes, seed):
     scores, y, weights = guessed(n_classes, seed)
     guess = scores.argmax(axis=1)
-    for found, w in zip(auroc(scores, y, weights), weights, strict=True):
+    for found, w in zip(one_against_rest_auroc(scores, y, weights), weights, strict=True):
         rest = [metrics.roc_auc_score(y == k, scores[:, k], sample_weight=w) for k in range(n_classes)]
         assert found == pytest.approx(np.mean(rest))
     for found, w in zip(accuracy(scores, y, weights), weights, strict=True):
@@ -59,14 +58,16 @@ def test_auroc_counts_pairs():
     scores = np.array([0.1, 0.4, 0.4, 0.8])
     y = np.array([0, 0, 1, 1])
     pairs = [(a > b) + 0.5 * (a == b) for a in scores[y == 1] for b in scores[y == 0]]
-    assert auroc(np.column_stack([1 - scores, scores]), y, np.ones((1, 4))).tolist() == [np.mean(pairs)]
+    assert one_against_rest_auroc(np.column_stack([1 - scores, scores]), y, np.ones((1, 4))).tolist() == [
+        np.mean(pairs)
+    ]
 
 
 def test_scores_without_contrast_are_not_a_number():
     one_class = np.column_stack([np.full(4, 0.3), np.full(4, 0.7)])
     y = np.array([0, 0, 0, 1])
     weights = np.array([[1.0, 1, 1, 1], [2, 1, 1, 0]])
-    assert np.isnan(auroc(one_class, y, weights)).tolist() == [False, True]
+    assert np.isnan(one_against_rest_auroc(one_class, y, weights)).tolist() == [False, True]
     assert f1(one_class, y, weights)[1] == 0.0
     values = np.array([0.1, 0.1, 0.1, 0.7])  # three of 0.1 have a mean that is not quite 0.1
     assert np.isnan(r_squared(np.arange(4.0), values, weights)).tolist() == [False, True]
@@ -76,7 +77,7 @@ def test_a_class_of_which_nobody_is_left_has_no_curve():
     scores, y, _ = guessed(3, 0)
     weights = (y != 2).astype(float)[None]
     two = [metrics.roc_auc_score(y[y != 2] == k, scores[y != 2, k]) for k in range(2)]
-    assert auroc(scores, y, weights)[0] == pytest.approx(np.mean(two))
+    assert one_against_rest_auroc(scores, y, weights)[0] == pytest.approx(np.mean(two))
 
 
 def test_resamples_count_every_row_as_often_as_it_was_drawn(monkeypatch):
@@ -87,34 +88,7 @@ def test_resamples_count_every_row_as_often_as_it_was_drawn(monkeypatch):
     assert whole[1:].var() == pytest.approx(1 - 1 / 50, abs=0.1)
     scores, y, _ = guessed(3, 0)
     counts = resampled_counts(len(y), 40, np.random.default_rng(0))
-    at_once = scored(auroc, scores, y, counts)
+    at_once = scored(one_against_rest_auroc, scores, y, counts)
     monkeypatch.setattr(prediction_scores, "_BLOCK", 100)
     assert np.array_equal(counts, resampled_counts(len(y), 40, np.random.default_rng(0)))
-    assert np.array_equal(at_once, scored(auroc, scores, y, counts))
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), digits=st.integers(0, 3))
-def test_influences_are_the_placements_of_all_pairs(seed, digits):
-    rng = np.random.default_rng(seed)
-    member = np.arange(40) < rng.integers(2, 38)
-    scores = np.round(rng.random(40) + 0.3 * member, digits)
-    higher = (scores[member][:, None] > scores[~member]) + 0.5 * (scores[member][:, None] == scores[~member])
-    area, influence = area_with_influence(scores, member)
-    assert area == pytest.approx(higher.mean())
-    a, b = higher.shape
-    assert influence[member] == pytest.approx((higher.mean(axis=1) - area) / np.sqrt(a * (a - 1)))
-    assert influence[~member] == pytest.approx((higher.mean(axis=0) - area) / np.sqrt(b * (b - 1)))
-
-
-def test_influences_give_the_error_of_a_difference_as_the_bootstrap_does():
-    rng = np.random.default_rng(3)
-    y = rng.integers(0, 2, 400)
-    good = y + rng.normal(size=400)
-    poor = good + rng.normal(size=400)
-    (high, of_high), (low, of_low) = (area_with_influence(s, y == 1) for s in (good, poor))
-    counts = resampled_counts(400, 2000, rng)
-    draws = [scored(auroc, np.column_stack([-s, s]), y, counts) for s in (good, poor)]
-    lost = draws[0] - draws[1]
-    assert lost[0] == pytest.approx(high - low)
-    assert np.sqrt(np.sum((of_high - of_low) ** 2)) == pytest.approx(lost[1:].std(), rel=0.1)
+    assert np.array_equal(at_once, scored(one_against_rest_auroc, scores, y, counts))

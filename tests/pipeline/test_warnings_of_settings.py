@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.plan import Plan, parse_plan
-from synth_audit.core.plugin import PrivacyCertificate
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.warnings import about_external, about_settings
 from synth_audit.store.evidence import GeneratorRecord

@@ -26,9 +26,9 @@ from report_pieces import (  # made importable by conftest.py
 )
 
 from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
+from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.measurement import Interval, Series
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plugin import PrivacyCertificate
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.store.evidence import ColumnRecord, Evidence, GeneratorRecord, TableRecord

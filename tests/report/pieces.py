@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.sensitivity import (
     LEAK_EQUIVALENT,
     WORST_SUBGROUP,

@@ -6,8 +6,8 @@ import pytest
 
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.plugin import Source, Target
 from synth_audit.core.registry import build
+from synth_audit.core.source import Source, Target
 from synth_audit.sources.parquet import Parquet
 
 SECRET = "swordfish"

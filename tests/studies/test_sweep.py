@@ -15,7 +15,9 @@ import pytest
 
 from synth_audit import api
 from synth_audit.core import registry
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
+from synth_audit.core.execution import Executor
 from synth_audit.core.fitting import fit_shared
 from synth_audit.generators.resample import Resample
 from synth_audit.generators.vine import Vine
@@ -67,7 +69,7 @@ def whole(case, slug):
 
 def leftovers(case):
     root = case.workspace.root
-    return [p for p in root.rglob("*") if p.name.startswith("cache-") or p.name.endswith(".tmp")]
+    return [p for p in root.rglob("*") if p.name.startswith("synth-audit-") or p.name.endswith(".tmp")]
 
 
 def test_the_copy_fails_and_the_other_is_chosen(finished_sweep):
@@ -132,7 +134,7 @@ def test_a_second_sweep_keeps_all_and_finds_the_same(swept, monkeypatch):
     (swept.folder / "people.parquet").unlink()
     monkeypatch.setattr(pipeline, "make_synthetic", None)
     said = []
-    record = sweep(swept.plan, swept.workspace, lambda what, *_: said.append(what))
+    record = sweep(swept.plan, swept.workspace, RunContext(progress=lambda what, *_: said.append(what)))
     assert kept(record) == [True, True]
     assert said == ["1/2 independent: kept", "2/2 resample: kept"]
     assert record.digest == digest
@@ -205,7 +207,10 @@ def test_an_interruption_leaves_each_candidate_whole_or_away(swept, monkeypatch)
 
 
 def test_what_a_killed_sweep_left_is_cleared_away(swept):
-    for left in (swept.workspace.candidates / ".resample.12ab.tmp", swept.workspace.restricted / "cache-x1"):
+    for left in (
+        swept.workspace.candidates / ".resample.12ab.tmp",
+        swept.workspace.restricted / "synth-audit-x1",
+    ):
         left.mkdir()
         (left / "rows").write_text("of somebody")
     assert kept(sweep(swept.plan, swept.workspace)) == [True, True]
@@ -358,7 +363,7 @@ def test_an_audit_that_errors_is_told_of_and_tried_again(swept, monkeypatch):
 def test_the_numbers_do_not_depend_on_the_workers(swept):
     digest = read_frontier(swept.workspace.frontier).digest
     before = {s: read_evidence(own(swept, s).evidence).digest for s in stamps(swept)}
-    record = sweep(swept.plan, swept.workspace, workers=2, fresh=True)
+    record = sweep(swept.plan, swept.workspace, RunContext(executor=Executor(2)), fresh=True)
     assert record.digest == digest
     assert {s: read_evidence(own(swept, s).evidence).digest for s in before} == before
 
@@ -369,11 +374,11 @@ def test_truncation_levels_share_their_fits(make_case, tmp_path, monkeypatch):
     audit, true_fit, fits, seen = registry.find("audit", "exact_match").load(), Vine.fit, [], []
     true_run = audit.run
 
-    def game(self, subject, rng):
+    def game(self, subject, context):
         if isinstance(subject.generator, Vine):
-            fit_shared(subject.generator, subject.train, 5, subject.cache)
-            seen.append(subject.cache.folder)
-        return true_run(self, subject, rng)
+            fit_shared(subject.generator, subject.train, 5, context)
+            seen.append(context.cache.folder)
+        return true_run(self, subject, context)
 
     def counted(self, train, rng):
         fits.append(self.truncation)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 import numpy as np
 
 from synth_audit.audits.fidelity._coverage_pair import Pair
-from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -24,7 +20,7 @@ SpaceName = Literal["features", "embedding"]
 SPACES: tuple[SpaceName, ...] = ("features", "embedding")
 
 
-def placed(space: SpaceName, subject: Subject, table: Table, cache: Cache) -> Pair:
+def placed(space: SpaceName, subject: Subject, table: Table, context: RunContext) -> Pair:
     """Rows of train and of ``table`` in one space that is anchored on train.
 
     ``features``: numeric columns standardised, beyond ten standard deviations by logarithm; discrete ones
@@ -43,21 +39,9 @@ def placed(space: SpaceName, subject: Subject, table: Table, cache: Cache) -> Pa
     met = np.isin(groups[0], groups[1]), np.isin(groups[1], groups[0])
     if space == "embedding":
         settings = EmbeddingSettings()
-        known, other = embed(
-            subject.train, tables, subject.features, settings=settings, seed=subject.seed, cache=cache
-        )
+        known, other = embed(subject.train, tables, subject.features, settings=settings, context=context)
         return Pair(known, other, *met)
     with np.errstate(over="ignore"):  # an absurd value may be infinitely many deviations away, and is tamed
         points = encoder.encode(tables)
     known, other = map(tamed, points)
     return Pair(known, other, *met)
-
-
-@contextmanager
-def kept(cache: Cache) -> Iterator[Cache]:
-    """A cache that keeps for certain, or the embedding would be learnt anew for every table."""
-    if cache.folder is not None:
-        yield cache
-        return
-    with TemporaryDirectory(prefix="synth-audit-") as folder:  # mode 0700
-        yield Cache(Path(folder))

@@ -22,6 +22,8 @@ from synth_audit.audits.fidelity._association_gaps import (
 )
 from synth_audit.audits.fidelity._association_pictures import matrices
 from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import (
     Direction,
@@ -30,7 +32,6 @@ from synth_audit.core.measurement import (
     Measurement,
     Quantity,
 )
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.association import Rows
@@ -158,8 +159,9 @@ class Associations:
         if self.cells < 2 or self.most_labels < 2 or self.most_rows < 100:
             raise ValueError("cells and most_labels must be at least 2 and most_rows at least 100")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Measure every pair of released columns against train, with control against train as reference."""
+        rng = context.rng
         if len(subject.features) < 2:
             raise NotApplicable("a table of one column has no pairs of columns")
         scale = Scale.of(subject.train, subject.features, self.cells, self.most_labels)

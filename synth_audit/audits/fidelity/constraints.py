@@ -10,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.fidelity._reference import measured
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Measurement, Quantity
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.rules import Determines, Rule, declared_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -74,7 +75,7 @@ class Constraints:
         source="Kivinen & Mannila 1995 (broken dependencies); Wilson 1927 (intervals)",
     )
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Ask every declared rule of the release, with control rows as reference.
 
         Raises:
@@ -91,7 +92,7 @@ class Constraints:
             tallied.append(_Tallies.of(rules, table, subject.train))
             return tallied[-1].estimates(subject.level)
 
-        found = measured(subject, compare, self.info.quantities, rng)
+        found = measured(subject, compare, self.info.quantities, context.rng)
         release, control = tallied[0], tallied[1] if len(tallied) > 1 else None
         hidden = control.hidden(subject.suppression) if control else frozenset()
         habits, notes = _habits(rules, subject.train, subject.suppression)

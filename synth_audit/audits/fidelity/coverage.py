@@ -10,10 +10,11 @@ import numpy as np
 
 from synth_audit.audits.fidelity._coverage_pair import Curves, Pair, authenticity, resampled, scored
 from synth_audit.audits.fidelity._coverage_picture import CONTROL, curves
-from synth_audit.audits.fidelity._coverage_spaces import SPACES, SpaceName, kept, placed
+from synth_audit.audits.fidelity._coverage_spaces import SPACES, SpaceName, placed
 from synth_audit.audits.fidelity._reference import measured
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Direction, Estimate, Findings, Quantity, Series
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import row_groups
@@ -112,22 +113,22 @@ class Coverage:
                 "max_queries must be positive, max_resampled and n_bootstrap must be at least 100"
             )
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare the release, and control rows as its reference, with train in every space."""
         seen: list[dict[SpaceName, Curves]] = []
-        with kept(subject.cache) as cache:
+        with context.keeping() as keeping:  # or the embedding would be learnt anew for every table
 
             def compare(table: Table, draws: np.random.Generator) -> dict[tuple[str, str], Estimate]:
                 found: dict[tuple[str, str], Estimate] = {}
                 seen.append({})
                 for space in self.spaces:
-                    pair = placed(space, subject, table, cache)
+                    pair = placed(space, subject, table, keeping)
                     seen[-1][space] = Curves.of(pair)
                     estimates = self._estimates(pair, seen[-1][space], subject.level, draws)
                     found |= {(name, _scope(space)): estimate for name, estimate in estimates.items()}
                 return found
 
-            measurements = measured(subject, compare, self.info.quantities, rng)
+            measurements = measured(subject, compare, self.info.quantities, context.rng)
         asked = min(self.max_queries, subject.synthetic.n_rows)
         counted = tuple(
             replace(m, n_requested=asked, n_achieved=asked) if m.name == AUTHENTICITY.name else m

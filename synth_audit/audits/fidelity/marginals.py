@@ -18,8 +18,9 @@ from synth_audit.audits.fidelity._marginal_columns import (
 )
 from synth_audit.audits.fidelity._marginal_pictures import picture
 from synth_audit.audits.fidelity._reference import measured
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.attacks import corrected_level, worst_interval
@@ -125,13 +126,13 @@ class Marginals:
         if self.cells < 2 or self.n_bootstrap < 100:
             raise ValueError("cells must be at least 2 and n_bootstrap at least 100")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Measure every released column against train, with control against train as reference."""
 
         def compare(table: Table, rng: np.random.Generator) -> dict[tuple[str, str], Estimate]:
             return self._compare(subject, table, rng)
 
-        found = measured(subject, compare, self.info.quantities, rng)
+        found = measured(subject, compare, self.info.quantities, context.rng)
         apart = {m.scope: m.value for m in found if m.name == TOTAL_VARIATION.name}
         worst_first = sorted(subject.features, key=lambda c: -apart.get(c.name, 0.0))
         pictures = tuple(picture(c, subject, self.cells) for c in worst_first)

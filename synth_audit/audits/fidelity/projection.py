@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.fidelity._reference import Found, measured
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Estimate, Findings, Interval, Quantity, Series
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import projection as pca
@@ -84,12 +85,13 @@ class Projection:
                 "n_bootstrap must be at least 50, most_coordinates at least 10, cells between 4 and 24"
             )
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare the release, and control as its reference, with train.
 
         Raises:
             NotApplicable: fewer than two columns vary in train.
         """
+        rng = context.rng
         tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
         frame = Frame.of(tables, subject.features, self.most_coordinates)
         if len(frame.parts) < 2:

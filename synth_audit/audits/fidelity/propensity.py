@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity, Series
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import discrimination as trees
 from synth_audit.kernels import propensity as logistic
+from synth_audit.kernels import roc
 from synth_audit.kernels.intervals import critical_value
 
 C2ST_AUROC = Quantity(
@@ -111,7 +113,7 @@ class Propensity:
         if self.folds < 2 or self.trees < 1:
             raise ValueError("folds must be at least 2 and trees positive")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Tell the release, and control rows as its reference, from training rows."""
         if min(subject.train.n_rows, subject.synthetic.n_rows) < FEWEST_ROWS:
             raise NotApplicable(f"a model needs at least {FEWEST_ROWS} rows of train and of the release")
@@ -121,7 +123,10 @@ class Propensity:
             return self._compare(subject, table, rng, curves)
 
         taken = min(subject.synthetic.n_rows, self.most_rows)
-        found = [replace(m, n_achieved=taken) for m in measured(subject, compare, self.info.quantities, rng)]
+        found = [
+            replace(m, n_achieved=taken)
+            for m in measured(subject, compare, self.info.quantities, context.rng)
+        ]
         if not any(m.name == PMSE_RATIO.name for m in found):
             raise NotApplicable("no column has two different values, so that nothing could tell rows apart")
         pictured = dict(zip((_RELEASE, _CONTROL), curves, strict=False))  # in the order of the comparisons
@@ -146,15 +151,15 @@ class Propensity:
         folds = min(self.folds, first // 2, second // 2)
         told = trees.discriminate(features, first, folds, self.trees, rng)
         placed = told.folds
-        curves.append(_Curve(1 - np.concatenate([f.second for f in placed]), first))
+        curves.append(_Curve(1 - np.concatenate([f.members for f in placed]), first))
         found = {(C2ST_AUROC.name, ""): _area(placed, subject.level)}
         lost = {c.name: _area(x, subject.level) for c, x in zip(subject.features, told.lost, strict=True)}
         worst_first = sorted(lost.items(), key=lambda item: -item[1].value)
         return found | {(GIVEAWAY.name, name): estimate for name, estimate in worst_first}
 
 
-def _area(folds: Sequence[trees.Placements], level: float) -> Estimate:
-    return Estimate(trees.mean_area(folds), trees.area_interval(folds, level))
+def _area(folds: Sequence[roc.PlacementValues], level: float) -> Estimate:
+    return Estimate(roc.mean_auroc(folds), roc.cross_fitted_interval(folds, level))
 
 
 def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:

@@ -94,12 +94,12 @@ class Released:
     rare: Read | None
 
     @classmethod
-    def of(cls, subject: Subject, design: Design, secret: Secret) -> Released:
+    def of(cls, subject: Subject, design: Design, secret: Secret, seed: int) -> Released:
         """Score on control, or on train where there is none worth it."""
         for column in subject.features:
             if column.kind.numeric and np.isinf(subject.synthetic.numbers(column.name)).any():
                 raise PluginError("the release holds infinite numbers")
-        rng = child_rng(subject.seed, NAME, "release", secret.name)
+        rng = child_rng(seed, NAME, "release", secret.name)
         control = subject.control
         apart = control is not None and control.n_rows >= FEWEST_SCORED
         scored = _some(control if control is not None and apart else subject.train, _MOST_SCORED, rng)
@@ -187,12 +187,12 @@ def _some(table: Table, most: int, rng: np.random.Generator) -> Table:
     return table.take(reference_rows(table.n_rows, (), most, rng))
 
 
-def associated(subject: Subject, design: Design, secret: Secret) -> bool:
+def associated(subject: Subject, design: Design, secret: Secret, seed: int) -> bool:
     """True when the other columns tell more of the secret in train than chance would, by a permutation test.
 
     ``p = (1 + #{R² of the shuffled secret ≥ R²}) / (1 + #shuffles) ≤ 1 − level``.
     """
-    rng = child_rng(subject.seed, NAME, "association", secret.name)
+    rng = child_rng(seed, NAME, "association", secret.name)
     rows = reference_rows(subject.train.n_rows, (), _MOST_TESTED, rng)
     table = subject.train.take(rows)
     values = design.encode(table)[design.present(table, secret.name)]
@@ -210,7 +210,7 @@ def associated(subject: Subject, design: Design, secret: Secret) -> bool:
     return bool((1 + np.sum(np.array(others) >= observed)) / (1 + shuffles) <= 1 - subject.level + 1e-12)
 
 
-def unseen(subject: Subject, design: Design, secret: Secret, *, linear: bool) -> bool:
+def unseen(subject: Subject, design: Design, secret: Secret, seed: int, *, linear: bool) -> bool:
     """True when no line ties the secret to another column but its groups do.
 
     A permutation test of the largest ``η²`` of the secret, or of its distance from its median, between the
@@ -218,7 +218,7 @@ def unseen(subject: Subject, design: Design, secret: Secret, *, linear: bool) ->
     """
     if linear:
         return False
-    rng = child_rng(subject.seed, NAME, "unseen", secret.name)
+    rng = child_rng(seed, NAME, "unseen", secret.name)
     table = _some(subject.train, _MOST_TESTED, rng)
     table = table.take(design.present(table, secret.name))
     groups = [Grouping.on(subject.train, c).of(table) for c in subject.features if c.name != secret.name]

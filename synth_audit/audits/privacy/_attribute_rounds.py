@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.privacy._attribute_design import Design, Secret
+from synth_audit.core.context import RunContext
 from synth_audit.core.fitting import draw, fit_shared
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
@@ -174,6 +175,7 @@ class Round:
 
 def play(
     subject: Subject,
+    context: RunContext,
     design: Design,
     secrets: Sequence[Secret],
     sizes: Sizes,
@@ -185,11 +187,12 @@ def play(
     candidates of a sweep meet the same reference rows; only the sets are drawn from the generator.
     """
     with single_threaded_algebra():  # here, since it holds for one process
-        return _played(subject, design, secrets, sizes, *turn)
+        return _played(subject, context, design, secrets, sizes, *turn)
 
 
 def _played(
     subject: Subject,
+    context: RunContext,
     design: Design,
     secrets: Sequence[Secret],
     sizes: Sizes,
@@ -197,10 +200,10 @@ def _played(
     rng: np.random.Generator,
 ) -> list[Round]:
     assert subject.generator is not None
-    shared = iteration_rng(subject.seed, NAME, iteration)
+    shared = iteration_rng(context.seed, NAME, iteration)
     rows = reference_rows(subject.train.n_rows, (), sizes.reference, shared)
     reference = subject.train.released_only().take(rows)
-    model = fit_shared(subject.generator, reference, as_int_seed(shared), subject.cache)
+    model = fit_shared(subject.generator, reference, as_int_seed(shared), context)
     values = design.encode(reference)
     present = [design.present(reference, secret.name) for secret in secrets]
     targets = [_targets(reference, secret, sizes.tail, shared) for secret in secrets]

@@ -16,6 +16,7 @@ from synth_audit.kernels import membership
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval
 from synth_audit.kernels.intervals import critical_value, newcombe, wilson
+from synth_audit.kernels.roc import auroc
 from synth_audit.kernels.shadow import FeatureSet
 
 Floats = npt.NDArray[np.float64]
@@ -163,7 +164,7 @@ def area(game: Played, level: float) -> Estimate:
     that of a share: the interval is at least Wilson's.
     """
     pairs = [
-        [membership.area(i, o) for i, o in zip(with_target, without, strict=True)]
+        [auroc(i, o) for i, o in zip(with_target, without, strict=True)]
         for with_target, without in zip(game.inside, game.outside, strict=True)
     ]
     per_iteration = np.mean(pairs, axis=1)

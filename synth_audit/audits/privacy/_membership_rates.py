@@ -13,6 +13,7 @@ from synth_audit.core.measurement import Measurement, Quantity, Reference, Serie
 from synth_audit.kernels import membership
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.intervals import newcombe, wilson
+from synth_audit.kernels.roc import auroc, auroc_interval
 
 Floats = npt.NDArray[np.float64]
 
@@ -106,9 +107,9 @@ def rates(attack: Scored, level: float) -> list[Measurement]:
     n = len(others)
     found = [
         AUC.at(
-            membership.area(members, others),
+            auroc(members, others),
             scope=attack.scope,
-            interval=membership.area_interval(members, others, level),
+            interval=auroc_interval(members, others, level),
             reference=_GUESSING,
             **_counted(attack),
         )
@@ -167,9 +168,9 @@ def _named(attack: Scored, level: float) -> list[Measurement]:
 def worst(scored: Sequence[Scored], level: float) -> Measurement:
     """The largest area; both ends of its interval are the largest of intervals that hold for all scores."""
     each = corrected_level(level, len(scored))
-    intervals = [membership.area_interval(a.members, a.others, each) for a in scored]
+    intervals = [auroc_interval(a.members, a.others, each) for a in scored]
     return WORST_AUC.at(
-        max(membership.area(a.members, a.others) for a in scored),
+        max(auroc(a.members, a.others) for a in scored),
         interval=worst_interval(intervals, level, f"{len(scored)} scores"),
         reference=_GUESSING,
         **_counted(scored[0]),

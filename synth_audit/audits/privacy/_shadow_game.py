@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.fitting import draw, fit_shared
-from synth_audit.core.plugin import Generator, Model, PrivacyCertificate
+from synth_audit.core.generator import Generator, Model, PrivacyCertificate
 from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.table import Table
 from synth_audit.kernels.games import iteration_rng, reference_rows
@@ -115,8 +115,8 @@ class ShadowGame:
 
     Attributes:
         train: the rows, without identifiers. targets: positions in it, shape (T,).
-        seed: of what all candidates share: reference rows and fits. draws: of what is drawn from the models
-            and of the classifiers.
+        context: its seed decides what all candidates share: reference rows and fits. draws: seed of what is
+            drawn from the models and of the classifiers.
     """
 
     generator: Generator
@@ -125,9 +125,8 @@ class ShadowGame:
     sizes: Sizes
     features: Sequence[FeatureSet]
     classifier: Classifier
-    seed: int
+    context: RunContext
     draws: int
-    cache: Cache
 
     def play(self, iteration: int) -> Scores:
         """One iteration: the attacker trains on its own reference rows and is then challenged."""
@@ -135,7 +134,7 @@ class ShadowGame:
             return self._play(iteration)
 
     def _play(self, iteration: int) -> Scores:
-        rng = iteration_rng(self.seed, GAME, iteration)
+        rng = iteration_rng(self.context.seed, GAME, iteration)
         own = reference_rows(self.train.n_rows, self.targets, self.sizes.attacker, rng)
         challenge = reference_rows(self.train.n_rows, self.targets, self.sizes.evaluation, rng)
         samples = [
@@ -167,8 +166,8 @@ class ShadowGame:
         )
 
     def _fit(self, rows: Positions, place: str) -> Model:
-        seed = as_int_seed(child_rng(self.seed, GAME, place))
-        return fit_shared(self.generator, self.train.take(rows), seed, self.cache)
+        seed = as_int_seed(child_rng(self.context.seed, GAME, place))
+        return fit_shared(self.generator, self.train.take(rows), seed, self.context)
 
     def _parts(self, yardstick: Yardstick, model: Model, targets: Positions, place: str, sets: int) -> Parts:
         """Features of sets from a model towards these targets, shape (targets, sets, F) each."""

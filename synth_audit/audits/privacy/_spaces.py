@@ -9,6 +9,7 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.context import RunContext
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import gower, neighbours
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
@@ -46,7 +47,7 @@ class Space(Generic[Rows]):
 
 
 def spaces(
-    subject: Subject, distances: Sequence[Distance]
+    subject: Subject, distances: Sequence[Distance], context: RunContext
 ) -> Iterator[tuple[Distance, Space[Coordinates] | Space[gower.Mixed]]]:
     """Each distance by name with its space, one at a time, since each holds all rows.
 
@@ -63,14 +64,7 @@ def spaces(
             yield name, Space(dict(zip(parts, mixed, strict=True)), gower.nearest, gower.nearest_other)
             continue
         if name == "embedding":
-            placed = embed(
-                subject.train,
-                tables,
-                columns,
-                settings=EmbeddingSettings(),
-                seed=subject.seed,
-                cache=subject.cache,
-            )
+            placed = embed(subject.train, tables, columns, settings=EmbeddingSettings(), context=context)
         elif name == "ranks":  # control is in train's units for certain, the release perhaps in its own
             placed = RankEncoder(columns).encode([subject.train, subject.train, subject.synthetic], tables)
         else:

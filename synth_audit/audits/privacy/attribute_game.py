@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-import numpy as np
-
 from synth_audit.audits.privacy._attribute_design import Design, Secret
 from synth_audit.audits.privacy._attribute_quantities import (
     MAB,
@@ -23,9 +21,10 @@ from synth_audit.audits.privacy._attribute_release import Released, associated, 
 from synth_audit.audits.privacy._attribute_rounds import Sizes, play
 from synth_audit.audits.privacy._attribute_tallies import ROWS_EACH, Tally, measured, remarks
 from synth_audit.audits.privacy._targets import named
+from synth_audit.core.audit import AuditInfo, Leak, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings
-from synth_audit.core.plugin import AuditInfo, Leak, Need
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.parallel import single_threaded_algebra
@@ -124,8 +123,8 @@ class AttributeGame:
         if len(set(self.columns)) < len(self.columns):
             raise ValueError("columns must not repeat a column")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
-        """Play the iterations: reference samples and fits by the subject's seed, sets drawn from ``rng``."""
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Play the iterations: reference samples and fits by the seed, sets drawn from ``context.rng``."""
         n = subject.train.n_rows
         if n < FEWEST_ROWS:
             raise NotApplicable(f"train has {n} rows; the game needs reference samples of {FEWEST_ROWS}")
@@ -137,13 +136,13 @@ class AttributeGame:
         if n < self.reference:
             notes.append(f"reference samples are all {n} training rows, since there are no {self.reference}")
         sizes = Sizes(self.reference, self.sets, self.rows, self.tail)
-        played = partial(play, subject, design, secrets, sizes)
-        rounds = subject.spread.over("iteration", played, list(enumerate(rng.spawn(self.iterations))))
+        played = partial(play, subject, context, design, secrets, sizes)
+        rounds = context.map("iteration", played, list(enumerate(context.rng.spawn(self.iterations))))
         with single_threaded_algebra():
-            related = [associated(subject, design, secret) for secret in secrets]
-            released = [Released.of(subject, design, secret) for secret in secrets]
+            related = [associated(subject, design, secret, context.seed) for secret in secrets]
+            released = [Released.of(subject, design, secret, context.seed) for secret in secrets]
             hidden = [
-                unseen(subject, design, secret, linear=linear)
+                unseen(subject, design, secret, context.seed, linear=linear)
                 for secret, linear in zip(secrets, related, strict=True)
             ]
         tallies = [

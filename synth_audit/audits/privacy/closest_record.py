@@ -11,6 +11,8 @@ import numpy.typing as npt
 from synth_audit.audits.privacy import _closest_shares, _neighbour_measures
 from synth_audit.audits.privacy._closest_shares import FEWEST_ROWS, SHARE_LEAK, shares
 from synth_audit.audits.privacy._spaces import DISTANCES, Distance, spaces
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import (
     Direction,
     Findings,
@@ -20,7 +22,6 @@ from synth_audit.core.measurement import (
     Reference,
     Series,
 )
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import closeness
 from synth_audit.kernels.agreement import cells, least_disagreement
@@ -138,12 +139,13 @@ class ClosestRecord:
                 "max_queries, max_within and max_compared must be positive and n_bootstrap at least 100"
             )
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Search neighbours among all train and control rows for at most ``max_queries`` rows each."""
+        rng = context.rng
         found = [self._score(*self._disagreements(subject, rng), AGREEMENT, subject.level, rng)]
         series: tuple[Series, ...] = ()
         notes: tuple[str, ...] = ()
-        for name, space in spaces(subject, self.distances):
+        for name, space in spaces(subject, self.distances, context):
             chosen = self._draw(space.size("synthetic"), self.max_queries, rng)
             to_train = space.nearest("synthetic", chosen, "train")
             to_control = space.nearest("synthetic", chosen, "control")

@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import (
     Direction,
     Exposure,
@@ -18,7 +20,6 @@ from synth_audit.core.measurement import (
     Quantity,
     Reference,
 )
-from synth_audit.core.plugin import AuditInfo
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.attacks import corrected_level, worst_interval
@@ -111,8 +112,8 @@ class ExactMatch:
         source="Platzer & Reutterer 2021 (base rate); Wilson 1927, Newcombe 1998 (intervals)",
     )
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
-        """Count; nothing is drawn from ``rng``."""
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Count; nothing is drawn."""
         tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
         groups = row_groups(tables, subject.features)
         exposures: tuple[Exposure, ...] = ()

@@ -22,9 +22,10 @@ from synth_audit.audits.privacy._secret_attacks import (
     worst,
 )
 from synth_audit.audits.privacy._targets import drawn, named
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.encode import MISSING, codes
@@ -94,7 +95,7 @@ class Inference:
         if not 0 <= self.tolerance < 1:
             raise ValueError("tolerance must be in [0, 1)")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control for every secret."""
         known = named(subject, self.known, "known") or subject.features
         secrets = named(subject, self.secrets, "secrets") or tuple(
@@ -106,7 +107,7 @@ class Inference:
             if reason := prepared.hindrance(secret):
                 skipped.append(f"{secret.name} is not attacked: {reason}")
             else:
-                attacks.append(self._attack(prepared, secret, rng))
+                attacks.append(self._attack(prepared, secret, context.rng))
         if not attacks:
             raise NotApplicable("; ".join(skipped))
         level = subject.level

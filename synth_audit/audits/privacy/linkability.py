@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, named, rate
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import (
     Direction,
@@ -19,7 +21,6 @@ from synth_audit.core.measurement import (
     Quantity,
     Reference,
 )
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -113,8 +114,9 @@ class Linkability:
         if min(self.n_neighbours, self.n_attacks) < 1:
             raise ValueError("n_neighbours and n_attacks must be at least 1")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control."""
+        rng = context.rng
         assert subject.control is not None
         sides = self._sides(subject)
         tables = (subject.train, subject.control)

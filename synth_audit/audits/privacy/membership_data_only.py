@@ -18,9 +18,10 @@ from synth_audit.audits.privacy._membership_rates import (
     told,
     worst,
 )
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Exposure, Findings
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import membership
 from synth_audit.kernels.density import log_density_ratio, ranks, tree_share
@@ -101,8 +102,9 @@ class MembershipDataOnly:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Score sampled training rows and strangers against the whole release."""
+        rng = context.rng
         draw = self._draw(subject, rng)
         scored = [*_by_distance(subject, draw, rng), self._by_trees(subject, draw, rng)]
         found = [m for attack in scored for m in rates(attack, subject.level)]

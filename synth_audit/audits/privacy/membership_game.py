@@ -13,8 +13,10 @@ import numpy.typing as npt
 from synth_audit.audits.privacy import _game_measures, _game_targets
 from synth_audit.audits.privacy._game_measures import Played
 from synth_audit.audits.privacy._shadow_game import GAME, ShadowGame, Sizes
+from synth_audit.core.audit import AuditInfo, Leak, Need
+from synth_audit.core.context import RunContext
+from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.measurement import Exposure, Findings, Measurement
-from synth_audit.core.plugin import AuditInfo, Leak, Need, PrivacyCertificate
 from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attacks import corrected_level
@@ -120,13 +122,13 @@ class MembershipGame:
         if self.classifier not in CLASSIFIERS:
             raise ValueError(f"classifier must be one of {', '.join(CLASSIFIERS)}")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
-        """Play all iterations; only what is drawn from the models, and the classifiers, depend on ``rng``."""
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Play all iterations; only draws from the models, and the classifiers, depend on ``context.rng``."""
         assert subject.generator is not None
         columns = _game_targets.yardsticks(subject, self.columns)
         wanted = {kind: int(getattr(self, kind)) for kind in KINDS}
         chosen = _game_targets.choose(
-            subject, columns, wanted, self.tail, child_rng(subject.seed, GAME, "targets")
+            subject, columns, wanted, self.tail, child_rng(context.seed, GAME, "targets")
         )
         targets = np.unique(np.concatenate(list(chosen.values())))
         game = ShadowGame(
@@ -136,11 +138,10 @@ class MembershipGame:
             sizes=self._sizes(subject.train.n_rows - len(targets)),
             features=self.features,
             classifier=self.classifier,
-            seed=subject.seed,
-            draws=as_int_seed(rng),
-            cache=subject.cache,
+            context=context,
+            draws=as_int_seed(context.rng),
         )
-        scores = subject.spread.over("iteration", game.play, range(self.iterations))
+        scores = context.map("iteration", game.play, range(self.iterations))
         kinds = {kind: np.searchsorted(targets, rows) for kind, rows in chosen.items()}
         games = _game_measures.played(scores, kinds)
         requested = {kind: self.iterations * wanted[kind] for kind in chosen}

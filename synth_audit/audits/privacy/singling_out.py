@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._singled_out import exposure_of, pictured
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import (
     Direction,
@@ -17,7 +19,6 @@ from synth_audit.core.measurement import (
     Quantity,
     Reference,
 )
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import guesses
 from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk, worst_interval
@@ -153,7 +154,7 @@ class SinglingOut:
         if self.max_trials < 1 or self.n_bins < 2 or self.max_outliers < 1:
             raise ValueError("max_trials and max_outliers must be positive and n_bins at least 2")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Guess in each setting and try every guess on train and control.
 
         Raises:
@@ -164,8 +165,8 @@ class SinglingOut:
             [subject.train, subject.control, subject.synthetic], subject.features
         )
         tried = {
-            scope: Trial.of(found, lexicon, train, control, rng)
-            for scope, found in self._guesses(subject, synthetic, lexicon, rng)
+            scope: Trial.of(found, lexicon, train, control, context.rng)
+            for scope, found in self._guesses(subject, synthetic, lexicon, context)
         }
         made = {scope: trial for scope, trial in tried.items() if len(trial)}
         if not made:
@@ -185,30 +186,26 @@ class SinglingOut:
         )
 
     def _guesses(
-        self, subject: Subject, synthetic: Rows, lexicon: ColumnCodebook, rng: np.random.Generator
+        self, subject: Subject, synthetic: Rows, lexicon: ColumnCodebook, context: RunContext
     ) -> Iterator[tuple[str, Predicates]]:
         """Scope and distinct guesses of each setting."""
-        n, d = self.n_attacks, len(lexicon.columns)
+        n, d, rng = self.n_attacks, len(lexicon.columns), context.rng
         if self.univariate:
             yield UNIVARIATE, guesses.univariate(synthetic, lexicon, n, rng)
         for k in sorted({min(k, d) for k in self.multivariate} - {1}):
             found = guesses.multivariate(synthetic, lexicon, k, n, self.max_trials * n, rng)
             yield f"multivariate[{k}]", found
         if self.embedding:
-            outliers = self._outliers(subject, rng)
+            outliers = self._outliers(subject, context)
             yield EMBEDDING, guesses.guided(synthetic, lexicon, outliers, n, self.n_bins, rng)
 
-    def _outliers(self, subject: Subject, rng: np.random.Generator) -> Positions:
+    def _outliers(self, subject: Subject, context: RunContext) -> Positions:
         """Synthetic rows by falling distance to their second-nearest other row in the embedding."""
+        settings = EmbeddingSettings()
         [points] = embed(
-            subject.train,
-            [subject.synthetic],
-            subject.features,
-            settings=EmbeddingSettings(),
-            seed=subject.seed,
-            cache=subject.cache,
+            subject.train, [subject.synthetic], subject.features, settings=settings, context=context
         )
-        few = np.sort(rng.choice(len(points), min(len(points), self.max_outliers), replace=False))
+        few = np.sort(context.rng.choice(len(points), min(len(points), self.max_outliers), replace=False))
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 

@@ -14,7 +14,8 @@ from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.intervals import critical_value
-from synth_audit.kernels.prediction_scores import area_with_influence, sides
+from synth_audit.kernels.prediction_scores import sides
+from synth_audit.kernels.roc import auroc_influence
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -121,7 +122,7 @@ def _area_lost(
 ) -> tuple[float, Floats]:
     value, influence = 0.0, np.zeros(len(y))
     for k in classes:
-        (low, of_low), (high, of_high) = (area_with_influence(p[:, k], y == k) for p in (tstr, trtr))
+        (low, of_low), (high, of_high) = (auroc_influence(p[:, k], y == k) for p in (tstr, trtr))
         value += (high - low) / len(classes)
         influence += (of_high - of_low) / len(classes)
     return value, influence

@@ -22,7 +22,7 @@ FEWEST_TESTED = 30
 
 TITLES = {"auroc": "AUROC", "accuracy": "Accuracy", "f1": "F1 score", "r2": "R²"}
 SCORES: dict[str, scores.Score] = {
-    "auroc": scores.auroc,
+    "auroc": scores.one_against_rest_auroc,
     "accuracy": scores.accuracy,
     "f1": scores.f1,
     "r2": scores.r_squared,

@@ -22,8 +22,9 @@ from synth_audit.audits.utility._prediction_numbers import (
 )
 from synth_audit.audits.utility._prediction_pictures import importance_bars, little_to_lose, notes, score_bars
 from synth_audit.audits.utility._prediction_task import ARMS, Task, prepare
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Findings
-from synth_audit.core.plugin import AuditInfo, Need
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.intervals import enough_draws
@@ -86,8 +87,9 @@ class Prediction:
         if self.most_rows < 100:
             raise ValueError("most_rows must be at least 100")
 
-    def run(self, subject: Subject, rng: np.random.Generator) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> Findings:
         """Train every model on both arms and score it on the control rows that have a target."""
+        rng = context.rng
         task = prepare(subject, self.most_rows, self.repeats, rng)
         n, n_draws = len(task.y_test), enough_draws(self.n_bootstrap, subject.level)
         resampled = Resampled.of(n, self.repeats, n_draws, subject.level, rng)

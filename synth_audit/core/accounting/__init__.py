@@ -1,0 +1,25 @@
+"""Differential privacy: what was spent, by which mechanism, and the guarantee that follows."""
+
+from __future__ import annotations
+
+from synth_audit.core.accounting.accountant import Accountant
+from synth_audit.core.accounting.contributions import bound_contributions
+from synth_audit.core.accounting.guarantee import (
+    Budget,
+    Mechanism,
+    MechanismRecord,
+    Neighbouring,
+    PrivacyGuarantee,
+    Unit,
+)
+
+__all__ = [
+    "Accountant",
+    "Budget",
+    "Mechanism",
+    "MechanismRecord",
+    "Neighbouring",
+    "PrivacyGuarantee",
+    "Unit",
+    "bound_contributions",
+]

@@ -1,0 +1,65 @@
+"""The least noise that keeps within a budget, rounded up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from synth_audit.core.accounting.composition import fits
+from synth_audit.core.accounting.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring
+from synth_audit.core.errors import BudgetSpent
+
+_STEP = 2e-3  # relative; the coarse grid of losses costs a little more
+_LEAST, _MOST = 0.01, 1e5
+
+
+def least_noise(
+    budget: Budget,
+    *,
+    sampling_rate: float = 1.0,
+    steps: int = 1,
+    rows: int = 1,
+    before: Sequence[MechanismRecord] = (),
+    neighbouring: Neighbouring = Neighbouring.ADD_OR_REMOVE,
+) -> float:
+    """The smallest noise multiplier, to a percent, with which ``steps`` Gaussian steps fit the budget.
+
+    Epsilon falls with noise, so a bisection over geometric means finds it; what it returns has been checked
+    to fit.
+
+    Args:
+        sampling_rate: of Poisson sampling; 1 for none.
+        rows: the most rows one unit contributes.
+        before: what was spent from the same budget already.
+
+    Returns:
+        Standard deviation over the largest L2 norm of one row's contribution, at least 0.01.
+
+    Raises:
+        BudgetSpent: no noise is enough, because nothing is left or delta is 0.
+    """
+
+    def enough(noise: float) -> bool:
+        step = MechanismRecord(
+            what="-",
+            mechanism=Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else Mechanism.GAUSSIAN,
+            noise_multiplier=noise,
+            sampling_rate=sampling_rate if sampling_rate < 1 else None,
+            count=steps,
+            rows=rows,
+        )
+        return fits((*before, step), budget, neighbouring, quick=True)
+
+    low, high = _LEAST, 1.0
+    while not enough(high):
+        low, high = high, 4 * high
+        if high > _MOST:
+            raise BudgetSpent(
+                "no amount of Gaussian noise fits what is left of the privacy budget",
+                where=f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {steps:,} steps",
+                expected="a budget with delta above 0 of which something is left",
+                fix="declare a larger budget, or take fewer steps",
+            )
+    while high / low > 1 + _STEP:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

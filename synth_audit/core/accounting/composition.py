@@ -1,0 +1,289 @@
+"""Adds mechanisms up: by basic composition, Rényi differential privacy and privacy loss distributions.
+
+All three give upper bounds, so the smallest holds. The last two are dp-accounting's. Three things are settled
+here because its accountants answer them differently from one another:
+
+* *Neighbouring relation.* Numbers are given for one row added or removed. Replacing a row is removing one and
+  adding another, so a query that changes by at most C changes by at most 2 C. (Its Rényi accountant takes a
+  Gaussian multiplier as relative to the changed quantity under either relation, its privacy-loss accountant
+  as relative to C under both.)
+* *Several rows of one unit.* With at most k rows, contributions change by k C, and pure ε becomes k ε. Under
+  Poisson sampling of rows a batch holds Binomial(k, q) of them: a mixture of Gaussians (Ganesh 2024).
+* *Pure mechanisms.* Whatever is ε-DP is dominated by randomised response (Kairouz, Oh, Viswanath 2015), and
+  an exponential mechanism, whose log-ratio has range ε, by ε²/8-zCDP as well (Cesar and Rogers 2021).
+
+The parameters of a later mechanism must not be chosen by the results of an earlier one: of these sums, as
+they are read off here, basic composition alone is known to allow that.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.accounting.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring
+from synth_audit.core.errors import PluginError
+
+BASIC = "basic composition"
+RDP = "Rényi differential privacy (dp-accounting)"
+PLD = "privacy loss distributions (dp-accounting)"
+
+_COARSE, _FINE = 1e-3, 1e-4  # grids of privacy loss; either rounds up
+_HOPEFUL = 1.5  # how far above a budget the coarse grid may be for the fine one to be asked
+_HOPELESS = 500.0  # beyond it the grid is not worth its time: the Rényi sum is within a few percent
+_WIDE = 10.0  # above this epsilon the grid grows with it, or noise of 0.05 would take half a minute
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What mechanisms cost together: ``epsilon`` at ``delta``, as ``accountant`` has it."""
+
+    epsilon: float
+    delta: float
+    accountant: str
+
+
+def spent(records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring) -> Spent:
+    """The smallest of the three sums; epsilon is infinite where none is finite at this delta."""
+    basic = by_basic(records, delta, neighbouring)
+    if delta == 0:
+        return basic
+    return min(
+        (basic, by_rdp(records, delta, neighbouring), by_pld(records, delta, neighbouring)), key=_epsilon
+    )
+
+
+def fits(
+    records: Sequence[MechanismRecord], budget: Budget, neighbouring: Neighbouring, *, quick: bool = False
+) -> bool:
+    """True when the mechanisms together stay within the budget; asks the costly sums only when it must.
+
+    Args:
+        quick: leave the finest grid out, which at worst says no where a percent less would have fitted.
+    """
+    if by_basic(records, budget.delta, neighbouring).epsilon <= budget.epsilon:
+        return True
+    if budget.delta == 0:
+        return False
+    if by_rdp(records, budget.delta, neighbouring).epsilon <= budget.epsilon:
+        return True
+    coarse = by_pld(records, budget.delta, neighbouring, grid=_COARSE).epsilon
+    if quick or coarse <= budget.epsilon or coarse > _HOPEFUL * budget.epsilon:
+        return coarse <= budget.epsilon
+    return by_pld(records, budget.delta, neighbouring).epsilon <= budget.epsilon
+
+
+def by_basic(records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring) -> Spent:
+    """Σ ε at Σ δ; infinite when a Gaussian is among them or Σ δ exceeds ``delta``."""
+    epsilons, deltas = [0.0], [0.0]
+    for record in records:
+        epsilon, own_delta = _guaranteed(record, neighbouring)
+        epsilons.append(record.count * epsilon)
+        deltas.append(record.count * own_delta)
+    total = math.fsum(deltas)
+    return Spent(math.fsum(epsilons) if total <= delta else math.inf, min(total, delta), BASIC)
+
+
+def by_rdp(records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring) -> Spent:
+    """Rényi divergences added order by order, read off at ``delta`` > 0; an (ε, δ) mechanism has none."""
+    from dp_accounting import rdp
+
+    orders = rdp.RdpAccountant().orders
+    total: npt.NDArray[np.float64] = np.zeros_like(orders)
+    with _quiet():
+        for record in _merged(records):
+            total = total + record.count * _divergences(record, neighbouring, orders)
+        epsilon = (
+            float(rdp.compute_epsilon(orders, total, delta)[0]) if np.isfinite(total).any() else math.inf
+        )
+    return Spent(epsilon, delta, RDP)
+
+
+def by_pld(
+    records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring, *, grid: float = _FINE
+) -> Spent:
+    """Privacy losses convolved on a grid and rounded up, read off at ``delta`` > 0."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    size = _rough_size(records, delta, neighbouring)
+    if size > _HOPELESS:
+        return Spent(math.inf, delta, PLD)
+    if any(r.mechanism is Mechanism.POISSON_SUBSAMPLED_GAUSSIAN and r.rows > 1 for r in records):
+        grid = max(
+            grid, _COARSE
+        )  # a mixture is inverted point by point, which takes half a minute on the fine one
+    interval = grid * max(1.0, size / _WIDE)
+    total = pld.identity(value_discretization_interval=interval)
+    for record in _merged(records):
+        total = total.compose(_losses(record, neighbouring, interval))
+    return Spent(float(total.get_epsilon_for_delta(delta)), delta, PLD)
+
+
+def _rough_size(records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring) -> float:
+    """Roughly the epsilon to expect. It sets the grid only, so that nothing sound hangs on it."""
+    opaque = [r for r in records if r.mechanism is Mechanism.APPROXIMATE]
+    others = [r for r in records if r.mechanism is not Mechanism.APPROXIMATE]
+    doubled = 2 if neighbouring is Neighbouring.REPLACE else 1
+    known = by_rdp(others, delta, Neighbouring.ADD_OR_REMOVE).epsilon if others else 0.0
+    return doubled * known + by_basic(opaque, math.inf, neighbouring).epsilon
+
+
+def _guaranteed(record: MechanismRecord, neighbouring: Neighbouring) -> tuple[float, float]:
+    """(ε, δ) of one run for the whole unit; ε is infinite for Gaussian noise, which has none at δ = 0."""
+    size = _changes(record, neighbouring)
+    if record.mechanism is Mechanism.LAPLACE:
+        return size / _positive(record.noise_multiplier), 0.0
+    if record.epsilon is None:
+        return math.inf, 0.0
+    delta = record.delta or 0.0
+    if delta and size > 1:  # group privacy
+        try:
+            delta *= math.expm1(size * record.epsilon) / math.expm1(record.epsilon)
+        except OverflowError:
+            delta = 1.0
+    return size * record.epsilon, min(delta, 1.0)
+
+
+def _divergences(
+    record: MechanismRecord, neighbouring: Neighbouring, orders: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Rényi divergence of one run at each order."""
+    import dp_accounting as dp
+    from dp_accounting import rdp
+
+    size = _changes(record, neighbouring)
+    event: dp.DpEvent
+    match record.mechanism:
+        case Mechanism.GAUSSIAN:
+            event = dp.GaussianDpEvent(_positive(record.noise_multiplier) / size)
+        case Mechanism.POISSON_SUBSAMPLED_GAUSSIAN:
+            event = dp.GaussianDpEvent(_positive(record.noise_multiplier) / size)
+            if neighbouring is Neighbouring.ADD_OR_REMOVE:
+                event = dp.PoissonSampledDpEvent(_any_drawn(record), event)
+        case Mechanism.LAPLACE:
+            event = dp.LaplaceDpEvent(_positive(record.noise_multiplier) / size)
+        case Mechanism.APPROXIMATE:
+            return np.full_like(orders, math.inf)
+        case _:
+            return _pure_divergences(record, size, orders)
+    found: npt.NDArray[np.float64] = rdp.RdpAccountant().compose(event).rdp
+    return found
+
+
+def _any_drawn(record: MechanismRecord) -> float:
+    """Probability that a batch holds any of the unit's rows."""
+    rate = _positive(record.sampling_rate)
+    return 1.0 if rate == 1 else -math.expm1(record.rows * math.log1p(-rate))
+
+
+def _pure_divergences(
+    record: MechanismRecord, size: int, orders: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    import dp_accounting as dp
+    from dp_accounting import rdp
+
+    epsilon = size * _positive(record.epsilon)
+    # A coin that lies with probability 1/(1 + e^ε): two answers, replaced at random with twice that.
+    lie = 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+    worst = rdp.RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_ONE)
+    found: npt.NDArray[np.float64] = worst.compose(dp.RandomizedResponseDpEvent(lie, 2)).rdp
+    if record.mechanism is Mechanism.EXPONENTIAL:
+        return np.minimum(found, epsilon**2 / 8 * orders)
+    return found
+
+
+def _losses(record: MechanismRecord, neighbouring: Neighbouring, interval: float) -> Any:
+    """The privacy loss distribution of all runs."""
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    size, grid = _changes(record, neighbouring), {"value_discretization_interval": interval}
+    match record.mechanism:
+        case Mechanism.GAUSSIAN:
+            noise = _positive(record.noise_multiplier) / size / math.sqrt(record.count)
+            return pld.from_gaussian_mechanism(noise, **grid)
+        case Mechanism.POISSON_SUBSAMPLED_GAUSSIAN:
+            once = _sampled_losses(record, neighbouring, grid)
+        case Mechanism.LAPLACE:
+            once = pld.from_laplace_mechanism(_positive(record.noise_multiplier) / size, **grid)
+        case _:
+            bound = common.DifferentialPrivacyParameters(*_guaranteed(record, neighbouring))
+            once = pld.from_privacy_parameters(bound, **grid)
+    return once.self_compose(record.count)
+
+
+def _sampled_losses(record: MechanismRecord, neighbouring: Neighbouring, grid: dict[str, float]) -> Any:
+    import dp_accounting as dp
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    noise, rate = _positive(record.noise_multiplier), _positive(record.sampling_rate)
+    if rate == 1:
+        return pld.from_gaussian_mechanism(noise / _changes(record, neighbouring), **grid)
+    if record.rows == 1:
+        relation = dp.NeighboringRelation[
+            "REPLACE_ONE" if neighbouring is Neighbouring.REPLACE else "ADD_OR_REMOVE_ONE"
+        ]
+        return pld.from_gaussian_mechanism(noise, sampling_prob=rate, neighboring_relation=relation, **grid)
+    shares = [
+        math.comb(record.rows, i) * rate**i * (1 - rate) ** (record.rows - i) for i in range(record.rows + 1)
+    ]
+    drawn = [i for i, share in enumerate(shares) if share > 0]
+    return pld.from_mixture_gaussian_mechanism(noise, drawn, [shares[i] for i in drawn], **grid)
+
+
+def _changes(record: MechanismRecord, neighbouring: Neighbouring) -> int:
+    """How many additions or removals of a row one step between neighbours amounts to.
+
+    Raises:
+        PluginError: Poisson sampling, several rows and replacement together, for which no bound is
+            implemented.
+    """
+    replaced = neighbouring is Neighbouring.REPLACE
+    if replaced and record.rows > 1 and record.mechanism is Mechanism.POISSON_SUBSAMPLED_GAUSSIAN:
+        raise PluginError(
+            "Poisson sampling of several rows per entity has no sum under replacing one",
+            where=repr(record.what),
+            expected=f"neighbouring: {Neighbouring.ADD_OR_REMOVE}",
+            fix="keep one row per entity, or use the other relation",
+        )
+    return record.rows * (2 if replaced else 1)
+
+
+def _merged(records: Sequence[MechanismRecord]) -> list[MechanismRecord]:
+    """One record per set of parameters, runs added up: many small spendings cost no more time than one."""
+    runs: Counter[MechanismRecord] = Counter()
+    for record in records:
+        runs[replace(record, what="-", count=1, epsilon_alone=None)] += record.count
+    return [replace(record, count=count) for record, count in runs.items()]
+
+
+def _positive(value: float | None) -> float:
+    assert value is not None  # the record's own check
+    return value
+
+
+def _epsilon(found: Spent) -> float:
+    return found.epsilon
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the note that an order was left out because its series did not converge; the rest bounds."""
+    logger = logging.getLogger("absl")
+
+    def silent(_: logging.LogRecord) -> bool:
+        return False
+
+    logger.addFilter(silent)
+    try:
+        yield
+    finally:
+        logger.removeFilter(silent)

@@ -1,0 +1,62 @@
+"""The contract of a source and of a release target, and what either may implement beyond it.
+
+A source is one file in its room holding one frozen dataclass with a class variable ``info``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceInfo:
+    """What the catalogue says of a source.
+
+    Attributes:
+        suffixes: file suffixes this source reads, so that a bare path finds it; a source that lists
+            any must have a field ``path``.
+    """
+
+    title: str
+    summary: str
+    suffixes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Reads one table. One that reads what some target could replace must be :class:`Locatable` too."""
+
+    info: ClassVar[SourceInfo]
+
+    def read(self, base: Path) -> pa.Table:
+        """Read the table; relative paths start at ``base``."""
+        ...
+
+
+@runtime_checkable
+class Locatable(Protocol):
+    """A source that can say where it is, so that no release takes the place of the sensitive table."""
+
+    def place(self, base: Path) -> tuple[str, ...]:
+        """Where the table is, from the whole to the part, such as file, schema, table.
+
+        Two spellings of one place must give the same parts. Writing to a place replaces every place
+        that begins with its parts: a file, for one, takes all tables in it along.
+        """
+        ...
+
+
+@runtime_checkable
+class Target(Locatable, Protocol):
+    """A source that can also take a release."""
+
+    info: ClassVar[SourceInfo]
+
+    def write(self, data: pa.Table, base: Path) -> str:
+        """Replace the table with ``data``, wholly or not at all; return where it went."""
+        ...

@@ -1,0 +1,258 @@
+"""What was ever tried on one table and what was ever spent on it, in one file that only grows.
+
+``restricted/ledger.jsonl``, a :class:`~synth_audit.store.chained_log.ChainedLog`. There is one per table, for
+all its partitions, candidates, refits and scheduled runs. A debit is on the disk *before* the mechanism runs
+and nothing takes it back: a crash, a retry and a second materialisation stay spent. An attempt is on the disk
+before its candidate is attacked, so that one that is broken off counts too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from synth_audit.core.accounting import Accountant, Budget, MechanismRecord, Neighbouring, Unit
+from synth_audit.core.accounting.composition import Spent, fits, spent
+from synth_audit.core.errors import BudgetSpent, LedgerDamaged, PluginError
+from synth_audit.store.chained_log import ChainedLog, Entry, Head
+
+FILE = "ledger.jsonl"
+
+_Form = TypeVar("_Form")
+_CHAIN = ("kind", "previous", "hash")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """The audit of one candidate.
+
+    Attributes:
+        number: counts the attempts on the table from 1 on; it stands in the report.
+        plan: digest of the plan.
+        candidate: salted digest of the candidate.
+        verdict: empty when it never got as far.
+        evidence: digest of the evidence, empty likewise.
+    """
+
+    number: int
+    plan: str
+    candidate: str
+    at: str
+    verdict: str = ""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Debit:
+    """Mechanisms that were allowed to run once.
+
+    Attributes:
+        plan: digest of the plan.
+        budget: the total declared when it was allowed.
+        epsilon, delta: what these mechanisms cost alone.
+    """
+
+    plan: str
+    unit: Unit
+    neighbouring: Neighbouring
+    mechanisms: tuple[MechanismRecord, ...]
+    budget: Budget
+    epsilon: float
+    delta: float
+    at: str
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The ledger of the table whose restricted folder this is.
+
+    Attributes:
+        folder: the restricted folder.
+        history: whether the table has history (evidence, a release); without its ledger that is an error.
+    """
+
+    folder: Path
+    history: bool = False
+
+    @property
+    def log(self) -> ChainedLog:
+        """The file."""
+        return ChainedLog(self.folder / FILE, expected=self.history)
+
+    def head(self) -> Head:
+        """Where the ledger stands; kept in evidence, it shows when lines are cut off later."""
+        return self.log.head()
+
+    def extends(self, head: Head) -> bool:
+        """True when nothing that the ledger held at ``head`` is gone or changed."""
+        return self.log.extends(head)
+
+    def attempt(self, *, plan: str, candidate: str) -> int:
+        """Enter an attempt, before the candidate is attacked.
+
+        Args:
+            plan: digest of the plan.
+            candidate: salted digest of the candidate.
+
+        Returns:
+            The number of attempts on this table so far, this one included.
+        """
+        with self.log.appending() as log:
+            number = 1 + len([entry for entry in log.entries if entry["kind"] == "attempt"])
+            log.append(
+                {"kind": "attempt", "number": number, "plan": plan, "candidate": candidate, "at": _now()}
+            )
+        return number
+
+    def judged(self, number: int, *, verdict: str, evidence: str) -> None:
+        """Enter how an attempt ended.
+
+        Raises:
+            PluginError: there is no such attempt.
+        """
+        with self.log.appending() as log:
+            if not any(e["kind"] == "attempt" and e["number"] == number for e in log.entries):
+                raise PluginError(
+                    "the ledger has no such attempt", where=f"attempt {number}", expected="its number"
+                )
+            log.append(
+                {"kind": "judged", "number": number, "verdict": verdict, "evidence": evidence, "at": _now()}
+            )
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Every attempt, oldest first, each with the last verdict on it."""
+        entries = self.log.entries()
+        ends = {
+            e["number"]: {"verdict": e["verdict"], "evidence": e["evidence"]}
+            for e in entries
+            if e["kind"] == "judged"
+        }
+        begun = (self._read(_ATTEMPT, e) for e in entries if e["kind"] == "attempt")
+        return tuple(replace(a, **ends.get(a.number, {})) for a in begun)
+
+    def debits(self) -> tuple[Debit, ...]:
+        """Every debit, oldest first."""
+        return self._debits(self.log.entries())
+
+    def spent(self, delta: float) -> Spent:
+        """What all debits of the table cost together at ``delta``, as one guarantee for all that was drawn.
+
+        Args:
+            delta: in [0, 1); at 0 only pure mechanisms have a finite sum.
+        """
+        return _sum(self.debits(), delta)
+
+    def debit(
+        self,
+        mechanisms: Sequence[MechanismRecord],
+        *,
+        plan: str,
+        total: Budget,
+        unit: Unit,
+        neighbouring: Neighbouring,
+    ) -> None:
+        """Enter mechanisms that are about to run, if the table's budget bears them on top of all before.
+
+        Between looking and entering no other process can enter anything. When this returns the disk has the
+        debit.
+
+        Args:
+            plan: digest of the plan.
+            total: what is declared for the table in all, over every fit there ever was.
+
+        Raises:
+            BudgetSpent: it does not bear them; nothing is entered and nothing may run.
+            LedgerDamaged: the ledger cannot be trusted or written; nothing may run.
+        """
+        with self.log.appending() as log:
+            before = self._debits(log.entries)
+            _same_promise(before, unit, neighbouring)
+            known = [record for debit in before for record in debit.mechanisms]
+            if not fits((*known, *mechanisms), total, neighbouring):
+                raise self._exhausted(_sum(before, total.delta), total)
+            alone = spent(mechanisms, total.delta, neighbouring)
+            debit = Debit(
+                plan=plan,
+                unit=unit,
+                neighbouring=neighbouring,
+                mechanisms=tuple(mechanisms),
+                budget=total,
+                epsilon=alone.epsilon,
+                delta=alone.delta,
+                at=_now(),
+            )
+            log.append({"kind": "debit", **asdict(debit)})
+
+    def accountant(
+        self,
+        fit: Budget,
+        *,
+        plan: str,
+        total: Budget,
+        unit: Unit,
+        neighbouring: Neighbouring = Neighbouring.ADD_OR_REMOVE,
+        rows: int = 1,
+    ) -> Accountant:
+        """An accountant for one fit whose every spending is debited here before it counts.
+
+        Args:
+            fit: what this fit may spend.
+            total: what all fits of the table may spend.
+            rows: the most rows of one unit.
+        """
+
+        def enter(record: MechanismRecord) -> None:
+            self.debit((record,), plan=plan, total=total, unit=unit, neighbouring=neighbouring)
+
+        return Accountant(fit, unit=unit, neighbouring=neighbouring, rows=rows, before=enter)
+
+    def _debits(self, entries: Sequence[Entry]) -> tuple[Debit, ...]:
+        return tuple(self._read(_DEBIT, entry) for entry in entries if entry["kind"] == "debit")
+
+    def _read(self, form: TypeAdapter[_Form], entry: Entry) -> _Form:
+        try:
+            return form.validate_python({k: v for k, v in entry.items() if k not in _CHAIN})
+        except (ValidationError, PluginError) as error:
+            raise LedgerDamaged(
+                f"an entry of the ledger makes no sense ({type(error).__name__})",
+                where=str(self.log.path),
+                expected="entries as this version writes them",
+                fix="use the version that wrote it, or put the ledger back from a backup",
+            ) from None
+
+    def _exhausted(self, before: Spent, total: Budget) -> BudgetSpent:
+        return BudgetSpent(
+            "the privacy budget of this table is spent",
+            where=f"{self.log.path}: epsilon {before.epsilon:.4g} is spent at delta {total.delta:g}",
+            expected=f"at most epsilon {total.epsilon:g} with the mechanism that was about to run",
+            fix="release a candidate that exists already, or declare a larger total for the table",
+        )
+
+
+_ATTEMPT, _DEBIT = TypeAdapter(Attempt), TypeAdapter(Debit)
+
+
+def _sum(debits: Sequence[Debit], delta: float) -> Spent:
+    records = [record for debit in debits for record in debit.mechanisms]
+    return spent(records, delta, debits[0].neighbouring if debits else Neighbouring.ADD_OR_REMOVE)
+
+
+def _same_promise(debits: Sequence[Debit], unit: Unit, neighbouring: Neighbouring) -> None:
+    """Guarantees to different units, or under different relations, have no sum."""
+    for debit in debits[:1]:
+        if (debit.unit, debit.neighbouring) != (unit, neighbouring):
+            raise PluginError(
+                "the privacy unit or the neighbouring relation is not the one that this table was begun with",
+                where=f"unit {unit}, {neighbouring}",
+                expected=f"unit {debit.unit}, {debit.neighbouring}",
+                fix="keep to it; what was spent under one promise cannot be added to another",
+            )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
