@@ -10,6 +10,7 @@ from pathlib import Path
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import create_once
 from synth_audit.core.salt import Salt
+from synth_audit.store.records import SplitRecord
 from synth_audit.store.workspace import Workspace
 
 _SALT_FREE = {"calibration.json", "calibration.html"}
@@ -25,7 +26,8 @@ def workspace_salt(workspace: Workspace) -> Salt:
     Two processes that start at once get the same one.
 
     Raises:
-        DataError: the salt is missing beside what was made with it, damaged, or open to others.
+        DataError: the salt is missing beside what was made with it, another than that, damaged, or open to
+            others.
     """
     workspace.home.prepare()
     path = workspace.salt
@@ -42,7 +44,9 @@ def workspace_salt(workspace: Workspace) -> Salt:
                 expected="a folder that can be written",
                 fix="check its permissions, or name another with --out",
             ) from None
-    return read_salt(path)
+    salt = read_salt(path)
+    _refuse_another(workspace.home, salt)
+    return salt
 
 
 def known_salt(workspace: Workspace) -> Salt:
@@ -92,6 +96,20 @@ def read_salt(path: Path) -> Salt:
             fix="put the file back from a backup of the restricted folder; if it is lost, start anew in "
             "another folder with --out",
         ) from None
+
+
+def _refuse_another(workspace: Workspace, salt: Salt) -> None:
+    try:
+        before = SplitRecord.read(workspace.split_record).salt_commitment
+    except DataError:  # none yet, or a damaged one, of which the stages after the split tell
+        return
+    if before != salt.commitment:
+        raise DataError(
+            "the salt is another than the one that this workspace was split with",
+            where=str(workspace.salt),
+            expected=f"the salt with the commitment {before}",
+            fix="put that one back from a backup of the restricted folder, or start anew in another folder",
+        )
 
 
 def _history(workspace: Workspace) -> Iterator[Path]:

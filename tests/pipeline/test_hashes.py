@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
-import itertools
 import json
 import re
+import shutil
 from dataclasses import replace
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core.errors import ReleaseRefused
+from synth_audit.core.errors import DataError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.salt import Salt
 from synth_audit.core.verdict import Result
@@ -120,8 +120,6 @@ def test_the_same_search_finds_a_plain_hash(refused_run, finished, tmp_path):
     """So the test above can fail: on a pass the candidate's hash is there, and any shortened one is found."""
     assert confirmed(finished) == {"synthetic"}
     case = replace(refused_run, folder=tmp_path / "case")
-    import shutil
-
     shutil.copytree(refused_run.folder, case.folder)
     for name, table in tables_of(refused_run).items():
         slip = case.workspace.review / "slip.txt"
@@ -192,9 +190,11 @@ def test_the_plans_seed_moves_neither_split_nor_candidate(case):
 
 def test_another_salt_splits_fits_and_draws_otherwise(case):
     found = [case.evidence.tables["synthetic"]]
-    for text in itertools.islice(("ab" * 32, "cd" * 32), 2):
-        case.workspace.split_record.unlink()
+    for text in ("ab" * 32, "cd" * 32):
         case.workspace.salt.write_text(text)
+        with pytest.raises(DataError, match="another than the one that this workspace was split with"):
+            pipeline.split_table(case.plan, case.workspace)
+        case.workspace.split_record.unlink()
         split = pipeline.split_table(case.plan, case.workspace)
         assert split.salt_commitment == Salt.parse(text).commitment
         found.append(pipeline.make_synthetic(case.plan, case.workspace).table)
