@@ -327,6 +327,41 @@ def verify(
     return (*checks, *page_check(known, found))
 
 
+def rerun(
+    plan: PlanLike,
+    out: str | Path | None = None,
+    *,
+    candidate: str | None = None,
+    **running: Unpack[Running],
+) -> tuple[Check, ...]:
+    """Repeat a run under the salt of its workspace and compare it with its evidence; nothing is written.
+
+    Split, seeded fits and draws and all measurements are made again. What cannot be repeated, such as a table
+    made elsewhere or a fit that spent privacy budget, is compared by its hash and audited as it was kept.
+
+    Args:
+        out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
+        candidate: name or folder of one that a sweep of this plan tried, to repeat that.
+        running: how the work is done, see :class:`Running`.
+
+    Returns:
+        What agrees, what does not, and what is not checkable here.
+
+    Raises:
+        PlanError, DataError, GateError: see their messages for what to do.
+    """
+    from synth_audit.pipeline.rerun import rerun as again
+    from synth_audit.studies.candidates import candidate_of
+
+    settled = as_plan(plan)
+    workspace = workspace_of(settled, out)
+    if candidate is not None:
+        chosen, workspace = candidate_of(settled, workspace, candidate)
+        settled = chosen.plan
+    with run_context(**running) as context:
+        return again(settled, workspace, context)
+
+
 def release(
     plan: PlanLike,
     out: str | Path | None = None,

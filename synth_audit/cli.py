@@ -26,7 +26,7 @@ def main() -> None:
 
     \b
     Exit codes: 0 pass, 1 not released (fail or not enough evidence), 2 bad input, 3 an audit errored,
-    4 not checkable here (verify).
+    4 not checkable here (verify, rerun).
     """
 
 
@@ -167,6 +167,34 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
       synth-audit verify evidence.json --synthetic released.parquet
     """
     checks = api.verify(evidence, {n: path for n, path in tables.items() if path is not None}, salt=salt)
+    console.show_checks(checks, as_json=as_json)
+    return verify_code(checks)
+
+
+@main.command()
+@options.plan
+@options.out
+@click.option(
+    "--candidate", metavar="NAME", help="A candidate that `frontier` tried, instead of the plan's own."
+)
+@options.running
+@options.as_json
+@guarded
+def rerun(
+    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Unpack[api.Execution]
+) -> Exit:
+    """Repeat a run and compare it with its evidence.
+
+    Under the salt in restricted/ the split, seeded fits and draws and all measurements come out the same,
+    to the last digit. What cannot be repeated is compared by its hash and audited as it was kept. Nothing
+    is written.
+
+    \b
+    Example:
+      synth-audit rerun tumours.yaml --out audits/tumours
+    """
+    with console.progress_bar() as progress:
+        checks = api.rerun(plan, out, candidate=candidate, progress=progress, **running)
     console.show_checks(checks, as_json=as_json)
     return verify_code(checks)
 

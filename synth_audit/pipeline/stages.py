@@ -6,19 +6,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 
 from synth_audit.core import registry
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.entities import split
 from synth_audit.core.errors import DataError
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
-from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
@@ -26,6 +23,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import conduct
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.filing import Audited, write_evidence
+from synth_audit.pipeline.making import anchored, fit_and_draw, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.warnings import about_external, about_settings, inspect
 from synth_audit.store.evidence import (
@@ -55,19 +53,9 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         DataError: the source cannot be read or split.
     """
     preflight(plan)
-    data = plan.build_source().read(plan.base)
-    schema = infer_schema(data, plan.columns, rules=plan.stated_rules, where="source")
-    source = read_table(data, schema, where="source")
-    if source.n_rows < 2:
-        raise DataError(
-            "the source has a single row",
-            where="source",
-            expected="rows for both train and control",
-            fix="check the query or file that the plan's source reads",
-        )
+    source = pull_source(plan)
     salt = workspace_salt(workspace)
-    train, control = split(source, plan.split.control, salt.key("split"))
-    train, control = _anchor(train.data, control.data, plan)
+    train, control = split_source(plan, source, salt)
     record = SplitRecord(
         plan_sha256=plan.digest,
         salt_commitment=salt.commitment,
@@ -84,31 +72,17 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 
 
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
-    """Fit the generator on train and draw the candidate, both seeded from the salt and these rows of train.
-
-    Other rows get other streams: two releases whose tables differ by one person would otherwise share every
-    random number, and their difference would be that person's.
-    """
+    """Fit the generator on train and draw the candidate; see :func:`fit_and_draw`."""
     salt = known_salt(workspace)
     data = read_parquet(workspace.train, made_by="split")
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
-    generator = plan.build_generator()
-    assert plan.generator is not None
-    name = plan.generator.name
     start = time.perf_counter()
-    context.progress(f"fit {name}", 0, 2)
-    known = TableRecord.of(train, salt)
-    streams = ("generator", name, known.hmac)
-    model = generator.fit(train.released_only(), salt.rng(*streams, "fit"))
-    context.progress(f"sample {name}", 1, 2)
-    drawn = model.sample(plan.rows or train.n_rows, salt.rng(*streams, "sample"))
-    context.progress(name, 2, 2)
-    synthetic = read_table(drawn.data, train.schema, where="synthetic", partial=True)
+    synthetic, generator = fit_and_draw(plan, train, salt, context)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
-        train=known,
+        train=TableRecord.of(train, salt),
         table=TableRecord.of(synthetic, salt),
-        generator=GeneratorRecord(name, config_of(generator), model.certificate),
+        generator=generator,
         columns=column_records(synthetic.schema.released_only()),
         seconds=round(time.perf_counter() - start, 3),
     )
@@ -120,7 +94,7 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
 def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
     """Train and control as the split left them."""
     train, control = (read_parquet(p, made_by="split") for p in (workspace.train, workspace.control))
-    known, other = _anchor(train, control, plan)
+    known, other = anchored(train, control, plan)
     return known, other
 
 
@@ -228,22 +202,9 @@ def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> E
 
 def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Table, plan: Plan) -> Subject:
     """Three tables made elsewhere as a subject; the schema is read off train and the plan."""
-    known, other = _anchor(train, control, plan)
+    known, other = anchored(train, control, plan)
     candidate = read_table(synthetic, known.schema, where="synthetic", partial=True)
     return Subject(known, other, candidate, None, plan.level, plan.suppression)
-
-
-def _anchor(train: pa.Table, control: pa.Table | None, plan: Plan) -> tuple[Table, Any]:
-    schema = infer_schema(train, plan.columns, rules=plan.stated_rules)
-    known = read_table(train, schema, where="train")
-    if known.n_rows < 2:
-        raise DataError(
-            "train has a single row",
-            where="train",
-            expected="at least two rows",
-            fix="check the file, or set fewer rows aside",
-        )
-    return known, None if control is None else read_table(control, schema, where="control")
 
 
 def preflight(plan: Plan) -> None:
