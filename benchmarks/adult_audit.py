@@ -13,6 +13,8 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 
+from synth_audit.store.workspace import Workspace
+
 HEADLINES = ("exact_match.share", "closest_record.privacy_score", "closest_record.share")
 
 
@@ -45,7 +47,7 @@ def main(folder: Path) -> None:
             command = [Path(sys.executable).with_name("synth-audit"), "audit", *tables, "--out", out]
             code, seconds, peak = run([str(part) for part in command])
             print(f"{name}: exit {code}, {seconds:.0f} s, {peak:.2f} GiB")
-            evidence = json.loads((out / "review" / "evidence.json").read_text())
+            evidence = json.loads(Workspace(out).evidence.read_text())
             for outcome in evidence["outcomes"]:
                 for m in outcome["measurements"]:
                     if m["name"] in HEADLINES:

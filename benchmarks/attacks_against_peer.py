@@ -35,7 +35,7 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import Tally, risk
+from synth_audit.kernels.attacks import SuccessCount, risk
 from synth_audit.kernels.intervals import critical_value
 from synth_audit.pipeline.stages import anchored_subject
 
@@ -130,7 +130,10 @@ def intervals(run: dict[str, Any]) -> tuple[Ends, ...]:
     if "ci" in run:
         return tuple((low, high) for low, high in run["ci"])
     n, z2 = run["n"], critical_value(LEVEL) ** 2
-    sides = [[Tally(round(r * (n + z2) - z2 / 2), n) for r in run[f"{s}_rate"]] for s in ("train", "control")]
+    sides = [
+        [SuccessCount(round(r * (n + z2) - z2 / 2), n) for r in run[f"{s}_rate"]]
+        for s in ("train", "control")
+    ]
     found = [risk(train, control, LEVEL).interval for train, control in zip(*sides, strict=True)]
     return tuple((i.low, i.high) for i in found)
 

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from synth_audit.core.context import SERIAL
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.table import Table, assemble
-from synth_audit.kernels.closeness import privacy_score
+from synth_audit.kernels.dcr import privacy_score
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
 from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
 from synth_audit.kernels.neighbours import nearest

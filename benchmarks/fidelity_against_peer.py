@@ -27,7 +27,7 @@ from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 from synth_audit.kernels.association import (
-    Rows,
+    JackknifeRows,
     contingency,
     correlation_ratio,
     cramers_v,
@@ -40,11 +40,11 @@ Matrix = npt.NDArray[np.float64]
 ROOM = 0.01
 
 
-def rows_of(frame: pd.DataFrame, labels: Sequence[str]) -> Rows:
+def rows_of(frame: pd.DataFrame, labels: Sequence[str]) -> JackknifeRows:
     """Every distinct value a cell of its own."""
     cells = np.column_stack([pd.factorize(frame[name])[0] for name in frame])
     numbers = frame[[name for name in frame if name not in labels]].to_numpy(dtype=float)
-    return Rows.of(cells, cells.max(axis=0) + 1, numbers)
+    return JackknifeRows.of(cells, cells.max(axis=0) + 1, numbers)
 
 
 def squared(frame: pd.DataFrame, labels: Sequence[str]) -> Matrix:

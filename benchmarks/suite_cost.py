@@ -9,6 +9,7 @@ from pathlib import Path
 
 from synth_audit.core import registry
 from synth_audit.core.audit import Need
+from synth_audit.store.workspace import Workspace
 
 
 def plan(*, embedding: bool) -> str:
@@ -37,7 +38,7 @@ def measure(command: list[str], out: Path, label: str) -> str:
         peak = max(peak, resident(str(process.pid)))
         time.sleep(0.1)
     took = f"exit {process.returncode}, {time.perf_counter() - start:.0f} s, {peak / 2**20:.2f} GiB"
-    evidence = json.loads((out / "review/evidence.json").read_text())
+    evidence = json.loads(Workspace(out).evidence.read_text())
     spent = {k: v for k, v in evidence["timings"].items() if k.startswith(("audit.", "known answer."))}
     check = sum(v for k, v in spent.items() if k.startswith("known")) / sum(spent.values())
     errors = sum(o["status"] == "error" for o in evidence["outcomes"])

@@ -55,7 +55,7 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
         "verdict": str(evidence.verdict),
         "gates": gate_table(evidence.gates.results),
         "audits": _outcome_table(evidence),
-        **_numbers({_measured(g): g.value for g in evidence.gates.results if g.measurement}),
+        **_numbers({str(g.measurement): g.value for g in evidence.gates.results if g.measurement}),
         **_bullets("holds the release", evidence.gates.blockers),
         **_pictures(evidence),
         "evidence": dg.MetadataValue.path(str(workspace.evidence)),
@@ -78,7 +78,7 @@ def report(evidence: Evidence, path: Path) -> Metadata:
         "report link": dg.MetadataValue.url(path.resolve().as_uri()),
         "gates, drawn": picture(gate_chart_svg(evidence.gates.results, units=units_of(evidence)), "gates"),
         "gates": gate_table(evidence.gates.results),
-        **_numbers({_measured(g): g.value for g in evidence.gates.results if g.measurement}),
+        **_numbers({str(g.measurement): g.value for g in evidence.gates.results if g.measurement}),
         "evidence digest": evidence.digest,
     }
 
@@ -99,8 +99,8 @@ def frontier(record: FrontierRecord, workspace: Workspace) -> Metadata:
         "candidates": len(record.candidates),
         "chosen": record.chosen or "none",
         "reason": record.reason,
-        "privacy": record.privacy,
-        "usefulness": record.utility,
+        "privacy": str(record.privacy or ""),
+        "usefulness": str(record.utility or ""),
         "level, corrected for their number": record.level,
         "all candidates": _candidate_table(record),
         "page": dg.MetadataValue.path(str(workspace.frontier_page)),
@@ -116,7 +116,7 @@ def gate(result: GateResult) -> Metadata:
         "result": str(result.result),
         "reason for the limit": result.reason,
         "what to do": result.advice,
-        "measurement": _measured(result) if result.measurement else "",
+        "measurement": str(result.measurement or ""),
         "compared": result.bound,
     }
     numbers = {
@@ -157,7 +157,7 @@ def _pictures(evidence: Evidence) -> Metadata:
         f"{outcome.audit}: {series.title}": picture(series_svg(series), series.title)
         for outcome in evidence.outcomes
         for series in outcome.series
-        if not series.scope  # one picture for each column belongs into the report
+        if series.id == series.id.whole  # one picture for each column belongs into the report
     }
 
 
@@ -222,10 +222,6 @@ def _table(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dg.TableM
         records=[dg.TableRecord(dict(row)) for row in rows],
         schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in names]),
     )
-
-
-def _measured(result: GateResult) -> str:
-    return f"{result.measurement}[{result.scope}]" if result.scope else result.measurement
 
 
 def _span(value: float | None, low: float | None, high: float | None) -> str:

@@ -89,6 +89,7 @@ def audit(
     from synth_audit.core.salt import Salt
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.pipeline.filing import write_evidence
+    from synth_audit.pipeline.warnings import about_formulas
     from synth_audit.report import write_report
     from synth_audit.store.salts import workspace_salt
     from synth_audit.store.workspace import Workspace
@@ -102,6 +103,9 @@ def audit(
     )
     workspace = None if out is None else Workspace(Path(out))
     salt = Salt.fresh() if workspace is None else workspace_salt(workspace)
+    # With a target in CSV the plan itself makes them be looked for.
+    by_target = settled.release is not None and settled.release.name == "csv"
+    as_csv = isinstance(synthetic, (str, Path)) and Path(synthetic).suffix.lower() == ".csv" and not by_target
     with run_context(**running) as context:
         audited = pipeline.examine(
             settled,
@@ -110,6 +114,7 @@ def audit(
             context,
             salt,
             audits=settled.build_audits() if only else None,
+            warnings=about_formulas(settled, subject.synthetic.data, as_csv=True) if as_csv else (),
         )
     if workspace is None:
         return audited.evidence
@@ -410,7 +415,7 @@ def _named_after(table: Frame) -> dict[str, str]:
     """Without a plan, a report is headed by the name of the file it judges."""
     if not isinstance(table, (str, Path)):
         return {}
-    return {"name": re.sub(r"[^\w.-]", "_", Path(table).stem) or "table"}
+    return {"name": re.sub(r"[^\w.-]", "_", Path(table).stem)[:200] or "table"}
 
 
 def _narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from synth_audit import __version__, api, console
 from synth_audit.commands import first_steps, options, reference, studies
-from synth_audit.exits import Exit, exit_code, guarded, verify_code
+from synth_audit.exits import Exit, Program, exit_code, guarded, verify_code
 from synth_audit.store.workspace import Workspace
+from synth_audit.terminal import say, say_whole
+
+if TYPE_CHECKING:
+    from synth_audit.pipeline.release import ReleaseRecord
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="synth-audit")
 def main() -> None:
     """Decide whether a synthetic table may leave: attack it, measure it, gate it, report it.
@@ -55,7 +59,7 @@ def run(
     code = exit_code(evidence)
     if code is Exit.PASS and not no_release and api.as_plan(plan).release is not None:
         record = api.release(plan, workspace.root)
-        click.echo(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
+        _tell_release(record, err=as_json)
     return code
 
 
@@ -97,7 +101,7 @@ def audit(
         )
     console.show_evidence(evidence, _files(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
-        click.echo("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
+        say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
     return exit_code(evidence)
 
 
@@ -135,10 +139,10 @@ def report(evidence: Path, to: Path | None) -> Exit:
       synth-audit report audit --to report.html
     """
     if to is None:
-        click.echo(str(api.write_report(evidence)))
+        say_whole(str(api.write_report(evidence)))
     else:
         api.render_report(evidence, to)
-        click.echo(str(to))
+        say_whole(str(to))
     return Exit.PASS
 
 
@@ -218,13 +222,19 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
       synth-audit release tumours.yaml --candidate vine-truncation-5
     """
     record = api.release(plan, out, synthetic, candidate=candidate)
-    click.echo(f"released {record.table.rows:,} rows to {record.where}")
+    _tell_release(record)
+    for warning in record.warnings:
+        say(f"  warning: {warning}", fg="yellow")
     return Exit.PASS
 
 
 def _files(workspace: Workspace) -> list[Path]:
     newest = workspace.newest
     return [newest.report, newest.evidence]
+
+
+def _tell_release(record: ReleaseRecord, *, err: bool = False) -> None:
+    say_whole(f"released {record.table.rows:,} rows to {record.where}", err=err)
 
 
 for command in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -13,18 +14,18 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from synth_audit.core import registry
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.sensitivity import derived_of
+from synth_audit.core.text import one_line, shortened
+from synth_audit.terminal import plain, say, say_json, say_whole
 
 if TYPE_CHECKING:
     from synth_audit.core.context import Progress
     from synth_audit.core.verdict import GateResult
     from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
-    from synth_audit.studies.calibration import Calibration, Curve
+    from synth_audit.studies.calibration import Calibration
     from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
 
 _SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "insufficient evidence": ("?", "yellow")}
@@ -38,15 +39,15 @@ _SENTENCES = {
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A progress bar on the terminal's error stream; silent when it is not a terminal."""
-    if not sys.stderr.isatty():
+    """A progress bar on the terminal's error stream; silent when it is none, or cannot move its cursor."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda what, done, total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     layout = (SpinnerColumn(), TextColumn("{task.description:<18}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*layout, console=Console(stderr=True), transient=True) as bars:
+    with Progress(*layout, console=Console(stderr=True, no_color=plain()), transient=True) as bars:
         task = bars.add_task("", total=1)
         yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
 
@@ -58,44 +59,45 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         trial: the gates are not the plan's own, so they decide nothing and the words must not say so.
     """
     if as_json:
-        click.echo(json.dumps(_plain_evidence(evidence, files), indent=2))
+        say_json(json.dumps(_plain_evidence(evidence, files), indent=2))
         return
     rows = ", ".join(f"{name} {t.rows:,}" for name, t in evidence.tables.items())
-    click.echo(f"{evidence.table} ({evidence.generator.name}; rows: {rows})\n")
-    width = max((len(g.gate) for g in evidence.gates.results), default=0)
+    say(f"{evidence.table} ({evidence.generator.name}; rows: {rows})")
+    say()
+    width = max((len(_short(g.gate)) for g in evidence.gates.results), default=0)
     for result in evidence.gates.results:
         _show_gate(result, width)
     for blocker in evidence.gates.blockers:
-        click.secho(f"  ! {blocker}", fg="red")
+        say(f"  ! {blocker}", fg="red")
     for warning in evidence.warnings:
-        click.secho(f"  warning: {warning}", fg="yellow")
-    click.echo()
+        say(f"  warning: {warning}", fg="yellow")
+    say()
     sentence = _SENTENCES[evidence.verdict]
     if trial:
         suite = evidence.gates.suite_name
         sentence = (
             f"Under the suite {suite!r}: {evidence.verdict}. Only the plan's own suite decides a release."
         )
-    click.secho(sentence, fg=_SIGNS[evidence.verdict][1], bold=True)
+    say(sentence, fg=_SIGNS[evidence.verdict][1], bold=True)
     for path in files:
-        click.echo(f"  {path}")
+        say_whole(f"  {path}")
 
 
 def show_calibration(found: Calibration, files: Sequence[Path], *, as_json: bool) -> None:
     """Print how straight each measurement follows the leak, without noise, and where the curves are."""
     if as_json:
-        click.echo(found.to_json(), nl=False)
+        say_json(found.to_json())
         return
     plain = [c for c in found.curves if c.noise.none]
-    width = max((len(_curve_name(c)) for c in plain), default=0)
-    click.echo(f"{'measurement':<{width}}  no copy  full copy  R² of a line")
+    width = max((len(_short(str(c.id))) for c in plain), default=0)
+    say(f"{'measurement':<{width}}  no copy  full copy  R² of a line")
     for c in plain:
         first, last = c.points[0].value, c.points[-1].value
-        click.echo(f"{_curve_name(c):<{width}}  {first:>7.3f}  {last:>9.3f}  {c.r_squared:>12.4f}")
+        say(f"{_short(str(c.id)):<{width}}  {first:>7.3f}  {last:>9.3f}  {c.r_squared:>12.4f}")
     for name, reason in found.silent.items():
-        click.secho(f"  {name} gave no number on some leak: {reason}", fg="yellow")
+        say(f"  {name} gave no number on some leak: {reason}", fg="yellow")
     for path in files:
-        click.echo(f"  {path}")
+        say_whole(f"  {path}")
 
 
 def show_frontier(found: FrontierRecord, files: Sequence[Path], command: str, *, as_json: bool) -> None:
@@ -105,28 +107,37 @@ def show_frontier(found: FrontierRecord, files: Sequence[Path], command: str, *,
         command: releases the plan's own table; with ``--candidate`` a candidate. Empty without a target.
     """
     if as_json:
-        click.echo(found.to_json(), nl=False)
+        say_json(found.to_json())
         return
-    head = ("candidate", found.privacy or "privacy", found.utility or "utility", "gates", "verdict", "PU")
+    head = (
+        "candidate",
+        str(found.privacy or "privacy"),
+        str(found.utility or "utility"),
+        "gates",
+        "verdict",
+        "PU",
+    )
     rows = [_frontier_row(c) for c in found.candidates]
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     for row in (head, *rows):
-        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        say("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
     for c in found.candidates:
         if c.problem:
-            click.secho(f"  {c.name}: {c.problem}", fg="yellow")
+            say(f"  {c.name}: {c.problem}", fg="yellow")
     n = len(found.candidates)
-    click.echo(
-        f"\nIntervals at {100 * found.level:.6g} %: each of {n} candidates is a chance of a wrong pass.\n"
+    say()
+    say(f"Intervals at {100 * found.level:.6g} %: each of {n} candidates is a chance of a wrong pass.")
+    say(
         f"PU = {found.alpha:g} × privacy + {1 - found.alpha:g} × usefulness, each from 0 (worst) to 1 (best "
-        "of these candidates).\n"
+        "of these candidates)."
     )
-    click.secho(found.reason, fg="green" if found.chosen else "yellow", bold=True)
+    say()
+    say(found.reason, fg="green" if found.chosen else "yellow", bold=True)
     for path in files:
-        click.echo(f"  {path}")
+        say_whole(f"  {path}")
     if found.split_kept:
-        click.echo(f"the split of {found.split_kept[:10]} is kept; --fresh pulls the source again")
-    click.echo(_next_step(found, command))
+        say(f"the split of {found.split_kept[:10]} is kept; --fresh pulls the source again")
+    say_whole(_next_step(found, command))
 
 
 def _frontier_row(c: CandidateResult) -> tuple[str, ...]:
@@ -134,7 +145,7 @@ def _frontier_row(c: CandidateResult) -> tuple[str, ...]:
     gates = " ".join(f"{n} {sign}" for n, (sign, _) in zip(counts, _SIGNS.values(), strict=True) if n)
     score = "" if c.score is None else f"{c.score:.3f}"
     verdict = f"{c.verdict} (kept)" if c.kept else c.verdict
-    return c.name, _span(c.privacy), _span(c.utility), gates, verdict, score
+    return _short(c.name), _span(c.privacy), _span(c.utility), gates, verdict, score
 
 
 def _span(number: Number | None) -> str:
@@ -152,19 +163,15 @@ def _next_step(found: FrontierRecord, command: str) -> str:
     return f"next: {command} --candidate {best.slug}"
 
 
-def _curve_name(curve: Curve) -> str:
-    return f"{curve.name}[{curve.scope}]" if curve.scope else curve.name
-
-
 def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
     """Print what ``verify`` recomputed."""
     if as_json:
-        click.echo(json.dumps([vars(c) for c in checks], indent=2))
+        say_json(json.dumps([vars(c) for c in checks], indent=2))
         return
     for check in checks:
         sign, colour = _HOLDS[check.holds]
         told = check.detail if check.holds is not None else f"not checkable here: {check.detail}"
-        click.echo(click.style(f"  {sign} ", fg=colour) + f"{check.what}: {told}")
+        say(f"{check.what}: {told}", sign=f"  {sign} ", fg=colour)
 
 
 def show_catalogue(*, as_json: bool) -> None:
@@ -172,18 +179,18 @@ def show_catalogue(*, as_json: bool) -> None:
     rooms: tuple[registry.PluginGroup, ...] = ("source", "generator", "audit")
     found = {room: {name: _title(ref) for name, ref in registry.catalogue(room).items()} for room in rooms}
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        say_json(json.dumps(found, indent=2))
         return
     usual = registry.default_audits()
     for room, plugins in found.items():
-        click.secho(f"{room}s", bold=True)
+        say(f"{room}s", bold=True)
         for name, title in plugins.items():
             request = (
                 " (only when a plan or a gate names it)" if room == "audit" and name not in usual else ""
             )
-            click.echo(f"  {name:<20} {title}{request}")
-        click.echo()
-    click.echo("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
+            say(f"  {name:<20} {title}{request}")
+        say()
+    say("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
 
 
 def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
@@ -191,27 +198,27 @@ def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
     cls = ref.load()
     if as_json:
         plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref)}
-        click.echo(json.dumps(plain, indent=2))
+        say_json(json.dumps(plain, indent=2))
         return
     info: Any = vars(cls)["info"]
-    click.secho(f"{ref.name} ({ref.room}): {info.title}", bold=True)
+    say(f"{ref.name} ({ref.room}): {info.title}", bold=True)
     if isinstance(info, AuditInfo):
         for label in ("question", "threat_model", "not_covered"):
             _paragraph(label.replace("_", " "), getattr(info, label))
         _paragraph("needs", ", ".join(info.needs) or "nothing beside train and the release")
     else:
         _paragraph("summary", info.summary)
-    click.echo("\n" + (inspect.getdoc(cls) or "") + "\n")
-    click.secho("settings", bold=True)
+    say_whole("\n" + (inspect.getdoc(cls) or "") + "\n")
+    say("settings", bold=True)
     for field in fields(cls):
         made = field.default if field.default_factory is MISSING else field.default_factory()
         default = "required" if made is MISSING else f"default {made!r}"
-        click.echo(f"  {field.name:<18} {field.type}, {default}")
+        say(f"  {field.name:<18} {field.type}, {default}")
     if isinstance(info, AuditInfo):
-        click.secho("measurements", bold=True)
+        say("measurements", bold=True)
         derived = derived_of(ref.family)
         for q in (*info.quantities, *derived):
-            click.echo(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
+            say(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
 
 
 def _title(ref: registry.PluginRef) -> str:
@@ -221,16 +228,21 @@ def _title(ref: registry.PluginRef) -> str:
 
 def _paragraph(label: str, text: str) -> None:
     indent = " " * 16
-    click.echo(textwrap.fill(text, 100, initial_indent=f"  {label + ':':<14}", subsequent_indent=indent))
+    say_whole(textwrap.fill(text, 100, initial_indent=f"  {label + ':':<14}", subsequent_indent=indent))
 
 
 def _show_gate(result: GateResult, width: int) -> None:
     sign, colour = _SIGNS[result.result]
     note = "" if result.blocking else " (warning only)"
-    click.echo(click.style(f"  {sign} ", fg=colour) + f"{result.gate:<{width}}  {result.explanation}{note}")
+    say(f"{_short(result.gate):<{width}}  {result.explanation}{note}", sign=f"  {sign} ", fg=colour)
     if result.result != "pass" and result.advice:
-        advice = f"→ {result.advice}"
-        click.echo(textwrap.fill(advice, 110, initial_indent=" " * 6, subsequent_indent=" " * 8))
+        advice = shortened(one_line(f"→ {result.advice}"))
+        say_whole(textwrap.fill(advice, 110, initial_indent=" " * 6, subsequent_indent=" " * 8))
+
+
+def _short(name: str) -> str:
+    """A name as it may stand in a column of a table."""
+    return shortened(one_line(name), 60)
 
 
 def _finite(x: float | None) -> float | None:

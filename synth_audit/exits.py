@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from synth_audit.core.errors import ReleaseRefused, SynthAuditError
+from synth_audit.core.text import shortened
+from synth_audit.terminal import OutputFailed, PipeClosed, give_up_output, say, say_whole, take_any_letter
 
 if TYPE_CHECKING:
     from synth_audit.pipeline.check import Check
@@ -29,6 +32,8 @@ class Exit(IntEnum):
     BAD_INPUT = 2
     AUDIT_ERROR = 3
     NOT_CHECKABLE = 4
+    PIPE_CLOSED = 141
+    """The reader of the output has left; a shell reports other programs so: 128 + SIGPIPE."""
 
 
 def exit_code(evidence: Evidence) -> Exit:
@@ -62,22 +67,113 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
+            _refuse_lost_folder()
             with _ending_in_order():
                 code = command(*args, **kwargs)
+        except PipeClosed:
+            code = Exit.PIPE_CLOSED
         except ReleaseRefused as error:
             _complain(error)
             code = Exit.NOT_RELEASED
         except SynthAuditError as error:
             _complain(error)
             code = Exit.BAD_INPUT
+        except MemoryError:
+            _complain(_too_large())
+            code = Exit.AUDIT_ERROR
         except Exception as error:  # its text may hold a cell value, so only kind and place are shown
             from synth_audit.examination.runner import describe_error
 
             _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
             code = Exit.AUDIT_ERROR
+        give_up_output()
         sys.exit(code)
 
     return run
+
+
+class Program(click.Group):
+    """The group of all verbs; what fails before or beside a verb ends as orderly as the verb itself."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the command line; help and version are printed here."""
+        with _telling_closed_pipes():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb, or print its help."""
+        with _telling_closed_pipes():
+            return super().invoke(ctx)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a verb and end the process; see :meth:`click.Command.main`."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, **extra)
+        take_any_letter()
+        code: object = Exit.BAD_INPUT
+        try:
+            code = super().main(args, prog_name, complete_var, False, **extra)
+        except click.Abort:
+            code = Exit.NOT_RELEASED
+            _complain(SynthAuditError("interrupted"))
+        except click.ClickException as error:
+            code = error.exit_code
+            _show_usage(error)
+        except PipeClosed:
+            code = Exit.PIPE_CLOSED
+        except OSError as error:
+            _complain(OutputFailed(error))
+        give_up_output()
+        sys.exit(code if isinstance(code, int) else Exit.PASS)
+
+
+@contextmanager
+def _telling_closed_pipes() -> Iterator[None]:
+    """Click prints help itself and would end with 1 where nobody reads it, which means not released here."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise PipeClosed from None
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """What click says of a command line, whose words it repeats, cut and cleaned."""
+    message = "\n".join(map(shortened, error.format_message().splitlines()))
+    ctx = getattr(error, "ctx", None)
+    with suppress(OutputFailed, PipeClosed):
+        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+            say_whole(message, err=True)
+            return
+        if ctx is not None:
+            say_whole(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n", err=True)
+        say_whole(f"Error: {message}", err=True)
+
+
+def _too_large() -> SynthAuditError:
+    return SynthAuditError(
+        "there is not enough memory",
+        expected="tables that fit into this machine's memory several times",
+        fix="fewer rows (`rows` in the plan), or a larger machine",
+    )
+
+
+def _refuse_lost_folder() -> None:
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise SynthAuditError(
+            f"the working folder cannot be found ({type(error).__name__})",
+            where="the folder that the command was started in",
+            expected="a folder that still exists",
+            fix="go to another folder, for example with `cd`, and run it again",
+        ) from None
 
 
 @contextmanager
@@ -101,4 +197,9 @@ def _ending_in_order() -> Iterator[None]:
 
 
 def _complain(error: SynthAuditError) -> None:
-    click.echo(click.style("error: ", fg="red", bold=True) + str(error), err=True)
+    """Print an error; where even that cannot be printed, its exit code must do."""
+    what, *rest = str(error).split("\n")
+    with suppress(OutputFailed, PipeClosed):
+        say(what, sign="error: ", fg="red", bold=True, err=True)
+        if rest:
+            say_whole("\n".join(rest), err=True)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from hypothesis import settings
 
 from synth_audit.core import registry
 from synth_audit.core.outcome import AuditOutcome
@@ -61,6 +62,9 @@ def one(build: ModuleType) -> AuditOutcome:
     outcome: AuditOutcome = build.answering(build.closest_record())
     return outcome
 
+
+settings.register_profile("patient", deadline=None)  # a busy machine is no fault
+settings.load_profile("patient")
 
 CANARY = "Zanzibar-7391"
 """A rare value of the sensitive table that nobody without access to it may see."""

@@ -21,7 +21,13 @@ LAYERS = (
     ("synth_audit.studies",),
     ("synth_audit.report",),
     ("synth_audit.api", "synth_audit"),
-    ("synth_audit.cli", "synth_audit.commands", "synth_audit.console", "synth_audit.exits"),
+    (
+        "synth_audit.cli",
+        "synth_audit.commands",
+        "synth_audit.console",
+        "synth_audit.exits",
+        "synth_audit.terminal",
+    ),
     ("dagster_project",),
 )
 PLUGIN_LAYER = 2

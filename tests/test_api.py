@@ -16,6 +16,7 @@ from synth_audit import api
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.outcome import Status
 from synth_audit.core.verdict import Result
+from synth_audit.store.workspace import Workspace
 
 CELL = "Zanzibar-7391"
 
@@ -85,10 +86,13 @@ def test_nothing_is_written_unless_asked(plan, tmp_path):
     assert set(tmp_path.rglob("*")) == before
     evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out=tmp_path / "out")
     review = tmp_path / "out" / "review"
-    assert {p.name for p in review.iterdir()} == {"evidence.json", "measurements.parquet", "report.html"}
-    kept = [p.name for p in (tmp_path / "out" / "restricted").iterdir()]
-    assert kept == ["exposed_records.parquet"], "positions, and no real row"
-    assert json.loads((review / "evidence.json").read_text())["digest"] == evidence.digest
+    folder = review / "audits" / evidence.digest
+    assert {p.name for p in folder.iterdir()} == {"evidence.json", "measurements.parquet", "report.html"}
+    kept = {p.name for p in (tmp_path / "out" / "restricted").iterdir()}
+    tables = {"exposed_records.parquet", "journal.json", ".journal.lock"}
+    assert kept == tables, "positions and hashes, and no real row"
+    assert json.loads((folder / "evidence.json").read_text())["digest"] == evidence.digest
+    assert json.loads((review / "newest.json").read_text())["digest"] == evidence.digest
 
 
 def test_only_some_audits(plan):
@@ -183,7 +187,7 @@ def test_judging_again_by_another_suite(plan, tmp_path):
     )
     for suite in (loose, strict):
         Path(f"{suite['name']}.json").write_text(json.dumps(suite))
-    path = tmp_path / "out" / "review" / "evidence.json"
+    path = Workspace(tmp_path / "out").evidence
     assert synth_audit.gate(evidence, "loose.json").verdict is Result.PASS
     judged = synth_audit.gate(path, "strict.json")
     assert (judged.verdict, judged.gates.suite_name) == (Result.FAIL, "strict")
@@ -196,7 +200,7 @@ def test_judging_again_by_another_suite(plan, tmp_path):
 
 def test_release_of_a_table_made_elsewhere(plan, tmp_path):
     plan |= {"release": {"parquet": {"path": str(tmp_path / "released.parquet")}}}
-    synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out="out")
+    evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out="out")
     with pytest.raises(ReleaseRefused, match="not the bytes"):
         synth_audit.release(plan, "out", TRAIN)
     with pytest.raises(DataError, match="cannot be read"):
@@ -204,29 +208,44 @@ def test_release_of_a_table_made_elsewhere(plan, tmp_path):
     assert not (tmp_path / "released.parquet").exists()
     record = synth_audit.release(plan, "out", SYNTHETIC)
     assert record.table.rows == len(SYNTHETIC) == pq.read_metadata(record.where).num_rows
+    kept = Workspace(tmp_path / "out").kept_rows(evidence.digest)
+    assert pq.read_metadata(kept).num_rows == len(SYNTHETIC), "what is out there stays at hand"
+    assert all(c.holds for c in synth_audit.verify("out"))
 
 
 def test_verify_finds_tables_beside_the_evidence_and_takes_others(plan, tmp_path, monkeypatch):
     evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out="out")
-    path = tmp_path / "out" / "review" / "evidence.json"
-    assert all(c.holds for c in synth_audit.verify(evidence))
-    assert [c.what for c in synth_audit.verify(path)] == [c.what for c in synth_audit.verify(evidence)]
+    path = Workspace(tmp_path / "out").evidence
+    alone = synth_audit.verify(evidence)
+    assert all(c.holds for c in alone)
+    assert synth_audit.verify(path)[: len(alone)] == alone
+    for place in ("out", "out/review", path.parent):
+        assert synth_audit.verify(place) == synth_audit.verify(path)
+        assert all(c.holds for c in synth_audit.verify(place))
     TRAIN.to_parquet(tmp_path / "out" / "restricted" / "train.parquet", index=False)
     checks = {c.what: c.holds for c in synth_audit.verify(path, {"synthetic": SYNTHETIC})}
     assert (checks["content of train"], checks["content of synthetic"]) == (True, True)
     assert not {c.what: c.holds for c in synth_audit.verify(path, {"train": CONTROL})}["content of train"]
 
-    real = os.stat
+    def closed(real):
+        def at(path, *args, **kwargs):
+            if "restricted" in str(path):
+                raise PermissionError(13, "Permission denied")
+            return real(path, *args, **kwargs)
 
-    def closed(at, *args, **kwargs):
-        if "restricted" in str(at):
-            raise PermissionError(13, "Permission denied")
-        return real(at, *args, **kwargs)
+        return at
 
-    monkeypatch.setattr(os, "stat", closed)
-    reader = synth_audit.verify(path)
-    assert all(c.holds for c in reader), "who may read the review folder alone can still verify"
-    assert not [c for c in reader if c.what.startswith("content")]
+    for name in ("stat", "open"):
+        monkeypatch.setattr(os, name, closed(getattr(os, name)))
+    monkeypatch.setattr(os, "access", lambda path, mode: "restricted" not in str(path))
+    reader = {c.what: c.holds for c in synth_audit.verify(path)}
+    assert False not in reader.values(), "who may read the review folder alone can still verify"
+    assert [what for what, holds in reader.items() if holds is None] == [
+        "entry in the journal",
+        "pointer to the newest audit",
+        "pointer to what was released",
+    ]
+    assert not [what for what in reader if what.startswith("content")]
 
 
 def test_the_report_needs_the_evidence_only(plan, tmp_path):
@@ -249,7 +268,7 @@ def test_the_whole_way_from_a_mapping(plan, tmp_path):
     plan |= {"source": "people.parquet", "generator": "independent", "release": "released.parquet"}
     evidence = synth_audit.run(plan, release=False)
     assert evidence.verdict is Result.PASS
-    assert (tmp_path / "table-audit" / "review" / "report.html").exists()
+    assert Workspace(tmp_path / "table-audit").report.exists()
     assert not (tmp_path / "released.parquet").exists()
     assert synth_audit.run(plan).digest == evidence.digest
     assert pq.read_metadata(tmp_path / "released.parquet").num_rows == evidence.tables["synthetic"].rows

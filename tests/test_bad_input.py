@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from synth_audit import cli
+from synth_audit.store.workspace import Workspace
 
 CELL = "Zanzibar-7391"
 NUMBER = 73917391.5
@@ -172,16 +173,16 @@ def test_a_file_without_permission(monkeypatch, name):
     Path("plan.yaml").write_text(yaml.safe_dump(BASE))
     if os.geteuid() != 0:
         Path(name).chmod(0)
-    real_text, real_file = Path.read_text, pq.ParquetFile
+    real_open, real_file = Path.open, pq.ParquetFile
 
     def closed(path, *args, **kwargs):
         if Path(path).name == name:
             raise PermissionError(13, "Permission denied", str(path))
-        return (real_text if isinstance(path, Path) and path.suffix != ".parquet" else real_file)(
+        return (real_open if isinstance(path, Path) and path.suffix != ".parquet" else real_file)(
             path, *args, **kwargs
         )
 
-    monkeypatch.setattr(Path, "read_text", closed)
+    monkeypatch.setattr(Path, "open", closed)
     monkeypatch.setattr(pq, "ParquetFile", closed)
     result = run("run", "plan.yaml")
     assert result.exit_code == 2
@@ -292,7 +293,7 @@ def test_what_an_audit_can_live_with_is_warned_of(kind):
     result = run_plan()
     assert result.exit_code == 0, result.output
     assert f"warning: {warning}" in result.stdout
-    assert warning in Path("plan-audit/review/evidence.json").read_text()
+    assert warning in Workspace(Path("plan-audit")).evidence.read_text()
 
 
 @pytest.mark.parametrize(("shared", "says"), [(40, "40 of 120"), (4, "fewer than 10 of 120")])

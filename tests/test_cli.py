@@ -17,6 +17,7 @@ from synth_audit import __version__, api, cli
 from synth_audit.core import registry
 from synth_audit.core.plan import load_plan
 from synth_audit.store.evidence import read_evidence
+from synth_audit.store.workspace import Workspace
 
 PLAN = {
     "source": {"parquet": {"path": "people.parquet"}},
@@ -55,6 +56,10 @@ def home(tmp_path, monkeypatch):
     Path("gates.json").write_text(suite(0.2))
     Path("plan.yaml").write_text(yaml.safe_dump(PLAN))
     return tmp_path
+
+
+def newest(folder):
+    return read_evidence(Workspace(Path(folder)).evidence)
 
 
 def invoke(*words, code=0):
@@ -104,8 +109,19 @@ def test_a_pass_is_released(home):
     assert "to released" not in result.stderr
     assert f"to {home / 'released.parquet'}" in result.stdout
     rows = pq.read_metadata("released.parquet").num_rows
-    assert rows == read_evidence("out/review/evidence.json").tables["synthetic"].rows
+    assert rows == newest("out").tables["synthetic"].rows
     assert f"released {rows:,} rows" in result.stdout
+
+
+def test_formulas_in_a_csv_release_are_told_and_stay(home):
+    cities = ["=1+1" if i % 2 else "south" for i in range(150)]
+    pq.write_table(people().set_column(3, "city", pa.array(cities)), "people.parquet")
+    Path("plan.yaml").write_text(yaml.safe_dump(PLAN | {"release": "released.csv"}))
+    told = "warning: column 'city' of the CSV release: there is text that begins with ="
+    assert told in invoke("run", "plan.yaml", "--no-release", "--out", "out").stdout
+    assert told in invoke("release", "plan.yaml", "--out", "out").stdout
+    assert "of the CSV release" in Workspace(Path("out")).report.read_text()
+    assert "=1+1" in Path("released.csv").read_text()
 
 
 def test_json_is_json_alone_and_a_release_is_told_aside(home):
@@ -113,7 +129,7 @@ def test_json_is_json_alone_and_a_release_is_told_aside(home):
     plain = json.loads(result.stdout)
     assert plain["verdict"] == "pass"
     assert [g["gate"] for g in plain["gates"]] == ["schema_contract", "proven_leak", "gate"]
-    assert plain["digest"] == read_evidence("plan-audit/review/evidence.json").digest
+    assert plain["digest"] == newest("plan-audit").digest
     assert all(Path(f).exists() for f in plain["files"])
     assert result.stderr.startswith("released ")
 
@@ -169,21 +185,26 @@ def test_an_audit_that_would_exit_cannot_pass(home, monkeypatch):
 
 def test_exit_codes_of_evidence(home):
     invoke("run", "plan.yaml", "--out", "out")
-    path = "out/review/evidence.json"
+    path = Workspace(Path("out")).evidence
     assert json.loads(invoke("gate", path, "--suite", "gates.json", "--json").stdout)["verdict"] == "pass"
     Path("strict.json").write_text(suite(-0.5))
     trial = invoke("gate", path, "--suite", "strict.json", code=1).stdout
     assert "Under the suite 'small': fail." in trial
     assert "may leave" not in trial
-    assert invoke("report", path, "--to", "r.html").stdout == "r.html\n"
+    assert invoke("gate", "out", "--suite", "gates.json").stdout.startswith("plan (independent; rows: ")
+    assert invoke("report", "out", "--to", "r.html").stdout == "r.html\n"
+    assert invoke("report", path.parent).stdout == f"{path.with_name('report.html').absolute()}\n"
     assert Path("r.html").stat().st_size > 1000
     checks = json.loads(invoke("verify", path, "--json").stdout)
     assert all(c["holds"] for c in checks)
     assert {"content of train", "content of synthetic"} <= {c["what"] for c in checks}
-    shown = invoke("verify", path, "--source", "people.parquet", "--synthetic", "released.parquet").stdout
+    shown = invoke("verify", "out", "--source", "people.parquet", "--synthetic", "released.parquet").stdout
     assert "✓ content of source" in shown
     assert "✗ content of train" in invoke("verify", path, "--train", "people.parquet", code=1).stdout
-    Path(path).write_text(Path(path).read_text().replace('"verdict": "pass"', '"verdict": "fail"'))
+    Path("alone.json").write_bytes(path.read_bytes())
+    shown = invoke("verify", "alone.json", code=4).stdout
+    assert "· entry in the journal: not checkable here: the file lies by itself" in shown
+    path.write_text(path.read_text().replace('"verdict": "pass"', '"verdict": "fail"'))
     assert "✗ digest" in invoke("verify", path, code=1).stdout
     invoke("gate", path, "--suite", "gates.json", code=2)
 
@@ -196,7 +217,7 @@ def test_auditing_files(home):
     )
     files = ("train.parquet", "control.parquet", "synthetic.parquet", "--plan", "audit.yaml")
     result = invoke("audit", *files, "--out", "out")
-    assert "out/review/report.html" in result.stdout
+    assert str(Workspace(Path("out")).report) in result.stdout
     plain = json.loads(invoke("audit", *files, "--only", "marginals", "--seed", "3", "--json", code=1).stdout)
     assert plain["verdict"] == "insufficient evidence"
     assert plain["files"] == []
@@ -219,9 +240,8 @@ def test_init_writes_a_plan_that_loads_and_runs(home, where):
         "income": "continuous",
         "city": "categorical",
     }
-    Path(where).write_text(
-        text.replace("vine", "independent").replace("expectations/release.json", str(home / "gates.json"))
-    )
+    quick = {"generator": "independent", "audits": ["exact_match"], "gates": str(home / "gates.json")}
+    Path(where).write_text(yaml.safe_dump(yaml.safe_load(text) | quick))
     invoke("run", where, "--out", "out")
 
 

@@ -22,8 +22,11 @@ HEAVY = (
 
 _LOOK = """
 import json, sys
-{code}
-print("\\n" + json.dumps(sorted(name for name in {heavy!r} if name in sys.modules)))
+seen = {{}}
+for name, code in json.loads({steps!r}):
+    exec(code, {{}})
+    seen[name] = sorted(name for name in {heavy!r} if name in sys.modules)
+print("\\n" + json.dumps(seen))
 """
 
 
@@ -38,35 +41,37 @@ def _command(*words: str) -> str:
 PLAN = "name: x\nsource: data.parquet\ngenerator: vine\nrelease: {parquet: {path: r.parquet}}\n"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        pytest.param("import synth_audit", id="import"),
-        pytest.param(_command("--help"), id="help"),
-        pytest.param(_command("list") + "\n" + _command("describe", "vine"), id="list and describe"),
-        pytest.param(
-            "from synth_audit.core.plan import load_plan\n"
-            "from synth_audit.core.plan_schema import plan_schema\n"
-            "load_plan('plan.yaml')\nplan_schema()",
-            id="plan",
-        ),
-        pytest.param("import synth_audit.core.noise\nimport synth_audit.store.ledger", id="ledger"),
-    ],
-)
-def test_nothing_heavy_is_imported(code, tmp_path):
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    done = subprocess.run(
-        [sys.executable, "-c", _LOOK.format(code=code, heavy=HEAVY)],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
+STEPS = {
+    "import": "import synth_audit",
+    "help": _command("--help"),
+    "list and describe": _command("list") + "\n" + _command("describe", "vine"),
+    "plan": (
+        "from synth_audit.core.plan import load_plan\n"
+        "from synth_audit.core.plan_schema import plan_schema\n"
+        "load_plan('plan.yaml')\nplan_schema()"
+    ),
+    "ledger": "import synth_audit.core.noise\nimport synth_audit.store.ledger",
+}
+LAST = {"something heavy": "import sklearn"}
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """What is imported after each step, one after the other in one fresh process."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "plan.yaml").write_text(PLAN)
+    code = _LOOK.format(steps=json.dumps([*STEPS.items(), *LAST.items()]), heavy=HEAVY)
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=home)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == []
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_the_look_would_find_something():
-    code = _LOOK.format(code="import sklearn", heavy=HEAVY)
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout) == ["sklearn"]
+@pytest.mark.xdist_group("light start")
+@pytest.mark.parametrize("step", STEPS)
+def test_nothing_heavy_is_imported(step, imported):
+    assert imported[step] == []
+
+
+@pytest.mark.xdist_group("light start")
+def test_the_look_would_find_something(imported):
+    assert imported["something heavy"] == ["sklearn"]

@@ -13,6 +13,7 @@ import click
 from synth_audit.core.errors import PlanError
 from synth_audit.core.plan import Plan
 from synth_audit.exits import Exit, guarded
+from synth_audit.terminal import say_whole
 
 
 @click.command()
@@ -54,7 +55,7 @@ def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
 
     stem = (table or source or "plan").rsplit("/", 1)[-1].split(".")[-1 if table else 0]
     path = plan_file or Path(f"{stem}.yaml")
-    if path.exists():
+    if os.path.lexists(path):
         raise PlanError(
             "the plan file exists already",
             where=str(path),
@@ -69,14 +70,14 @@ def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
         data = Plan.model_validate({"source": {plugin: settings}}).build_source().read(Path.cwd())
         choice = {plugin: settings | {"path": _seen_from(path.parent, source)}}
     write_text(path, starter_plan(choice, data, path.name))
-    click.echo(f"wrote {path}; look it over, then: synth-audit run {path}")
+    say_whole(f"wrote {path}; look it over, then: synth-audit run {path}")
     return Exit.PASS
 
 
 def _seen_from(folder: Path, path: str) -> str:
     """A path as the plan must write it: relative ones start at the plan's folder."""
-    own = Path(path).expanduser()
-    return str(own) if own.is_absolute() else os.path.relpath(own, folder)
+    own = os.path.expanduser(path)
+    return own if os.path.isabs(own) else os.path.relpath(own, folder)
 
 
 def _source_for(path: str) -> str:

@@ -12,6 +12,7 @@ from synth_audit.core import registry
 from synth_audit.core.errors import PlanError
 from synth_audit.core.plan_schema import plan_schema
 from synth_audit.exits import Exit, guarded
+from synth_audit.terminal import say_json
 
 
 @click.command("list")
@@ -66,5 +67,5 @@ def schema(what: str) -> Exit:
     """
     from synth_audit.store.evidence import evidence_schema
 
-    click.echo(json.dumps(plan_schema() if what == "plan" else evidence_schema(), indent=2))
+    say_json(json.dumps(plan_schema() if what == "plan" else evidence_schema(), indent=2))
     return Exit.PASS

@@ -11,6 +11,7 @@ import click
 from synth_audit import api, console
 from synth_audit.commands import options
 from synth_audit.exits import Exit, guarded, sweep_code
+from synth_audit.terminal import say
 
 
 @click.command()
@@ -88,7 +89,7 @@ def frontier(
     """
     settled = api.as_plan(plan)
     if settled.release is None:
-        click.echo("note: the plan names no `release`; to add one later means to sweep again", err=True)
+        say("note: the plan names no `release`; to add one later means to sweep again", err=True)
     workspace = api.workspace_of(settled, out)
     with console.progress_bar() as progress:
         found = api.frontier(settled, workspace.root, fresh=fresh, progress=progress, **running)

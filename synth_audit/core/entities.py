@@ -7,8 +7,8 @@ import hmac
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools
 from synth_audit.core.errors import DataError
 from synth_audit.core.framing import frame, joined
 from synth_audit.core.schema import Column, Role, Schema
@@ -47,7 +47,7 @@ def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
     return table.take(~aside), table.take(aside)
 
 
-def in_control(entities: Sequence[bytes], control: float, key: bytes) -> npt.NDArray[np.bool_]:
+def in_control(entities: Sequence[bytes], control: float, key: bytes) -> Bools:
     """True where an entity is set aside, shape (n,)."""
     limit = int(control * _SCALE)
     side = {entity: _position(key, entity) < limit for entity in set(entities)}

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from synth_audit.core.text import clean, one_line, shortened
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
+_MOST_PROBLEMS = 10
+_LONGEST_FIX = 10_000
+"""A plug-in that does not import shows its whole traceback here."""
+
+
 class SynthAuditError(Exception):
     """Base of every error a user can cause or cure.
+
+    Every part is cut to a readable length and cleaned of control characters, since it may repeat a name or
+    path as the user wrote it.
 
     Args:
         what: the problem in one sentence, without any cell value.
@@ -20,11 +30,9 @@ class SynthAuditError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", expected: str = "", fix: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.where = where
-        self.expected = expected
-        self.fix = fix
+        self.what, self.where, self.expected = (shortened(one_line(x)) for x in (what, where, expected))
+        self.fix = clean(shortened(fix, _LONGEST_FIX))
+        super().__init__(self.what)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -40,6 +48,10 @@ class PlanError(SynthAuditError):
 
 class DataError(SynthAuditError):
     """A table cannot be read, or does not hold what the plan says."""
+
+
+class MeasurementNameError(SynthAuditError):
+    """A text does not follow the grammar of measurements' names."""
 
 
 class PluginError(SynthAuditError):
@@ -68,7 +80,9 @@ class NotApplicable(SynthAuditError):
 
 def problems_of(error: ValidationError) -> str:
     """What pydantic found, as one line that names each key and repeats no input."""
-    return "; ".join(_sentence(e) for e in error.errors(include_url=False, include_input=False))
+    found = [shortened(_sentence(e), 300) for e in error.errors(include_url=False, include_input=False)]
+    rest = [f"and {len(found) - _MOST_PROBLEMS} more"] * (len(found) > _MOST_PROBLEMS)
+    return "; ".join([*found[:_MOST_PROBLEMS], *rest])
 
 
 def _sentence(error: Mapping[str, Any]) -> str:

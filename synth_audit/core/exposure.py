@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Interval
 
 
 @dataclass(frozen=True)
 class ExposedGroup:
-    """How many records one attack got right, and through which columns; counts below the limit are None."""
+    """How many records one attack got right, and through which columns; counts below the limit are None.
 
-    audit: str
-    scope: str
+    Attributes:
+        id: the measurement that says what the attack is worth.
+    """
+
+    id: MeasurementId
     columns: tuple[str, ...]
     train_tried: int
     train_hit: int | None
@@ -25,13 +29,12 @@ class Subgroup:
     """The most exposed category of one column under one attack.
 
     Attributes:
+        id: the measurement of its risk: about the column, and derived from that of the whole attack.
         train_rows: attacked training rows in it, at least the suppression limit.
         measurement: its risk, with an interval that holds for the worst of all categories.
     """
 
-    audit: str
-    scope: str
-    column: str
+    id: MeasurementId
     category: str
     train_rows: int
     value: float

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
+from synth_audit.core.arrays import Positions
+from synth_audit.core.identity import MeasurementId
+
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    pass
 
 
 class Direction(StrEnum):
@@ -68,16 +70,14 @@ class Measurement:
     """One number with everything needed to judge it.
 
     Attributes:
-        name: ``<audit>.<quantity>`` once the runner has stamped it.
-        scope: column or setting; empty when the number stands for the whole table.
+        id: what it is called; its audit is empty until the runner has stamped it.
         value: the number, unclipped; NaN only if it could not be computed, which no gate passes.
         n_requested, n_achieved: guesses, rows or repeats asked for and actually made.
         n_minimum: below this many achieved the number is insufficient evidence.
     """
 
-    name: str
+    id: MeasurementId
     value: float
-    scope: str = ""
     interval: Interval | None = None
     n_requested: int | None = None
     n_achieved: int | None = None
@@ -103,7 +103,7 @@ class Quantity:
     """A number that an audit declares: its name, unit, direction, range and meaning in one place.
 
     Attributes:
-        name: the part after the dot of the measurement's name.
+        name: the quantity in the identity of its measurements.
         title: what a reader sees.
         range: closed interval outside which a value is a fault of the audit.
         help: one sentence on how to read it.
@@ -119,11 +119,20 @@ class Quantity:
     help: str = ""
     proportional: bool = True
 
+    def id(self, setting: str = "", column: str = "") -> MeasurementId:
+        """Identity of its measurement in a setting and about a column; the audit is stamped later."""
+        return MeasurementId("", self.name, setting, column)
+
+    def derived(self, of: MeasurementId, column: str = "") -> MeasurementId:
+        """Identity of what is worked out from a measurement, for a column of its own where it has one."""
+        return MeasurementId(of.audit, self.name, column=column, derived_from=of)
+
     def at(
         self,
         value: float,
         *,
-        scope: str = "",
+        setting: str = "",
+        column: str = "",
         interval: Interval | None = None,
         n_requested: int | None = None,
         n_achieved: int | None = None,
@@ -132,9 +141,8 @@ class Quantity:
     ) -> Measurement:
         """Make the measurement of this quantity."""
         return Measurement(
-            name=self.name,
+            id=self.id(setting, column),
             value=float(value),
-            scope=scope,
             interval=interval,
             n_requested=n_requested,
             n_achieved=n_achieved,
@@ -153,37 +161,46 @@ class Series:
     """A small picture's worth of numbers: one line or bar group per label, no real rows, no small counts.
 
     Attributes:
+        id: the measurement that it pictures, or a name of its own in the place of a quantity, with the
+            setting and the column that it shows; its audit is empty until the runner has stamped it.
         kind: ``line`` joins the points, ``step`` holds them, ``bar`` stands them on categories, ``box`` draws
-            one box for each label of ``x`` from the lines of :data:`BOX_LINES`. Where boxes have a scope, the
-            first is what was measured there and the others are what to compare it with. ``matrix`` shows
-            values in [−1, 1] of pairs of columns, a line for each row; ``density`` shares of rows in the
-            cells of a plane, a line for each y cell from low to high, named by its centre. Matrices or
-            densities of one name belong side by side, on one scale; NaN is a cell that is withheld.
+            one box for each label of ``x`` from the lines of :data:`BOX_LINES`; without ``places`` the first
+            is what was measured and the others are what to compare it with. ``matrix`` shows values in
+            [−1, 1] of pairs of columns, a line for each row; ``density`` shares of rows in the cells of a
+            plane, a line for each y cell from low to high, named by its centre. Matrices or densities of one
+            quantity belong side by side, on one scale; NaN is a cell that is withheld.
         x: positions, or category names for bars and boxes; shared by all lines.
         lines: label to values, each as long as ``x``.
+        places: for boxes that stand for one measurement each, which; as long as ``x``, or empty.
 
     Raises:
-        ValueError: lines of unequal length, or boxes without their five lines.
+        ValueError: lines or places of unequal length, or boxes without their five lines.
     """
 
-    name: str
+    id: MeasurementId
     title: str
     kind: Literal["line", "step", "bar", "box", "matrix", "density"]
     x_label: str
     y_label: str
     x: tuple[float, ...] | tuple[str, ...]
     lines: Mapping[str, tuple[float, ...]]
-    scope: str = ""
+    places: tuple[MeasurementId, ...] = ()
 
     def __post_init__(self) -> None:
         uneven = [label for label, ys in self.lines.items() if len(ys) != len(self.x)]
         if uneven:
-            raise ValueError(f"series {self.name!r}: lines {uneven} differ in length from x")
+            raise ValueError(f"series {str(self.id)!r}: lines {uneven} differ in length from x")
+        if self.places and len(self.places) != len(self.x):
+            raise ValueError(f"series {str(self.id)!r}: places differ in length from x")
         # One NaN for all, since two of them are equal only if they are the same object.
         lines = {k: tuple(math.nan if y != y else y for y in ys) for k, ys in self.lines.items()}
         object.__setattr__(self, "lines", lines)
         if self.kind == "box" and set(self.lines) != set(BOX_LINES):
-            raise ValueError(f"series {self.name!r}: boxes need the lines {list(BOX_LINES)} and no others")
+            raise ValueError(f"series {str(self.id)!r}: boxes need the lines {list(BOX_LINES)} and no others")
+
+    def stamped(self, audit: str) -> Series:
+        """The same series as that of an audit."""
+        return replace(self, id=self.id.stamped(audit), places=tuple(p.stamped(audit) for p in self.places))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,18 +210,18 @@ class Exposure:
     Positions never leave the restricted workspace; the review sees rates of groups that are large enough.
 
     Attributes:
-        scope: the setting of the attack, as in its measurements.
+        measurement: the number that says what the attack is worth; it vouches for subgroups of the records.
         columns: names of the columns through which a hit record is exposed.
         train_tried, train_hit: positions in train, ascending, each once; hit is a part of tried.
         control_tried, control_hit: the same in control; empty where the attack has no such trial.
     """
 
-    scope: str
+    measurement: MeasurementId
     columns: tuple[str, ...]
-    train_tried: npt.NDArray[np.intp]
-    train_hit: npt.NDArray[np.intp]
-    control_tried: npt.NDArray[np.intp]
-    control_hit: npt.NDArray[np.intp]
+    train_tried: Positions
+    train_hit: Positions
+    control_tried: Positions
+    control_hit: Positions
 
 
 @dataclass(frozen=True)

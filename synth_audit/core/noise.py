@@ -19,8 +19,8 @@ import random
 import secrets
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.errors import PluginError
 
 Shape = int | tuple[int, ...]
@@ -35,7 +35,7 @@ _SEEDABLE = (
 _UNIT = 2.0**-53
 
 
-def gaussian_noise(scale: float, size: Shape) -> npt.NDArray[np.float64]:
+def gaussian_noise(scale: float, size: Shape) -> Floats:
     """Normal noise with standard deviation ``scale``: the mean of four independent normals, doubled.
 
     Raises:
@@ -46,7 +46,7 @@ def gaussian_noise(scale: float, size: Shape) -> npt.NDArray[np.float64]:
     return (total * (scale / 2)).reshape(size)
 
 
-def laplace_noise(scale: float, size: Shape) -> npt.NDArray[np.float64]:
+def laplace_noise(scale: float, size: Shape) -> Floats:
     """Laplace noise of this scale: (N₁² + N₂² − N₃² − N₄²) / 2, a difference of two exponentials.
 
     Raises:
@@ -57,7 +57,7 @@ def laplace_noise(scale: float, size: Shape) -> npt.NDArray[np.float64]:
     return (total * (scale / 2)).reshape(size)
 
 
-def gumbel_noise(scale: float, size: Shape) -> npt.NDArray[np.float64]:
+def gumbel_noise(scale: float, size: Shape) -> Floats:
     """Gumbel noise: the place of the largest score plus noise is an exponential mechanism of ε = 2 Δ / scale.
 
     The noisy scores themselves must not be shown.
@@ -71,7 +71,7 @@ def gumbel_noise(scale: float, size: Shape) -> npt.NDArray[np.float64]:
     return (-np.log(-np.log(inside)) * scale).reshape(size)
 
 
-def poisson_sample(n: int, rate: float) -> npt.NDArray[np.intp]:
+def poisson_sample(n: int, rate: float) -> Positions:
     """Positions of the rows in one batch, each of ``n`` by a coin of its own with probability ``rate``.
 
     Who is in a batch must be as secret as the noise, or sampling amplifies nothing.
@@ -95,17 +95,15 @@ def random_bits(count: int) -> int:
     return secrets.randbits(count)
 
 
-def _uniform(count: int) -> npt.NDArray[np.float64]:
+def _uniform(count: int) -> Floats:
     """Uniform on (0, 1], multiples of 2⁻⁵³."""
     words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
     return ((words >> np.uint64(11)).astype(np.float64) + 1) * _UNIT
 
 
-def _normal(count: int) -> npt.NDArray[np.float64]:
+def _normal(count: int) -> Floats:
     """Standard normals after Box and Muller (1958), one from each pair of uniforms."""
-    drawn: npt.NDArray[np.float64] = np.sqrt(-2 * np.log(_uniform(count))) * np.cos(
-        2 * np.pi * _uniform(count)
-    )
+    drawn: Floats = np.sqrt(-2 * np.log(_uniform(count))) * np.cos(2 * np.pi * _uniform(count))
     return drawn
 
 

@@ -44,11 +44,11 @@ class AuditOutcome:
     responses: tuple[SensitivityCurve, ...] = ()
 
     def with_findings(self, findings: Findings) -> AuditOutcome:
-        """The outcome of a completed run; measurements are stamped with the audit's name."""
+        """The outcome of a completed run; measurements and series are stamped with the audit's name."""
         return replace(
             self,
             status=Status.MEASURED,
-            measurements=tuple(replace(m, name=f"{self.audit}.{m.name}") for m in findings.measurements),
-            series=findings.series,
+            measurements=tuple(replace(m, id=m.id.stamped(self.audit)) for m in findings.measurements),
+            series=tuple(s.stamped(self.audit) for s in findings.series),
             notes=findings.notes,
         )

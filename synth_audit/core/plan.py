@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -25,11 +25,12 @@ from pydantic import (
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError, problems_of
 from synth_audit.core.generator import located
+from synth_audit.core.paths import read_text
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.core.rule_text import FORMS, parse_rules
 from synth_audit.core.rules import Rule
 from synth_audit.core.schema import RELEASED, Bounds, Kind, Role
-from synth_audit.core.strict_yaml import load_yaml
+from synth_audit.core.strict_yaml import Malformed, load_yaml
 from synth_audit.core.timestamps import microseconds
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from synth_audit.core.generator import Generator
     from synth_audit.core.source import Source
 
+_LONGEST_NAME = 200
 DEFAULT_GATES = "expectations/release.json"
 
 
@@ -87,6 +89,8 @@ class ColumnSpec(BaseModel):
             low, high = (_number(x) for x in self.bounds)
             if not low <= high:
                 raise ValueError("bounds must be given as [lowest, highest]")
+            if not math.isfinite(high - low):
+                raise ValueError("bounds must be finite; a rule such as `age >= 0` leaves one end open")
         if self.categories is not None and self.kind is not None and self.kind.numeric:
             raise ValueError(f"categories do not go with kind {self.kind}")
         return self
@@ -145,6 +149,7 @@ class Plan(BaseModel):
     name: str = Field(
         "table",
         pattern=r"^[\w.-]+$",
+        max_length=_LONGEST_NAME,
         description="what the report calls the table; the plan file's name if left out",
     )
     source: Location | None = Field(None, description="where the sensitive table is")
@@ -156,7 +161,7 @@ class Plan(BaseModel):
     )
     split: SplitSpec = Field(default_factory=SplitSpec)
     generator: PluginConfig | None = Field(None, description="what makes the synthetic table")
-    rows: int | None = Field(None, gt=0, description="synthetic rows; as many as train if left out")
+    rows: int | None = Field(None, gt=0, le=10**9, description="synthetic rows; as many as train if left out")
     audits: tuple[PluginConfig, ...] = Field((), description="audits to run; the usual ones if left out")
     known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
     gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
@@ -277,27 +282,25 @@ def load_plan(path: Path | str) -> Plan:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_text(path)
+    except (OSError, ValueError) as error:
         raise PlanError(
             f"the plan cannot be read ({type(error).__name__})",
             where=str(path),
-            expected="a YAML file",
+            expected="a YAML file in UTF-8",
             fix="check the path, or start one with `synth-audit init`",
         ) from None
     try:
         value = load_yaml(text)
-    except (yaml.YAMLError, ValueError, TypeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
+    except Malformed as error:
         raise PlanError(
-            "the plan is not valid YAML",
-            where=f"{path}{line}",
+            "the plan is not valid YAML" + (f": {error.reason}" if error.reason else ""),
+            where=f"{path}, line {error.line}" if error.line else str(path),
             expected="a YAML mapping without doubled keys",
             fix="put text in quotes that begins with a sign, such as a rule that begins with a backtick",
         ) from None
     if isinstance(value, Mapping):
-        value = {"name": re.sub(r"[^\w.-]", "_", path.stem)} | dict(value)
+        value = {"name": re.sub(r"[^\w.-]", "_", path.stem)[:_LONGEST_NAME]} | dict(value)
     return parse_plan(value, where=str(path)).located(path.resolve().parent).check()
 
 
@@ -308,7 +311,12 @@ def parse_plan(value: object, *, where: str = "plan") -> Plan:
         PlanError: naming each key that is wrong.
     """
     if not isinstance(value, Mapping):
-        raise PlanError("the plan is not a mapping", where=where, expected="`key: value` lines")
+        raise PlanError(
+            "the plan is not a mapping",
+            where=where,
+            expected="`key: value` lines",
+            fix="`synth-audit init` writes a plan to start from",
+        )
     try:
         return Plan.model_validate(dict(value))
     except ValidationError as error:

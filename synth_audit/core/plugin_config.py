@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError
+from synth_audit.core.paths import problem_of
 
 
 class PluginChoice(BaseModel):
@@ -45,6 +46,14 @@ def _file_or_choice(value: object, key: ValidationInfo) -> object:
     """A bare path chooses the source that reads its suffix; a word is the name of a source."""
     if not isinstance(value, str):
         return _choice(value)
+    where = key.field_name or "source"
+    if problem := problem_of(value):
+        raise PlanError(
+            f"{value!r} cannot be used: {problem}",
+            where=where,
+            expected="the path of a file on this machine, or the name of a source",
+            fix="`synth-audit list` shows every source",
+        )
     path = Path(value)
     sources: dict[str, str] = {}
     for name, ref in registry.catalogue("source").items():
@@ -55,7 +64,7 @@ def _file_or_choice(value: object, key: ValidationInfo) -> object:
     if path.suffix or path.name != value:
         raise PlanError(
             f"no source reads the file {value!r}",
-            where=key.field_name or "source",
+            where=where,
             expected=f"a file ending in {', '.join(sorted(sources))}",
             fix="convert the file, or name the source and its settings; `synth-audit list` shows all",
         )

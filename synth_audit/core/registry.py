@@ -158,6 +158,7 @@ def _built_in(room: PluginGroup) -> tuple[PluginRef, ...]:
     return tuple(refs)
 
 
+@cache  # reading what is installed takes milliseconds, and every look-up of a plug-in asks for it
 def _entry_points(room: PluginGroup) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=f"synth_audit.{room}s"))
 

@@ -68,7 +68,7 @@ def parse_rule(text: str, *, where: str = "rules") -> Rule:
             f"the rule {_cut(text)!r} cannot be read at character {error.at + 1:,}: {_cut(error.why)}",
             where=where,
             expected=FORMS,
-            fix=_cut(error.fix),
+            fix=_cut(error.fix) or "write it in one of these forms",
         ) from None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Quantity
 
 LEAK_EQUIVALENT = Quantity(
@@ -13,7 +14,7 @@ LEAK_EQUIVALENT = Quantity(
     range=(float("-inf"), float("inf")),
     help="The share of copied training rows in a release of otherwise new people that would show the same.",
 )
-"""Added to every privacy audit by the known-answer check; its scope names the measurement it rests on."""
+"""Added to every privacy audit by the known-answer check; derived from the measurement it restates."""
 
 WORST_SUBGROUP = Quantity(
     "worst_subgroup",
@@ -21,7 +22,8 @@ WORST_SUBGROUP = Quantity(
     range=(float("-inf"), 1.0),
     help="The same risk within each category of a column; the worst category, corrected for their number.",
 )
-"""Added to every privacy audit that says which records it exposed; its scope names attack and column."""
+"""Added to every privacy audit that says which records it exposed; derived from the number of the attack,
+and about a column."""
 
 REFERENCE_RATIO = Quantity(
     "reference_ratio",
@@ -70,7 +72,7 @@ class SensitivityCurve:
     """Answers of one measurement to all planted leaks, and what follows from them.
 
     Attributes:
-        name, scope: the measurement, ``<audit>.<quantity>``.
+        id: the measurement.
         direction: which way is safer.
         reason: why it is called blind; empty when it sees.
         answers: by ascending share, the first clean and the last a full copy; empty when none could be
@@ -81,8 +83,7 @@ class SensitivityCurve:
             95 % probability; None when blind or when even a full copy would not do.
     """
 
-    name: str
-    scope: str
+    id: MeasurementId
     direction: Direction
     sight: Sensitivity
     reason: str = ""

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.core.arrays import Bools, Floats, Labels, Positions
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.schema import (
@@ -27,9 +27,6 @@ from synth_audit.core.schema import (
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +61,11 @@ class Table:
         texts = labels_of(self.data.column(name), self.schema[name].kind)
         return np.asarray(texts.to_numpy(), dtype=object)
 
-    def missing(self, name: str) -> npt.NDArray[np.bool_]:
+    def missing(self, name: str) -> Bools:
         """True where the column has no value, shape (n,)."""
         return np.asarray(pc.is_null(self.data.column(name)).to_numpy(), dtype=bool)
 
-    def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Table:
+    def take(self, rows: Positions | Bools) -> Table:
         """The rows at these positions, or where the mask is true."""
         positions = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Table(self.schema, self.data.take(pa.array(positions)))

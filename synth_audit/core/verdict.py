@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from synth_audit.core.identity import MeasurementId
+
 
 class Result(StrEnum):
     """The three ends of a gate, and of the whole verdict."""
@@ -39,7 +41,8 @@ class GateResult:
         title: the requirement in words.
         reason: why the limit is what it is, from the suite.
         blocking: a gate that does not pass keeps the release in.
-        measurement, scope: what was judged; empty for a check of the table itself.
+        measurement: what was judged, of several the worst; None for a check of the table itself.
+        every: all measurements of that quantity were judged.
         bound: the end of the interval that was compared: upper, lower, or value.
         explanation: why the result is what it is; advice: what to do about it.
         n_needed: attacks or rows that would probably decide an undecided gate.
@@ -52,8 +55,8 @@ class GateResult:
     reason: str
     explanation: str
     advice: str = ""
-    measurement: str = ""
-    scope: str = ""
+    measurement: MeasurementId | None = None
+    every: bool = False
     bound: str = ""
     value: float | None = None
     low: float | None = None

@@ -28,7 +28,7 @@ from synth_audit.examination.exposure import (
 from synth_audit.examination.known_answer import with_answers
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
 from synth_audit.examination.reference_ratio import with_ratios
-from synth_audit.examination.rounding import published
+from synth_audit.examination.rounding import rounded_for_publication
 from synth_audit.examination.runner import Task, TaskResult, run_tasks
 
 
@@ -72,7 +72,7 @@ def conduct(
             own = run_tasks(tasks, keeping)
             answered = _taken_over(kept)
     others = list(zip(planted, answered, strict=True))
-    exposures: Exposures = {e.outcome.audit: e.exposures for e in own if e.exposures}
+    exposures: Exposures = [x for e in own for x in e.exposures]
     subgroups = worst_subgroups(exposures, subject)
     extra = as_measurements(subgroups)
     outcomes = []
@@ -139,7 +139,7 @@ def _completed(
 ) -> AuditOutcome:
     """A privacy outcome with what the check and its exposures add; another with ratios to its references."""
     if outcome.family != registry.PRIVACY or outcome.status is not Status.MEASURED:
-        return published(with_ratios(outcome))
+        return rounded_for_publication(with_ratios(outcome))
     checked = with_answers(outcome, planting, answers)
     return replace(checked, measurements=(*checked.measurements, *extra.get(outcome.audit, ())))
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.measurement import Exposure, Interval, Measurement
 from synth_audit.core.schema import Column
 from synth_audit.core.sensitivity import WORST_SUBGROUP
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import Tally, corrected_level, risk
+from synth_audit.kernels.attacks import SuccessCount, corrected_level, risk
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
-Exposures = Mapping[str, Sequence[Exposure]]
-"""What each audit said of exposed records, by its name."""
+Exposures = Sequence[Exposure]
+"""What the audits said of exposed records, stamped with their names."""
 
 FEWEST_TRIED = 30
 """A category with fewer attacked rows on either side says nothing about its people."""
@@ -41,16 +39,14 @@ def record_view(exposures: Exposures, subgroups: Sequence[Subgroup], subject: Su
     least = math.log(LIKELY)
     groups = tuple(
         ExposedGroup(
-            audit,
-            e.scope,
+            e.measurement,
             e.columns,
             len(e.train_tried),
             _at_least(len(e.train_hit), limit),
             len(e.control_tried),
             _at_least(len(e.control_hit), limit),
         )
-        for audit, found in exposures.items()
-        for e in found
+        for e in exposures
     )
     worst = sorted(subgroups, key=lambda s: -s.value)
     return RecordView(
@@ -76,7 +72,7 @@ def weights_of_evidence(exposures: Exposures, n_train: int, n_control: int) -> t
         One number for each training and each control row.
     """
     in_train, in_control = np.zeros(n_train), np.zeros(n_control)
-    for e in (e for found in exposures.values() for e in found if len(e.control_tried)):
+    for e in (e for e in exposures if len(e.control_tried)):
         train, control = (
             (len(hit) + 0.5) / (len(tried) + 1)
             for tried, hit in ((e.train_tried, e.train_hit), (e.control_tried, e.control_hit))
@@ -98,11 +94,9 @@ def exposed_records(exposures: Exposures, n_train: int, n_control: int) -> pa.Ta
     """
     weights, _ = weights_of_evidence(exposures, n_train, n_control)
     attacks: list[list[str]] = [[] for _ in range(n_train)]
-    for audit, found in exposures.items():
-        for e in found:
-            name = f"{audit}[{e.scope}]" if e.scope else audit
-            for row in e.train_hit:
-                attacks[row].append(name)
+    for e in exposures:
+        for row in e.train_hit:
+            attacks[row].append(str(e.measurement))
     rows = sorted((i for i in range(n_train) if attacks[i]), key=lambda i: (-weights[i], -len(attacks[i]), i))
     return pa.table(
         {
@@ -118,9 +112,8 @@ def worst_subgroups(exposures: Exposures, subject: Subject) -> list[Subgroup]:
     """For each attack and each discrete column, its most exposed category above the suppression limit."""
     cohorts = {c.name: _cohorts(c, subject) for c in subject.features if not c.kind.numeric}
     found = (
-        _worst(audit, e, column, groups, subject)
-        for audit, several in exposures.items()
-        for e in several
+        _worst(e, column, groups, subject)
+        for e in exposures
         for column, groups in cohorts.items()
         if len(e.control_tried) and e.columns != (column,)
     )
@@ -128,17 +121,11 @@ def worst_subgroups(exposures: Exposures, subject: Subject) -> list[Subgroup]:
 
 
 def as_measurements(subgroups: Sequence[Subgroup]) -> dict[str, tuple[Measurement, ...]]:
-    """Subgroups as measurements of their audits, for gates: scope ``<attack> by <column>``."""
+    """Subgroups as measurements of their audits, for gates."""
     made: dict[str, tuple[Measurement, ...]] = {}
     for s in subgroups:
-        scope = f"{s.scope} by {s.column}" if s.scope else f"by {s.column}"
-        m = WORST_SUBGROUP.at(
-            s.value, scope=scope, interval=s.interval, n_requested=s.train_rows, n_achieved=s.train_rows
-        )
-        made[s.audit] = (
-            *made.get(s.audit, ()),
-            replace(m, name=f"{s.audit}.{WORST_SUBGROUP.name}"),
-        )
+        m = WORST_SUBGROUP.at(s.value, interval=s.interval, n_requested=s.train_rows, n_achieved=s.train_rows)
+        made[s.id.audit] = (*made.get(s.id.audit, ()), replace(m, id=s.id))
     return made
 
 
@@ -147,8 +134,8 @@ class _Cohort:
     """The rows of one category, as masks over train and control."""
 
     category: str
-    train: npt.NDArray[np.bool_]
-    control: npt.NDArray[np.bool_]
+    train: Bools
+    control: Bools
 
 
 def _cohorts(column: Column, subject: Subject) -> list[_Cohort]:
@@ -162,9 +149,7 @@ def _cohorts(column: Column, subject: Subject) -> list[_Cohort]:
     ]
 
 
-def _worst(
-    audit: str, exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject: Subject
-) -> Subgroup | None:
+def _worst(exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject: Subject) -> Subgroup | None:
     tried = list(_tried(exposure, cohorts, subject.suppression))
     if len(tried) < 2:
         return None
@@ -174,12 +159,13 @@ def _worst(
     method = f"{worst.interval.method}, corrected for {len(tried)} categories"
     low, high = (max(getattr(r.interval, end) for _, _, r in risks) for end in ("low", "high"))
     interval = Interval(low, high, subject.level, method)
-    return Subgroup(audit, exposure.scope, column, cohort.category, n, worst.value, interval)
+    found = WORST_SUBGROUP.derived(exposure.measurement, column)
+    return Subgroup(found, cohort.category, n, worst.value, interval)
 
 
 def _tried(
     e: Exposure, cohorts: Sequence[_Cohort], suppression: int
-) -> Iterator[tuple[_Cohort, Tally, Tally]]:
+) -> Iterator[tuple[_Cohort, SuccessCount, SuccessCount]]:
     """Categories attacked often enough, with their tallies of train and control.
 
     A risk times its number of rows is a count: hits and misses are held to the suppression limit too.
@@ -193,8 +179,8 @@ def _tried(
             yield cohort, train, control
 
 
-def _tally(tried: Positions, hit: Positions, inside: npt.NDArray[np.bool_]) -> Tally:
-    return Tally(float(inside[hit].sum()), int(inside[tried].sum()))
+def _tally(tried: Positions, hit: Positions, inside: Bools) -> SuccessCount:
+    return SuccessCount(float(inside[hit].sum()), int(inside[tried].sum()))
 
 
 def _at_least(count: int, limit: int) -> int | None:

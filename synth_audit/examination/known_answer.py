@@ -39,13 +39,13 @@ def with_answers(
         for m in outcome.measurements
         if m.direction is not Direction.NEUTRAL and m.interval is not None
     )
-    measured = {(m.name, m.scope): m for m in outcome.measurements}
+    measured = {m.id: m for m in outcome.measurements}
     restated = tuple(
-        _leak_equivalent_of(measured[r.name, r.scope], r)
+        _leak_equivalent_of(measured[r.id], r)
         for r in responses
         if r.sight is Sensitivity.SENSITIVE
-        and _proportional(outcome, measured[r.name, r.scope])
-        and measured[r.name, r.scope].finite
+        and _proportional(outcome, measured[r.id])
+        and measured[r.id].finite
     )
     return replace(outcome, responses=responses, measurements=(*outcome.measurements, *restated))
 
@@ -54,7 +54,7 @@ def _respond(
     m: Measurement, planting: PlantedLeaks, planted: Sequence[AuditOutcome], *, proportional: bool
 ) -> SensitivityCurve:
     def blind(reason: str, answers: tuple[PlantedResult, ...] = ()) -> SensitivityCurve:
-        return SensitivityCurve(m.name, m.scope, m.direction, Sensitivity.INSENSITIVE, reason, answers)
+        return SensitivityCurve(m.id, m.direction, Sensitivity.INSENSITIVE, reason, answers)
 
     if planting.reason:
         return blind(f"no leak could be planted: {planting.reason}")
@@ -78,7 +78,7 @@ def _respond(
     least = minimum_detectable(span, half_width, level) if proportional else None
     sign = 1 if m.direction is Direction.LOWER else -1
     return SensitivityCurve(
-        m.name, m.scope, m.direction, Sensitivity.SENSITIVE, "", answers, sign * null, half_width, least
+        m.id, m.direction, Sensitivity.SENSITIVE, "", answers, sign * null, half_width, least
     )
 
 
@@ -102,7 +102,7 @@ def _null(m: Measurement, clean: Ends) -> float:
 
 
 def _found(m: Measurement, outcome: AuditOutcome) -> Measurement | None:
-    return next((x for x in outcome.measurements if (x.name, x.scope) == (m.name, m.scope)), None)
+    return next((x for x in outcome.measurements if x.id == m.id), None)
 
 
 def _ends(m: Measurement, answer: PlantedResult) -> Ends:
@@ -111,8 +111,7 @@ def _ends(m: Measurement, answer: PlantedResult) -> Ends:
 
 
 def _proportional(outcome: AuditOutcome, m: Measurement) -> bool:
-    quantity = m.name.rpartition(".")[2]
-    return outcome.info is not None and outcome.info.quantity(quantity).proportional
+    return outcome.info is not None and outcome.info.quantity(m.id.quantity).proportional
 
 
 def _leak_equivalent_of(m: Measurement, response: SensitivityCurve) -> Measurement:
@@ -128,14 +127,12 @@ def _leak_equivalent_of(m: Measurement, response: SensitivityCurve) -> Measureme
         Ends(null, null, null) if exact else clean,
         _ends(m, response.full),
     )
-    audit, _, quantity = m.name.rpartition(".")
     restated = LEAK_EQUIVALENT.at(
         found.value,
-        scope=f"{quantity}[{m.scope}]" if m.scope else quantity,
         interval=Interval(found.low, found.high, m.interval.level, f"{m.interval.method}, restated"),
         n_requested=m.n_requested,
         n_achieved=m.n_achieved,
         n_minimum=m.n_minimum,
         reference=NO_LEAK,
     )
-    return replace(restated, name=f"{audit}.{LEAK_EQUIVALENT.name}")
+    return replace(restated, id=LEAK_EQUIVALENT.derived(m.id))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import Leak
 from synth_audit.core.entities import key_columns, split
 from synth_audit.core.errors import DataError
@@ -44,7 +44,7 @@ class LeakInjector:
     known: Table
     control: Table | None
     fresh: Table
-    copied: npt.NDArray[np.intp]
+    copied: Positions
 
     def leaks(self, share: float) -> Table:
         """The copied rows of a release, ``share`` of it (rounded to whole rows, at least one if above 0).

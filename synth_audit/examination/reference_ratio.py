@@ -17,13 +17,13 @@ def with_ratios(outcome: AuditOutcome) -> AuditOutcome:
         return outcome
     found = []
     for m in outcome.measurements:
-        quantity = outcome.info.quantity(m.name.rpartition(".")[2])
+        quantity = outcome.info.quantity(m.id.quantity)
         if (
             quantity.range[0] >= 0
             and quantity.direction is not Direction.NEUTRAL
             and (made := ratio(m)) is not None
         ):
-            found.append(replace(made, name=f"{outcome.audit}.{REFERENCE_RATIO.name}"))
+            found.append(made)
     return replace(outcome, measurements=(*outcome.measurements, *found))
 
 
@@ -45,16 +45,9 @@ def ratio(m: Measurement) -> Measurement | None:
         interval = Interval(low, high, own.interval.level, method)
     made = REFERENCE_RATIO.at(
         own.value / reference,
-        scope=ratio_scope(m),
         interval=interval,
         n_requested=m.n_requested,
         n_achieved=m.n_achieved,
         n_minimum=m.n_minimum,
     )
-    return replace(made, direction=m.direction)
-
-
-def ratio_scope(m: Measurement) -> str:
-    """Scope of the ratio of a measurement: ``quantity`` or ``quantity[scope]``."""
-    quantity = m.name.rpartition(".")[2]
-    return f"{quantity}[{m.scope}]" if m.scope else quantity
+    return replace(made, id=REFERENCE_RATIO.derived(m.id), direction=m.direction)

@@ -12,7 +12,7 @@ DIGITS = 4
 """Decimals of a number that compares tables. All digits of several such numbers are equations for counts."""
 
 
-def published(outcome: AuditOutcome) -> AuditOutcome:
+def rounded_for_publication(outcome: AuditOutcome) -> AuditOutcome:
     """An outcome whose measurements are rounded; an interval still holds its value."""
     return replace(outcome, measurements=tuple(map(_rounded, outcome.measurements)))
 

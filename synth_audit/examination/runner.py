@@ -107,6 +107,7 @@ def _run_one(context: RunContext, task: Task) -> TaskResult:
     start = time.perf_counter()
     outcome, findings = _attempt(task, context)
     exposures = findings.exposures if findings else ()
+    exposures = tuple(replace(e, measurement=e.measurement.stamped(task.name)) for e in exposures)
     return TaskResult(outcome, exposures, round(time.perf_counter() - start, 3))
 
 
@@ -145,19 +146,27 @@ def _has(subject: Subject, need: Need) -> bool:
 
 
 def _check_contract(info: AuditInfo, findings: Findings) -> None:
-    """A measurement must be declared, within its range, and there once."""
+    """A measurement must be declared, within its range, and there once; an exposure rests on one."""
     declared = {q.name: q for q in info.quantities}
     for m in findings.measurements:
-        if m.name not in declared:
-            raise BrokenContract(f"quantity {m.name!r} is not declared in the audit's info")
-        low, high = declared[m.name].range
+        quantity = m.id.quantity
+        if quantity not in declared:
+            raise BrokenContract(f"quantity {quantity!r} is not declared in the audit's info")
+        if m.id.audit or m.id.derived_from:
+            raise BrokenContract(f"quantity {quantity!r} names an audit or what it is derived from")
+        low, high = declared[quantity].range
         if math.isfinite(m.value) and not low - _ROUNDING <= m.value <= high + _ROUNDING:
-            raise BrokenContract(f"quantity {m.name!r} is outside its declared range")
+            raise BrokenContract(f"quantity {quantity!r} is outside its declared range")
     if reserved := {q.name for q in DERIVED} & set(declared):
         raise BrokenContract(f"quantity {min(reserved)!r} is worked out by the runner, not by an audit")
-    keys = Counter((m.name, m.scope) for m in findings.measurements)
-    if twice := [name for (name, _), n in keys.items() if n > 1]:
-        raise BrokenContract(f"quantity {twice[0]!r} is measured twice for one scope")
+    ids = Counter(m.id for m in findings.measurements)
+    if twice := [x.quantity for x, n in ids.items() if n > 1]:
+        raise BrokenContract(f"quantity {twice[0]!r} is measured twice for one setting and column")
+    attacks = Counter(e.measurement for e in findings.exposures)
+    if twice := [x.quantity for x, n in attacks.items() if n > 1]:
+        raise BrokenContract(f"records are exposed twice by one attack, that of {twice[0]!r}")
+    if loose := [x.quantity for x in attacks if x not in ids]:
+        raise BrokenContract(f"records are exposed by an attack whose {loose[0]!r} is not measured")
 
 
 def describe_error(error: BaseException) -> str:

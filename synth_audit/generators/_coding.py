@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Labels
 from synth_audit.core.schema import Column, Kind
-from synth_audit.core.table import Floats, Labels, Table
+from synth_audit.core.table import Table
 from synth_audit.kernels.ordering import scale_by_frequency, scale_by_response
 
 
 @dataclass(frozen=True, eq=False)
-class Coding:
+class ColumnCodec:
     """A column as numbers.
 
     Attributes:
@@ -67,7 +67,7 @@ class Variable:
     values: Floats
     gap: bool
 
-    def part(self, rows: npt.NDArray[np.bool_]) -> Variable:
+    def part(self, rows: Bools) -> Variable:
         """This variable in some rows; where none of them has a value, any will do: a gap hides it."""
         values = self.values[rows]
         return replace(self, values=np.nan_to_num(values) if np.isnan(values).all() else values)
@@ -105,7 +105,7 @@ class Decoder:
         return values
 
 
-def encode(train: Table) -> tuple[Coding, ...]:
+def encode(train: Table) -> tuple[ColumnCodec, ...]:
     """Every column as numbers.
 
     The target's labels are sorted by frequency, the labels of the others by the mean rank of the target
@@ -116,7 +116,7 @@ def encode(train: Table) -> tuple[Coding, ...]:
     return tuple(_encode(train, c, None if c == target else response) for c in train.schema)
 
 
-def variables_of(codings: Sequence[Coding]) -> tuple[Variable, ...]:
+def variables_of(codings: Sequence[ColumnCodec]) -> tuple[Variable, ...]:
     """The variables of columns in this order, each pattern of missing values before its first column.
 
     Columns that are missing together share one variable, so that they stay missing together.
@@ -133,9 +133,9 @@ def variables_of(codings: Sequence[Coding]) -> tuple[Variable, ...]:
     return tuple(variables)
 
 
-def _encode(train: Table, column: Column, response: Floats | None) -> Coding:
+def _encode(train: Table, column: Column, response: Floats | None) -> ColumnCodec:
     if column.kind.numeric:
-        return Coding(column, train.numbers(column.name), None)
+        return ColumnCodec(column, train.numbers(column.name), None)
     texts = train.labels(column.name)
     missing = np.array([text is None for text in texts])
     labels, inverse = np.unique(texts[~missing].astype(str), return_inverse=True)
@@ -150,4 +150,4 @@ def _encode(train: Table, column: Column, response: Floats | None) -> Coding:
     ordered = np.empty(len(labels), dtype=object)
     ordered[scale] = labels.tolist()
     values = np.where(missing, np.nan, np.append(scale, 0)[codes])
-    return Coding(column, values.astype(np.float64), ordered)
+    return ColumnCodec(column, values.astype(np.float64), ordered)

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from synth_audit.core.arrays import Floats
 from synth_audit.core.schema import Bounds, Column, Kind
-from synth_audit.core.table import Floats
 from synth_audit.kernels.margins import Margin, empirical_margin, kde_margin
 
 MarginMethod = Literal["kde", "empirical"]

@@ -105,7 +105,7 @@ def _run(words: list[str], base: Path, timeout: float) -> int:
         process = subprocess.Popen(  # noqa: S603
             words, cwd=base, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the latter for a word with a null character
         raise DataError(
             f"the program cannot be started ({type(error).__name__})",
             where=_WHERE,

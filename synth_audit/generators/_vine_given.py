@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synth_audit.core.arrays import Floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.schema import Column
-from synth_audit.core.table import Floats
 from synth_audit.generators._coding import Decoder
 from synth_audit.generators._vine_joint import Joint
 from synth_audit.kernels.cvine import CVine

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from synth_audit.core.table import Floats
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.generators._coding import Variable
 from synth_audit.generators._numeric import MarginMethod, numeric_margin
 from synth_audit.kernels.cvine import CVine, fit_cvine
@@ -116,9 +115,7 @@ def _filled(
     return [np.where(np.isnan(v), stand_in, v) for v, stand_in in zip(values, drawn, strict=True)]
 
 
-def _levels_of(
-    margins: Sequence[Margin], values: Sequence[Floats]
-) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+def _levels_of(margins: Sequence[Margin], values: Sequence[Floats]) -> tuple[Floats, Floats, Bools]:
     """F just below and at every value, shapes (n, d), and which variables count as discrete.
 
     A variable of which no value has more than ``FINE_STEP`` of the mass is as good as continuous: it takes

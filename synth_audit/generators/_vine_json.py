@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from synth_audit.core.arrays import Floats
 from synth_audit.core.schema import Column, Kind, Role, Schema
-from synth_audit.core.table import Floats
 from synth_audit.generators._coding import Decoder
 from synth_audit.generators._vine_joint import Joint
 from synth_audit.kernels.cvine import CVine

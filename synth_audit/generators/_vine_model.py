@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from synth_audit.core.arrays import Floats
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.schema import Schema
-from synth_audit.core.table import Floats, Table, assemble
+from synth_audit.core.table import Table, assemble
 from synth_audit.generators import _vine_given, _vine_json
 from synth_audit.generators._coding import Decoder
 from synth_audit.generators._vine_joint import Joint

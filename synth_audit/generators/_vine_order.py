@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.schema import Role
-from synth_audit.generators._coding import Coding
+from synth_audit.generators._coding import ColumnCodec
 from synth_audit.kernels.ordering import central, least_important_first, sensitive_first
 
 Root = Literal["auto", "simplified", "per_class"]
@@ -28,8 +28,8 @@ ROWS_PER_COLUMN = 1
 
 
 def ordered(
-    codings: Sequence[Coding], rule: Rule | tuple[str, ...], threshold: float, rng: np.random.Generator
-) -> list[Coding]:
+    codings: Sequence[ColumnCodec], rule: Rule | tuple[str, ...], threshold: float, rng: np.random.Generator
+) -> list[ColumnCodec]:
     """The columns that vary, the first for the last trees, the last for the root of tree 1.
 
     Raises:
@@ -60,7 +60,7 @@ def ordered(
     return [varying[i] for i in positions]
 
 
-def class_codes(codings: Sequence[Coding], root: Root) -> tuple[float, ...]:
+def class_codes(codings: Sequence[ColumnCodec], root: Root) -> tuple[float, ...]:
     """Codes of the target's classes if each is to have a vine of its own; none if not.
 
     Args:
@@ -101,7 +101,7 @@ def _no_classes(root: Root, reason: str) -> tuple[float, ...]:
     )
 
 
-def _as_named(codings: Sequence[Coding], names: tuple[str, ...]) -> list[Coding]:
+def _as_named(codings: Sequence[ColumnCodec], names: tuple[str, ...]) -> list[ColumnCodec]:
     by_name = {c.column.name: c for c in codings}
     target = next((c.column.name for c in codings if Role.TARGET in c.column.roles), None)
     if target is not None and target not in names:

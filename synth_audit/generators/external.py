@@ -24,6 +24,7 @@ from synth_audit.generators._program import PLACEHOLDERS, Format, PrivateFolder,
 _FINISHED = PrivacyCertificate("none", "the table was made elsewhere; nothing is known of how")
 _BY_PROGRAM = PrivacyCertificate("none", "the table was made by another program; nothing is known of how")
 
+_LONGEST = 10_000_000
 _REQUIRED = ("{train}", "{synthetic}", "{rows}")
 
 
@@ -133,8 +134,8 @@ class External:
     def __post_init__(self) -> None:
         if (self.source is None) == (self.command is None):
             raise ValueError("give either source, a finished table, or command, a program that makes one")
-        if not self.timeout > 0:
-            raise ValueError("timeout must be a positive number of seconds")
+        if not 0 < self.timeout <= _LONGEST:
+            raise ValueError(f"timeout must be a positive number of seconds, at most {_LONGEST:,}")
         if self.command is None:
             self._source()
         elif lacking := [p for p in _REQUIRED if not any(p in word for word in self.command[1:])]:

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.schema import Schema
-from synth_audit.core.table import Floats, Labels, Table, assemble
+from synth_audit.core.table import Table, assemble
 from synth_audit.generators._numeric import MarginMethod, numeric_margin
 from synth_audit.kernels.margins import Margin
 

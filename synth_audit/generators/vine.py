@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools
 from synth_audit.core.errors import DataError
 from synth_audit.core.generator import GeneratorInfo
 from synth_audit.core.table import Table
-from synth_audit.generators._coding import Coding, encode, variables_of
+from synth_audit.generators._coding import ColumnCodec, encode, variables_of
 from synth_audit.generators._numeric import MarginMethod
 from synth_audit.generators._vine_joint import Fitting, Joint, Topology
 from synth_audit.generators._vine_model import VineModel
@@ -130,8 +130,8 @@ class Vine:
     def _by_class(
         self,
         train: Table,
-        codings: Sequence[Coding],
-        columns: Sequence[Coding],
+        codings: Sequence[ColumnCodec],
+        columns: Sequence[ColumnCodec],
         classes: Sequence[float],
         rng: np.random.Generator,
     ) -> VineModel:
@@ -141,7 +141,7 @@ class Vine:
         fitting = self._fitting(None if self.truncation is None else self.truncation - 1)
         missing = np.isnan(target.values)
 
-        def fit(rows: npt.NDArray[np.bool_], known: tuple[float, ...]) -> Joint:
+        def fit(rows: Bools, known: tuple[float, ...]) -> Joint:
             joint = fitting.fit([v.part(rows) for v in others], rng)
             return replace(joint, known=known, share=float(rows.mean()))
 

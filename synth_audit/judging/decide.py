@@ -3,96 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.verdict import Result
-
-EVERY_SCOPE = "*"
-"""As a gate's scope: each scope of the measurement is judged, and the worst is the gate's result."""
+from synth_audit.judging.limit import Limit, format_number, in_brackets, is_finite_number
 
 _MOST_TIMES = 100
 """Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
 
 _SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """A limit on one measurement.
-
-    Attributes:
-        name: ``<audit>.<quantity>``; scope: the measurement's scope, ``"*"`` for every one.
-        minimum, maximum: exactly one of them, finite, in the unit of the measurement.
-        bound: ``upper`` (goes with a maximum), ``lower`` (with a minimum), ``value`` (the number
-            itself, for counts and descriptions without an interval), or ``pessimistic``, which is
-            ``upper`` for a maximum and ``lower`` for a minimum.
-        strict: the limit itself is already unsafe.
-
-    Raises:
-        ValueError: a field is none of these. The optimistic end cannot be chosen: such a gate would
-            pass whenever the evidence is too thin to fail.
-    """
-
-    name: str
-    scope: str = ""
-    bound: str = "pessimistic"
-    minimum: float | None = None
-    maximum: float | None = None
-    strict: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not all(self.name.partition(".")):
-            raise ValueError("`name` must be <audit>.<quantity>")
-        if not (isinstance(self.scope, str) and isinstance(self.strict, bool)):
-            raise ValueError("`scope` must be text and `strict` true or false")  # noqa: TRY004
-        ends = [x for x in (self.minimum, self.maximum) if x is not None]
-        if len(ends) != 1 or not _is_finite_number(ends[0]):
-            raise ValueError(
-                "give exactly one finite limit, `minimum` or `maximum`; write two gates for both"
-            )
-        if self.bound not in ("pessimistic", "value", self.pessimistic_end):
-            raise ValueError(f"`bound` must be {self.pessimistic_end}, value or pessimistic for this limit")
-
-    @property
-    def audit(self) -> str:
-        """The audit that reports the measurement."""
-        return self.name.partition(".")[0]
-
-    @property
-    def number(self) -> float:
-        """The limit."""
-        return float(self.maximum if self.maximum is not None else self.minimum or 0.0)
-
-    @property
-    def pessimistic_end(self) -> str:
-        """The end of the interval that is nearest to harm."""
-        return "upper" if self.maximum is not None else "lower"
-
-    @property
-    def compared(self) -> str:
-        """What is compared with the limit: upper, lower or value."""
-        return "value" if self.bound == "value" else self.pessimistic_end
-
-    @property
-    def title(self) -> str:
-        """The requirement in short."""
-        scope = " (every scope)" if self.scope == EVERY_SCOPE else f" ({self.scope})" if self.scope else ""
-        side = ("below" if self.strict else "at most") if self.maximum is not None else ""
-        side = side or ("above" if self.strict else "at least")
-        return f"{self.name}{scope} {side} {show(self.number)}"
-
-    def covers(self, scope: str) -> bool:
-        """True when a measurement of this scope is judged."""
-        return self.scope in (scope, EVERY_SCOPE)
-
-    def allows(self, x: float) -> bool:
-        """True when ``x`` lies on the safe side."""
-        if x == self.number:
-            return not self.strict
-        return x < self.number if self.maximum is not None else x > self.number
 
 
 @dataclass(frozen=True)
@@ -105,8 +27,7 @@ class Row:
         worse: ``"up"`` or ``"down"``, the way it moves on a leak; None without a planted copy.
     """
 
-    name: str
-    scope: str
+    id: MeasurementId
     value: float
     low: float | None
     high: float | None
@@ -123,9 +44,7 @@ class Row:
         """The row of a measurement, about which nothing is known but itself."""
         i = m.interval
         low, high, level = (float(i.low), float(i.high), float(i.level)) if i else (None, None, None)
-        return cls(
-            m.name, m.scope, float(m.value), low, high, level, _whole(m.n_achieved), _whole(m.n_minimum)
-        )
+        return cls(m.id, float(m.value), low, high, level, _whole(m.n_achieved), _whole(m.n_minimum))
 
 
 @dataclass(frozen=True)
@@ -133,23 +52,19 @@ class Decision:
     """What a gate found: the result, why, and the numbers it rests on.
 
     Attributes:
+        measurement: what was judged; of several the worst.
         outlook: what more evidence would do; empty where it would not help or need not.
     """
 
     result: Result
     explanation: str
-    scope: str
+    measurement: MeasurementId
     value: float | None = None
     low: float | None = None
     high: float | None = None
     level: float | None = None
     n_needed: int | None = None
     outlook: str = ""
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Decision:
-        """The decision out of ``dataclasses.asdict``."""
-        return cls(**{**plain, "result": Result(plain["result"])})
 
 
 def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
@@ -159,45 +74,42 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
     side; insufficient evidence: it straddles the limit, or there is no single finite row with an
     interval and enough attempts. With ``bound="value"`` the value alone is compared.
 
-    With scope ``"*"`` every scope must pass. No correction for their number is needed for that: a
-    release passes only if each single comparison does (an intersection–union test).
+    A limit on every measurement of a quantity needs each to pass. No correction for their number is needed
+    for that: a release passes only if each single comparison does (an intersection–union test).
 
     Args:
         rows: any rows; those of other measurements are ignored.
     """
-    named = [r for r in rows if r.name == limit.name]
-    scopes = sorted({r.scope for r in named}) if limit.scope == EVERY_SCOPE else [limit.scope]
-    if not scopes:
-        return Decision(Result.INSUFFICIENT, f"No audit reported {limit.name}.", limit.scope)
-    found = [_decide_one(limit, [r for r in named if r.scope == s], s) for s in scopes]
+    covered = [r for r in rows if limit.applies_to(r.id)]
+    ids = sorted({r.id for r in covered}) if limit.every else [limit.measurement]
+    if not ids:
+        return Decision(Result.INSUFFICIENT, f"No audit reported {limit.measurement}.", limit.measurement)
+    found = [_decide_one(limit, [r for r in covered if r.id == x], x) for x in ids]
     worst = max(found, key=lambda d: (_SEVERITY[d.result], _closeness(limit, d)))
-    if len(found) == 1 or limit.scope != EVERY_SCOPE:
+    if len(found) == 1:
         return worst
     passed = sum(d.result is Result.PASS for d in found)
-    summary = f"{passed} of {len(found)} scopes pass; the worst is {worst.scope or 'the whole table'}. "
+    summary = (
+        f"{passed} of {len(found)} scopes pass; the worst is {worst.measurement.scope or 'the whole table'}. "
+    )
     return Decision(**{**vars(worst), "explanation": summary + worst.explanation})
 
 
-def show(x: float) -> str:
-    """A number as a reader sees it: four significant digits."""
-    return f"{x:.4g}"
-
-
-def _decide_one(limit: Limit, rows: list[Row], scope: str) -> Decision:
-    where = f"{limit.name} ({scope})" if scope else limit.name
+def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decision:
+    where = f"{judged.name}{in_brackets(judged)}"
     if len(rows) != 1:
         found = f"{len(rows)} numbers claim to be" if rows else "No audit reported"
-        return Decision(Result.INSUFFICIENT, f"{found} {where}.", scope)
+        return Decision(Result.INSUFFICIENT, f"{found} {where}.", judged)
     row = rows[0]
     if fault := _fault(limit, row, where):
         needed = row.n_minimum if _short(row) else None
-        return Decision(Result.INSUFFICIENT, fault, scope, row.value, row.low, row.high, row.level, needed)
+        return Decision(Result.INSUFFICIENT, fault, judged, row.value, row.low, row.high, row.level, needed)
     safe = [limit.allows(x) for x in _span(limit, row)]
     result = Result.PASS if all(safe) else Result.INSUFFICIENT if any(safe) else Result.FAIL
     needed = _needed(limit, row) if result is Result.INSUFFICIENT else None
     words = _words(limit, row, result)
     outlook = _outlook(limit, row, needed) if result is Result.INSUFFICIENT else ""
-    return Decision(result, words, scope, row.value, row.low, row.high, row.level, needed, outlook)
+    return Decision(result, words, judged, row.value, row.low, row.high, row.level, needed, outlook)
 
 
 def _span(limit: Limit, row: Row) -> tuple[float, float]:
@@ -210,7 +122,7 @@ def _span(limit: Limit, row: Row) -> tuple[float, float]:
 def _fault(limit: Limit, row: Row, where: str) -> str:
     """Why the row cannot be judged at all; empty when it can."""
     numbers = [row.value, *(x for x in (row.low, row.high) if x not in (None, math.inf))]
-    if not all(_is_finite_number(x) for x in numbers):  # an interval may be open upwards, as a ratio's is
+    if not all(is_finite_number(x) for x in numbers):  # an interval may be open upwards, as a ratio's is
         return f"{where} could not be computed: it is not a finite number."
     if _short(row):
         return (
@@ -262,28 +174,27 @@ def _words(limit: Limit, row: Row, result: Result) -> str:
     level = f"{100 * row.level:.4g} % " if row.level is not None else ""
     maximum = limit.maximum is not None
     bad, good = ("above", "below") if maximum else ("below", "above")
-    number = show(limit.number)
+    number = format_number(limit.number)
     if limit.compared == "value":
         side = f"within the limit {number}" if result is Result.PASS else f"outside the limit {number}"
-        return f"The value, {show(row.value)}, is {side}. No interval is compared."
+        return f"The value, {format_number(row.value)}, is {side}. No interval is compared."
     low, high = _span(limit, row)
     near, far = (("upper", high), ("lower", low)) if maximum else (("lower", low), ("upper", high))
     aside = ""
     if (low, high) != (row.low, row.high):
-        aside = (
-            f" The value itself, {show(row.value)}, lay outside the interval, which was widened to hold it."
-        )
+        value = format_number(row.value)
+        aside = f" The value itself, {value}, lay outside the interval, which was widened to hold it."
     if result is Result.PASS:
-        sentence = (
-            f"The whole {level}interval is within the limit {number}: its {near[0]} end is {show(near[1])}"
-        )
+        end = f"its {near[0]} end is {format_number(near[1])}"
+        sentence = f"The whole {level}interval is within the limit {number}: {end}"
     elif result is Result.FAIL:
-        end = f"even its {far[0]} end is {show(far[1])}"
+        end = f"even its {far[0]} end is {format_number(far[1])}"
         sentence = f"The whole {level}interval is outside the limit {number}: {end}"
     else:
         sentence = (
-            f"The {near[0]} end of the {level}interval, {show(near[1])}, is {bad} the limit {number}, "
-            f"while the {far[0]} end, {show(far[1])}, is {good} it, so the evidence does not decide"
+            f"The {near[0]} end of the {level}interval, {format_number(near[1])}, is {bad} the limit "
+            f"{number}, while the {far[0]} end, {format_number(far[1])}, is {good} it, so the evidence does "
+            "not decide"
         )
     return f"{sentence}.{aside}"
 
@@ -296,7 +207,7 @@ def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
     way = "pass" if limit.allows(row.value) else "fail"
     return (
         f"About {needed:,} attempts or rows instead of {row.n:,} would probably decide it; "
-        f"if the value stays at {show(row.value)}, as a {way}."
+        f"if the value stays at {format_number(row.value)}, as a {way}."
     )
 
 
@@ -314,12 +225,3 @@ def _closeness(limit: Limit, decision: Decision) -> float:
 
 def _whole(x: int | None) -> int | None:
     return None if x is None else int(x)
-
-
-def _is_finite_number(x: object) -> bool:
-    if not isinstance(x, (int, float)) or isinstance(x, bool):
-        return False
-    try:
-        return math.isfinite(x)
-    except OverflowError:  # a whole number of more digits than a float has
-        return False

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from typing import Any, Optional
 
 from synth_audit.core.verdict import Result
-from synth_audit.judging.decide import Limit, decide
+from synth_audit.judging.decide import decide
+from synth_audit.judging.limit import Limit
 from synth_audit.judging.measurements import judged_row
 
 with warnings.catch_warnings():
@@ -71,13 +72,14 @@ class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # un
         runtime_configuration: Any = None,
         execution_engine: Any = None,
     ) -> dict[str, Any]:
-        limit = Limit(**{key: getattr(self, key) for key in self.success_keys})
+        limit = Limit.read(**{key: getattr(self, key) for key in self.success_keys})
         rows = [row for record in metrics[_ROWS] if (row := judged_row(record)) is not None]
         decision = decide(limit, rows)
         return {
             "success": decision.result is Result.PASS,
             "result": {
                 "observed_value": decision.value,
-                "details": asdict(decision) | {"result": decision.result.value},
+                "details": asdict(decision)
+                | {"result": decision.result.value, "measurement": str(decision.measurement)},
             },
         }

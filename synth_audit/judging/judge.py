@@ -15,7 +15,8 @@ from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.judging.contract import COLUMNS_TYPE, contract, contract_key, contract_part, gate_frame
-from synth_audit.judging.decide import Decision, Limit, decide
+from synth_audit.judging.decide import Decision, decide
+from synth_audit.judging.limit import Limit
 from synth_audit.judging.proven_leak import PROVEN_LEAK, TITLE, leak_result
 from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
 from synth_audit.judging.suite import Gate, Suite, load_suite, parse_suite
@@ -163,8 +164,8 @@ def _measured_result(
         reason=gate.reason,
         explanation=explanation,
         advice=_advice(gate, limit, decision, outcomes, lost),
-        measurement=limit.name,
-        scope=decision.scope,
+        measurement=decision.measurement,
+        every=limit.every,
         bound=limit.compared,
         value=decision.value,
         low=decision.low,
@@ -177,7 +178,7 @@ def _measured_result(
 
 
 def _count(limit: Limit, outcomes: Sequence[AuditOutcome]) -> int:
-    return sum(m.name == limit.name and limit.covers(m.scope) for m in _measured(outcomes))
+    return sum(limit.applies_to(m.id) for m in _measured(outcomes))
 
 
 def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
@@ -190,7 +191,7 @@ def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
         return f"The audit {audit} ended in an error ({ends[0].reason})."
     if ends[0].status is Status.NOT_APPLICABLE:
         return f"The audit {audit} was not applicable: {ends[0].reason}."
-    if limit.name == f"{audit}.{REFERENCE_RATIO.name}":
+    if limit.measurement.quantity == REFERENCE_RATIO.name:
         return "A ratio needs a reference that was measured on control rows and is not 0."
     return f"The audit {audit} ran but could not measure it; its notes say why."
 
@@ -227,8 +228,9 @@ def _advice_on_absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
             "Give the audit what it lacks: other settings under `audits`, control rows, or a role in the "
             "plan's `columns` (such as `role: target`)."
         )
-    if scopes := sorted({m.scope for m in found.measurements if m.name == limit.name}):
-        return f"The number exists with the scope {' or '.join(scopes[:5])}: name one in the gate."
+    if near := sorted(m.id for m in found.measurements if m.id.whole == limit.measurement.whole):
+        scopes = [x.scope or "the empty one" for x in near[:5]]
+        return f"The number exists with the scope {' or '.join(scopes)}: name one in the gate."
     return "The table gives the audit nothing to measure here; see what it reports instead."
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from synth_audit.core import identity
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.judging.decide import Row
@@ -15,6 +16,11 @@ from synth_audit.store.evidence import Evidence
 _SCHEMA = pa.schema(
     [
         ("audit", pa.string()),
+        ("quantity", pa.string()),
+        ("setting", pa.string()),
+        ("column", pa.string()),
+        ("derived_from", pa.string()),
+        ("id", pa.string()),
         ("name", pa.string()),
         ("scope", pa.string()),
         ("value", pa.float64()),
@@ -35,8 +41,14 @@ _SCHEMA = pa.schema(
 )
 
 
+_NAMES = ("quantity", "setting", "column", "derived_from", "id", "name", "scope")
+
+
 def measurement_frame(evidence: Evidence) -> pa.Table:
     """One row per measurement; an audit without any has one row that says why in ``outcome``.
+
+    ``id`` is the text of its identity, ``name`` and ``scope`` the parts of that text before and inside the
+    brackets, ``derived_from`` the text of another's.
 
     ``insensitive`` says why the known-answer check does not vouch for a number (empty when it does, or when
     it need not), ``copy_low`` and ``copy_high`` are its interval on a full copy of train, and ``worse`` is
@@ -56,16 +68,15 @@ def judged_row(record: Mapping[str, object]) -> Row | None:
         None for a record that is no measurement of an audit that ended *measured*.
 
     Raises:
-        KeyError: a column is missing.
+        KeyError: a column is missing. MeasurementNameError: an ``id`` is no name of a measurement.
     """
-    if record["outcome"] != Status.MEASURED or not record["name"]:
+    if record["outcome"] != Status.MEASURED or not record["id"]:
         return None
     level = _number(record["level"])
     low, high = (None if level is None else _float(record[end]) for end in ("ci_low", "ci_high"))
     insensitive, worse = record["insensitive"], record["worse"]
     return Row(
-        name=str(record["name"]),
-        scope=str(record["scope"]),
+        id=identity.read(str(record["id"])),
         value=_float(record["value"]),
         low=low,
         high=high,
@@ -82,15 +93,20 @@ def judged_row(record: Mapping[str, object]) -> Row | None:
 def _rows(outcome: AuditOutcome) -> Sequence[dict[str, object]]:
     start: dict[str, object] = {"audit": outcome.audit, "outcome": str(outcome.status)}
     if not outcome.measurements:
-        return [start | {"name": "", "scope": ""}]
+        return [start | dict.fromkeys(_NAMES, "")]
     checked = sensitivity_checked_rows(outcome)
     return [start | _row(m, row) for m, row in zip(outcome.measurements, checked, strict=True)]
 
 
 def _row(m: Measurement, row: Row) -> dict[str, object]:
     return {
-        "name": row.name,
-        "scope": row.scope,
+        "quantity": m.id.quantity,
+        "setting": m.id.setting,
+        "column": m.id.column,
+        "derived_from": str(m.id.derived_from or ""),
+        "id": str(m.id),
+        "name": m.id.name,
+        "scope": m.id.scope,
         "value": row.value,
         "ci_low": row.low,
         "ci_high": row.high,

@@ -36,7 +36,7 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
         for o in outcomes
         if o.family == registry.PRIVACY and o.status is Status.MEASURED
         for m in o.measurements
-        if m.name.endswith(f".{LEAK_EQUIVALENT.name}") and m.interval is not None and m.finite and not m.short
+        if m.id.quantity == LEAK_EQUIVALENT.name and m.interval is not None and m.finite and not m.short
     ]
     if not found:
         words = "No measurement has a leak-equivalent, so none proves a leak."
@@ -44,7 +44,7 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
     worst = max(found, key=lambda m: _low(m, len(found)))
     low = _low(worst, len(found))
     proven = low > TOLERATED
-    where = f"{worst.name.partition('.')[0]}.{worst.scope}"
+    where = str(worst.id.derived_from)
     words = (
         f"{where} behaves like a release in which at least {low:.1%} of the rows were copied, after allowing "
         f"for {len(found)} numbers of which any might."
@@ -60,8 +60,7 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
         reason=_REASON,
         explanation=words,
         advice=_ADVICE if proven else "",
-        measurement=worst.name,
-        scope=worst.scope,
+        measurement=worst.id,
         bound="value",
         value=low,
         level=worst.interval.level,

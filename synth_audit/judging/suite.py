@@ -12,12 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from synth_audit.core import registry
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.errors import GateError, PluginError
-from synth_audit.core.sensitivity import derived_of
-from synth_audit.judging.decide import Limit
+from synth_audit.core.errors import GateError, MeasurementNameError
+from synth_audit.judging.limit import EVERY_SCOPE, Limit
 from synth_audit.judging.suite_file import locate, read
+from synth_audit.judging.vocabulary import check_vocabulary, suggestion
 from synth_audit.store.evidence import sha256_of
 
 MEASUREMENT_TYPE = "expect_measurement_to_be_within"
@@ -220,48 +218,25 @@ def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool)
             raise _bad(
                 f"unknown expectation type {kind!r}",
                 where,
-                expected=_suggestion(str(kind), [*types, MEASUREMENT_TYPE])
+                expected=suggestion(str(kind), [*types, MEASUREMENT_TYPE])
                 or f"{MEASUREMENT_TYPE}, or a type that Great Expectations ships",
             )
         return None
     if unknown := sorted(set(kwargs) - set(_LIMIT_KEYS)):
         raise _bad(f"unknown argument {unknown[0]!r}", where, expected=f"one of {', '.join(_LIMIT_KEYS)}")
     try:
-        limit = Limit(**{"name": "", **kwargs})
+        limit = Limit.read(**{"name": "", **kwargs})
+    except MeasurementNameError as error:
+        raise _bad(
+            error.what, where, expected=error.expected, fix=f"{error.fix}, or write {EVERY_SCOPE!r} for all"
+        ) from None
     except ValueError as error:
         raise _bad(
             str(error), where, expected=f"{', '.join(_LIMIT_KEYS)}; see the suite that ships"
         ) from None
     if installed:
-        _check_vocabulary(limit.name, where)
+        check_vocabulary(limit, where)
     return limit
-
-
-def _check_vocabulary(name: str, where: str) -> None:
-    """Raise unless an installed audit declares the measurement."""
-    audit, _, quantity = name.partition(".")
-    known = registry.catalogue("audit")
-    if audit not in known:
-        raise _bad(
-            f"the measurement {name!r} belongs to no audit that is installed",
-            where,
-            expected=_suggestion(audit, known) or f"one of {', '.join(known) or 'none'}",
-            fix="`synth-audit list` shows every audit",
-        )
-    try:
-        info = cast(AuditInfo, getattr(known[audit].load(), "info"))  # noqa: B009  (class variable)
-    except PluginError as error:
-        raise _bad(
-            f"the audit {audit!r} of the measurement {name!r} does not load", where, fix=error.what
-        ) from error
-    declared = [q.name for q in (*info.quantities, *derived_of(known[audit].family))]
-    if quantity not in declared:
-        raise _bad(
-            f"the audit {audit!r} reports no quantity {quantity!r}",
-            where,
-            expected=f"one of {', '.join(declared)}",
-            fix=_suggestion(quantity, declared),
-        )
 
 
 def _digest(plain: object, where: str) -> str:
@@ -298,10 +273,10 @@ def _table_title(plain: Mapping[str, Any]) -> str:
     return f"{words}: {column}" if column else words
 
 
-def _suggestion(word: str, known: Iterable[str]) -> str:
-    close = get_close_matches(word, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
-
-
 def _bad(what: str, where: str, *, expected: str = "", fix: str = "") -> GateError:
-    return GateError(what, where=where, expected=expected, fix=fix)
+    return GateError(
+        what,
+        where=where,
+        expected=expected,
+        fix=fix or "correct the suite; those that ship show how it is done",
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-import yaml
-
 from synth_audit.core.errors import GateError
-from synth_audit.core.strict_yaml import load_json, load_yaml
+from synth_audit.core.paths import read_text
+from synth_audit.core.strict_yaml import Malformed, load_json, load_yaml
 from synth_audit.resources import resource_folder
 
 _SUFFIXES = ("", ".json", ".yaml", ".yml")
@@ -20,12 +20,12 @@ def locate(name: str, base: Path) -> Path:
         GateError: there is none.
     """
     own = base / name
-    if own.is_file():
+    if os.path.isfile(own):  # unlike Path.is_file it takes a name that is too long or holds a null character
         return own
     shipped = resource_folder("expectations")
     inside = name.removeprefix(f"{shipped.name}/")
     for suffix in _SUFFIXES:
-        if (place := shipped / f"{inside}{suffix}").is_file():
+        if os.path.isfile(place := shipped / f"{inside}{suffix}"):
             return place
     names = sorted(p.stem for p in shipped.glob("*") if p.suffix in _SUFFIXES[1:])
     raise GateError(
@@ -43,12 +43,13 @@ def read(path: Path) -> object:
         GateError: it cannot be read, is damaged, or holds a key twice, of which the last would win.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_text(path)
+    except (OSError, ValueError) as error:
         raise GateError(
             f"the gate suite cannot be read ({type(error).__name__})",
             where=str(path),
             expected="a JSON or YAML file in UTF-8",
+            fix="check `gates` in the plan, and the permissions of the file",
         ) from None
     return _parse(text, path)
 
@@ -56,9 +57,10 @@ def read(path: Path) -> object:
 def _parse(text: str, path: Path) -> object:
     try:
         return load_json(text) if path.suffix.lower() == ".json" else load_yaml(text)
-    except (yaml.YAMLError, ValueError, TypeError):
+    except Malformed as error:
         raise GateError(
-            "the gate suite is damaged",
-            where=str(path),
+            "the gate suite is damaged" + (f": {error.reason}" if error.reason else ""),
+            where=f"{path}, line {error.line}" if error.line else str(path),
             expected="valid JSON (or YAML) in which no key occurs twice",
+            fix="correct the file, or start from a suite that ships",
         ) from None

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from synth_audit.core.arrays import Floats
 
 _STEPS, _LARGEST = 256, 8
 """Steps of the table to a unit of ``√λ``, and the ``√λ`` beyond which it is level."""

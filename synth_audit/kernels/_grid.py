@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.intp]
-Floats = npt.NDArray[np.float64]
+from synth_audit.core.arrays import Bools, Counts8, Floats, Integers, Positions
+
 Scores = npt.NDArray[Any]  # int16, int32 or float64, whichever holds the values
-Counts = npt.NDArray[np.uint8]
 
 _GROUP = 64
 """Scores of which only the least is kept when the k-th smallest is bounded."""
@@ -55,9 +54,9 @@ class Grid:
     def over(
         cls,
         numbers: Floats,
-        labels: npt.NDArray[np.int64],
+        labels: Integers,
         other_numbers: Floats,
-        other_labels: npt.NDArray[np.int64],
+        other_labels: Integers,
         weights: Floats,
         missing: float,
     ) -> Grid:
@@ -87,7 +86,7 @@ class Grid:
             error,
         )
 
-    def candidates(self, block: slice, k: int, own: Rows | None = None) -> tuple[Rows, Rows]:
+    def candidates(self, block: slice, k: int, own: Positions | None = None) -> tuple[Positions, Positions]:
         """Every reference row that may be among the k nearest of a query, or tied with one of them.
 
         Args:
@@ -122,7 +121,7 @@ class Grid:
             total += one
         return total
 
-    def _unlike(self, block: slice, shape: tuple[int, int]) -> Iterator[tuple[int, Counts]]:
+    def _unlike(self, block: slice, shape: tuple[int, int]) -> Iterator[tuple[int, Counts8]]:
         """Numbers of unlike labels among columns that count alike, with what each counts."""
         for steps in dict.fromkeys(self.label_steps):
             columns = [j for j, other in enumerate(self.label_steps) if other == steps]
@@ -161,7 +160,7 @@ def _gaps_closed(values: Floats) -> Floats:
     return np.concatenate([[0.0], np.cumsum(steps)])[place]
 
 
-def _near(values: Floats, known: npt.NDArray[np.bool_], others: Floats) -> Floats:
+def _near(values: Floats, known: Bools, others: Floats) -> Floats:
     if not len(others):
         return np.where(known, 0.0, values)
     least, most = others.min(), others.max()
@@ -184,7 +183,7 @@ def _fitting(spans: list[Any], weights: Floats, error: int) -> tuple[np.dtype[An
     return np.dtype(np.float64), float(_FINE)
 
 
-def _label_type(labels: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> type[np.generic]:
+def _label_type(labels: Integers, others: Integers) -> type[np.generic]:
     """The smallest type that holds the codes, moved up by one."""
     most = max(labels.max(initial=0), others.max(initial=0)) + 1
     return np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int64

@@ -10,9 +10,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Cells = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.int32]
+from synth_audit.core.arrays import Bools, Codes, Counts32, Floats, Floats32
+
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 _MOST_CELLS, _MOST_ROWS = 512, 8192
@@ -20,7 +19,7 @@ _MOST_CELLS, _MOST_ROWS = 512, 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class JackknifeRows:
     """Rows of one table in groups, each of which is left out once.
 
     Attributes:
@@ -30,20 +29,20 @@ class Rows:
         groups: rows of each group; together all rows. A single group is never left out.
     """
 
-    cells: Cells
-    sizes: Cells
+    cells: Codes
+    sizes: Codes
     numbers: Floats
     groups: tuple[slice, ...]
 
     @classmethod
     def of(
         cls,
-        cells: Cells,
-        sizes: Cells,
+        cells: Codes,
+        sizes: Codes,
         numbers: Floats,
         n_groups: int = 1,
         rng: np.random.Generator | None = None,
-    ) -> Rows:
+    ) -> JackknifeRows:
         """Put the rows into at most ``n_groups`` groups of one size, at random where ``rng`` is given."""
         n = len(cells)
         order = np.arange(n) if rng is None else rng.permutation(n)
@@ -65,14 +64,14 @@ def differences(parts: npt.NDArray[Scalar]) -> Iterator[npt.NDArray[Scalar]]:
         yield from (total - part for part in parts)
 
 
-def margins(rows: Rows, column: int) -> Counts:
+def margins(rows: JackknifeRows, column: int) -> Counts32:
     """Rows in every cell of a column, for each replicate; shape (t, cells)."""
     size = int(rows.sizes[column])
     parts = [np.bincount(rows.cells[group, column], minlength=size) for group in rows.groups]
     return np.stack(list(differences(np.stack(parts).astype(np.int32))))
 
 
-def counts(rows: Rows, a: slice, b: slice, group: slice) -> Counts:
+def counts(rows: JackknifeRows, a: slice, b: slice, group: slice) -> Counts32:
     """Rows of a group in every pair of cells of two blocks of columns, shape (cells, cells)."""
     total = np.zeros((rows.sizes[a].sum(), rows.sizes[b].sum()), dtype=np.int32)
     for block in row_blocks(group):
@@ -81,7 +80,7 @@ def counts(rows: Rows, a: slice, b: slice, group: slice) -> Counts:
     return total
 
 
-def rows_apart(rows: Rows, present: npt.NDArray[np.bool_], missing: Cells) -> Cells:
+def rows_apart(rows: JackknifeRows, present: Bools, missing: Codes) -> Codes:
     """Rows that do not lie in the fullest cell of column i, of those in which columns i and j are present.
 
     Args:
@@ -113,14 +112,14 @@ def standardised(numbers: Floats) -> Floats:
     return made
 
 
-def one_hot(cells: Cells, sizes: Cells) -> npt.NDArray[np.float32]:
+def one_hot(cells: Codes, sizes: Codes) -> Floats32:
     """1 in the cell of each column that a row lies in, shape (n, cells of all columns)."""
     hot = np.zeros((len(cells), int(sizes.sum())), dtype=np.float32)
     hot[np.arange(len(cells))[:, None], cells + starts(sizes)] = 1
     return hot
 
 
-def column_blocks(sizes: Cells) -> Iterator[slice]:
+def column_blocks(sizes: Codes) -> Iterator[slice]:
     """Neighbouring columns with few enough cells together; a column of too many stands alone."""
     start, width = 0, 0
     for j, size in enumerate(sizes.tolist()):
@@ -138,12 +137,12 @@ def row_blocks(group: slice) -> Iterator[slice]:
         yield slice(start, min(start + _MOST_ROWS, group.stop))
 
 
-def starts(sizes: Cells) -> Cells:
+def starts(sizes: Codes) -> Codes:
     """Position of the first cell of each column, shape (d,)."""
     return np.cumsum(sizes) - sizes
 
 
-def over_pairs(values: Floats, first: Cells, second: Cells) -> Floats:
+def over_pairs(values: Floats, first: Codes, second: Codes) -> Floats:
     """Sums of the cells of every pair of columns, whose first cells are given; shape (columns, columns)."""
     summed: Floats = np.add.reduceat(np.add.reduceat(values, second, axis=1), first, axis=0)
     return summed

@@ -11,25 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.core.arrays import Codes, Counts32, Floats
 from synth_audit.kernels import _left_out as sums
 from synth_audit.kernels._chance import chance_information
-from synth_audit.kernels._left_out import (
-    Cells,
-    Counts,
-    Floats,
-    Rows,
-    differences,
-    divided,
-    rows_apart,
-    starts,
-)
+from synth_audit.kernels._left_out import JackknifeRows, differences, divided, rows_apart, starts
 from synth_audit.kernels.parallel import single_threaded_algebra
 
 __all__ = [
-    "Cells",
     "Contingency",
-    "Floats",
-    "Rows",
+    "JackknifeRows",
     "VarianceShares",
     "contingency",
     "correlation_ratio",
@@ -45,7 +35,7 @@ _NO_SPREAD = 1e-12
 """Variance, in units of the column's own, that is nothing but rounding."""
 
 
-def pearson(rows: Rows) -> Floats:
+def pearson(rows: JackknifeRows) -> Floats:
     """Pearson's correlation over the rows in which both numbers are present, in [−1, 1]; shape (t, p, p).
 
     0 where either number does not vary.
@@ -56,7 +46,7 @@ def pearson(rows: Rows) -> Floats:
     return np.stack([_correlation(moments) for moments in differences(parts)])
 
 
-def spearman(rows: Rows) -> Floats:
+def spearman(rows: JackknifeRows) -> Floats:
     """Pearson's correlation of mid-ranks among the values present in each column; shape (t, p, p)."""
     places = [_places(values) for values in rows.numbers.T]
     found = np.zeros((len(rows.left_out), len(places), len(places)))
@@ -89,7 +79,7 @@ class Contingency:
     chance: Floats
 
 
-def contingency(rows: Rows) -> Contingency:
+def contingency(rows: JackknifeRows) -> Contingency:
     """Cross every column with every other, cells by cells."""
     d, out = len(rows.sizes), rows.left_out
     n = np.array([len(rows.cells) - _rows_of(s) for s in out], dtype=np.float64)
@@ -152,7 +142,7 @@ class VarianceShares:
     n: Floats
 
 
-def variance_shares(rows: Rows, labels: Cells) -> VarianceShares:
+def variance_shares(rows: JackknifeRows, labels: Codes) -> VarianceShares:
     """Set every number against every label column.
 
     Args:
@@ -160,7 +150,7 @@ def variance_shares(rows: Rows, labels: Cells) -> VarianceShares:
     """
     scaled = sums.standardised(rows.numbers)
     found = np.zeros((2, len(rows.left_out), len(labels), scaled.shape[1]))
-    chosen = Rows(rows.cells[:, labels], rows.sizes[labels], scaled, rows.groups)
+    chosen = JackknifeRows(rows.cells[:, labels], rows.sizes[labels], scaled, rows.groups)
     totals = list(differences(np.stack([_sums(scaled[group]) for group in rows.groups])))
     with single_threaded_algebra():
         for block in sums.column_blocks(chosen.sizes):
@@ -207,7 +197,7 @@ def _correlation(moments: Floats) -> Floats:
     return np.clip(divided(shared, np.sqrt(spread * spread.T)), -1.0, 1.0)
 
 
-def _places(values: Floats) -> tuple[Cells, int]:
+def _places(values: Floats) -> tuple[Codes, int]:
     """Position of each value among the different values, −1 where missing, and how many those are."""
     known = ~np.isnan(values)
     different, position = np.unique(values[known], return_inverse=True)
@@ -216,7 +206,7 @@ def _places(values: Floats) -> tuple[Cells, int]:
     return places, len(different)
 
 
-def _ranks(places: Cells, n_values: int, out: slice) -> Floats:
+def _ranks(places: Codes, n_values: int, out: slice) -> Floats:
     """Mid-ranks over n, centred, of the rows that are not left out; NaN where missing."""
     kept = np.concatenate([places[: out.start], places[out.stop :]])
     held = np.bincount(kept[kept >= 0], minlength=n_values)
@@ -225,7 +215,7 @@ def _ranks(places: Cells, n_values: int, out: slice) -> Floats:
     return ranks
 
 
-def _crossed(rows: Rows, a: slice, b: slice, margins: list[Counts], logs: Floats) -> Floats:
+def _crossed(rows: JackknifeRows, a: slice, b: slice, margins: list[Counts32], logs: Floats) -> Floats:
     """``Σ n²/(n_i n_j)`` and ``Σ n log n`` of the pairs of two blocks, shape (2, t, a, b)."""
     first, second = (starts(rows.sizes[block]) for block in (a, b))
     parts = np.stack([sums.counts(rows, a, b, group) for group in rows.groups])
@@ -239,7 +229,7 @@ def _crossed(rows: Rows, a: slice, b: slice, margins: list[Counts], logs: Floats
     return np.array(found).transpose(1, 0, 2, 3)
 
 
-def _by_chance(rows: Rows, margins: list[Counts]) -> Floats:
+def _by_chance(rows: JackknifeRows, margins: list[Counts32]) -> Floats:
     """n times what chance adds to the information of each pair of columns of the whole table; (d, d)."""
     found = np.zeros((len(margins), len(margins)))
     whole = [m[0].astype(np.float64) for m in margins]
@@ -251,7 +241,7 @@ def _by_chance(rows: Rows, margins: list[Counts]) -> Floats:
     return found
 
 
-def _label_sums(rows: Rows, columns: slice, group: slice) -> Floats:
+def _label_sums(rows: JackknifeRows, columns: slice, group: slice) -> Floats:
     """Rows with a number and their sum, in every cell and for every number; shape (2, cells, p)."""
     total = np.zeros((2, int(rows.sizes[columns].sum()), rows.numbers.shape[1]))
     for block in sums.row_blocks(group):
@@ -268,7 +258,7 @@ def _sums(x: Floats) -> Floats:
     return np.stack([(~np.isnan(x)).sum(axis=0), known.sum(axis=0), (known * known).sum(axis=0)])
 
 
-def _between(of_labels: Floats, totals: Floats, first: Cells) -> Floats:
+def _between(of_labels: Floats, totals: Floats, first: Codes) -> Floats:
     """η², shape (labels, p)."""
     held, total_of = of_labels
     n, total, squares = totals
@@ -284,7 +274,7 @@ def _times_log(most: int) -> Floats:
     return n * np.log(np.maximum(n, 1.0))
 
 
-def _inverse(counts: Counts) -> Floats:
+def _inverse(counts: Counts32) -> Floats:
     return divided(np.ones(len(counts)), counts.astype(np.float64))
 
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import critical_value, wilson
 
 
 @dataclass(frozen=True)
-class Tally:
+class SuccessCount:
     """How many of the guesses that were really made came true.
 
     Attributes:
@@ -26,12 +26,12 @@ class Tally:
     guesses: int
 
     @classmethod
-    def of(cls, hits: npt.NDArray[np.bool_] | npt.NDArray[np.float64]) -> Tally:
+    def of(cls, hits: Bools | Floats) -> SuccessCount:
         """Count hits, shape (n,): booleans, or the part of each guess that came true."""
         return cls(float(np.sum(hits)), len(hits))
 
     @classmethod
-    def of_clusters(cls, hits: npt.NDArray[np.int64], tries: npt.NDArray[np.int64]) -> Tally:
+    def of_clusters(cls, hits: Integers, tries: Integers) -> SuccessCount:
         """Count guesses of which several concern one record and are not independent, shape (records,) each.
 
         ``r = Σ h / Σ m`` with the variance of a ratio, ``v = Σ (h − r m)² / (Σ m)²``; stated as the
@@ -69,7 +69,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Risk:
+class AttackRisk:
     """Part of the targets that only knowledge of the release puts at risk, unclipped.
 
     Attributes:
@@ -80,7 +80,7 @@ class Risk:
     interval: Interval
 
 
-def risk(train: Tally, control: Tally, level: float) -> Risk:
+def risk(train: SuccessCount, control: SuccessCount, level: float) -> AttackRisk:
     """Risk of an attack on training rows, beyond its success on rows the generator never saw.
 
     ``R = (r_t − r_c) / (1 − r_c)`` on the middles of Wilson's intervals, with the delta method
@@ -91,16 +91,16 @@ def risk(train: Tally, control: Tally, level: float) -> Risk:
         NaN with an infinite interval without a guess on either side.
     """
     if not train.guesses or not control.guesses:
-        return Risk(math.nan, Interval(-math.inf, math.inf, level, _DELTA))
+        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, _DELTA))
     r_t, r_c = train.centre(level), control.centre(level)
     value = (r_t - r_c) / (1 - r_c)
     of_train = train.half_width(level) / (1 - r_c)
     of_control = control.half_width(level) * (r_t - 1) / (1 - r_c) ** 2
     half = math.hypot(of_train, of_control)
-    return Risk(value, Interval(value - half, value + half, level, _DELTA))
+    return AttackRisk(value, Interval(value - half, value + half, level, _DELTA))
 
 
-def paired_risk(train: npt.NDArray[np.bool_], control: npt.NDArray[np.bool_], level: float) -> Risk:
+def paired_risk(train: Bools, control: Bools, level: float) -> AttackRisk:
     """The same risk where each guess is tried on both tables, shape (n,) each.
 
     With a, b, c, d the guesses that hit both, train only, control only, neither (½ added to each, after
@@ -120,7 +120,7 @@ def paired_risk(train: npt.NDArray[np.bool_], control: npt.NDArray[np.bool_], le
     )
     value = (p_t - p_c) / (1 - p_c)
     half = critical_value(level) * math.sqrt(max(variance, 0.0))
-    return Risk(value, Interval(value - half, value + half, level, "paired delta method"))
+    return AttackRisk(value, Interval(value - half, value + half, level, "paired delta method"))
 
 
 def corrected_level(level: float, n_choices: int) -> float:

@@ -13,14 +13,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own name for it
+
+from synth_audit.core.arrays import Floats, Floats32, Integers, Positions
 
 if TYPE_CHECKING:
     from synth_audit.kernels.embedding import EmbeddingSettings
 
-Weights = Mapping[str, npt.NDArray[np.float32]]
+Weights = Mapping[str, Floats32]
 
 LABEL_WIDTH = 8
 """Coordinates that each label of a discrete column gets before the first layer."""
@@ -40,9 +41,9 @@ class Inputs:
         n_labels: rows of the table of label vectors.
     """
 
-    numbers: npt.NDArray[np.float64]
-    labels: npt.NDArray[np.int64]
-    masked: npt.NDArray[np.int64]
+    numbers: Floats
+    labels: Integers
+    masked: Integers
     n_labels: int
 
     def __len__(self) -> int:
@@ -53,7 +54,7 @@ class Inputs:
         """Columns that can be masked."""
         return int(self.numbers.shape[1] + self.labels.shape[1])
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Inputs:
+    def take(self, rows: Positions) -> Inputs:
         """The rows at these positions."""
         return Inputs(self.numbers[rows], self.labels[rows], self.masked, self.n_labels)
 
@@ -76,7 +77,7 @@ def fitted(
         return _Training(inputs, settings, device, seeds).run()
 
 
-def placed(inputs: Inputs, weights: Weights, depth: int, device: str) -> npt.NDArray[np.float64]:
+def placed(inputs: Inputs, weights: Weights, depth: int, device: str) -> Floats:
     """Unit vectors of whole rows, shape (n, m), computed in double precision."""
     parameters = {name: torch.as_tensor(w, device=device).double() for name, w in weights.items()}
     found = [np.empty((0, len(weights["out.bias"])))]

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.kernels.rvine import Choice, fit_library
 
-Floats = npt.NDArray[np.float64]
 Edge = Any
 """A bivariate copula of pyvinecopulib whose first argument is the leaf and whose second is the root."""
 
@@ -117,7 +116,7 @@ def _inverse_frank(theta: float, levels: Floats, root: Floats) -> Floats:
     return inverse
 
 
-def fit_cvine(below: Floats, at: Floats, discrete: npt.NDArray[np.bool_], choice: Choice) -> CVine:
+def fit_cvine(below: Floats, at: Floats, discrete: Bools, choice: Choice) -> CVine:
     """Choose pair copulas tree by tree on the C-vine of the variables as they stand.
 
     Args:

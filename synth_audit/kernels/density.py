@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats, Floats32
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.neighbours import Nearest
-
-Floats = npt.NDArray[np.float64]
-Ranks = npt.NDArray[np.float32]
 
 _TOUCHING = 1e-9
 """Added to every distance, as little as distances are rounded to, so that a copy has a finite logarithm."""
@@ -42,7 +39,7 @@ def log_density_ratio(to_synthetic: Nearest, to_reference: Nearest, n_columns: i
     return ratio
 
 
-def ranks(tables: Sequence[Table], columns: Sequence[Column]) -> list[Ranks]:
+def ranks(tables: Sequence[Table], columns: Sequence[Column]) -> list[Floats32]:
     """Columns of several tables as shared whole numbers in the order of their values, shape (n, d) each.
 
     A tree only asks which of two values is larger, so nothing is lost, and no value is too large for the
@@ -59,7 +56,9 @@ def ranks(tables: Sequence[Table], columns: Sequence[Column]) -> list[Ranks]:
     return np.split(np.column_stack(joint).astype(np.float32), ends)
 
 
-def tree_share(queries: Ranks, synthetic: Ranks, reference: Ranks, n_trees: int, seed: int) -> Floats:
+def tree_share(
+    queries: Floats32, synthetic: Floats32, reference: Floats32, n_trees: int, seed: int
+) -> Floats:
     """Share of synthetic among the rows that land where a query lands, over randomised trees.
 
     Extremely randomised trees, grown without resampling until each leaf is pure: a record that the release

@@ -7,19 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.propensity import by_frequency
 from synth_audit.kernels.roc import PlacementValues
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.intp]
 
 SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
 """Rows in a leaf, leaves of a tree, and values it tells apart; fewer where no leaf could hold so few rows."""
@@ -38,7 +33,7 @@ class Features:
     """
 
     values: Floats
-    discrete: Mask
+    discrete: Bools
     bins: int
 
     @classmethod
@@ -100,7 +95,7 @@ def discriminate(
     return Discriminated(tuple(found), tuple(zip(*lost, strict=True)))
 
 
-def _grown(features: Features, second: Mask, rows: Mask, n_trees: int, seed: int) -> Any:
+def _grown(features: Features, second: Bools, rows: Bools, n_trees: int, seed: int) -> Any:
     """Boosted trees grown on some of the rows, with one thread: sums in parts would depend on how many."""
     from sklearn.ensemble import (
         HistGradientBoostingClassifier,  # here, since a code location must not load it

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import normal_interval
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 GROUPS = 1000
 """Rows are resampled in at most so many groups, so that a resample costs no more for a larger table."""

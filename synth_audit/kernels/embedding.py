@@ -9,20 +9,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.schema import Column
 from synth_audit.core.seeds import child_sequence
-from synth_audit.core.table import Labels, Table
+from synth_audit.core.table import Table
 from synth_audit.kernels.encode import Coordinates, EuclideanEncoder, row_groups
 
 if TYPE_CHECKING:
     from synth_audit.kernels.contrastive import Inputs, Weights
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 FEWEST_ROWS = 8
 """With fewer training rows there is nothing to tell a row from, once some are kept for validation."""

@@ -9,12 +9,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Codes, Floats, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 
 Scalar = TypeVar("Scalar", bound=np.generic)
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 MISSING = -1
 """Code of a missing value."""
@@ -103,7 +102,7 @@ class Coordinates:
     def __len__(self) -> int:
         return len(self.dense)
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Coordinates:
+    def take(self, rows: Positions) -> Coordinates:
         """The rows at these positions."""
         return Coordinates(self.dense[rows], self.labels[rows])
 

@@ -8,12 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Codes, Floats, Positions
 from synth_audit.core.measurement import BOX_LINES, Interval
 from synth_audit.core.seeds import child_rng
-
-Rows = npt.NDArray[np.intp]
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 
 def iteration_rng(seed: int, game: str, iteration: int) -> np.random.Generator:
@@ -25,7 +22,7 @@ def iteration_rng(seed: int, game: str, iteration: int) -> np.random.Generator:
     return child_rng(seed, game, str(iteration))
 
 
-def reference_rows(n_rows: int, excluded: npt.ArrayLike, size: int, rng: np.random.Generator) -> Rows:
+def reference_rows(n_rows: int, excluded: npt.ArrayLike, size: int, rng: np.random.Generator) -> Positions:
     """Positions of at most ``size`` of ``n_rows`` rows, drawn without replacement, ascending.
 
     Args:
@@ -38,7 +35,7 @@ def reference_rows(n_rows: int, excluded: npt.ArrayLike, size: int, rng: np.rand
     return np.sort(rng.choice(candidates, min(size, len(candidates)), replace=False)).astype(np.intp)
 
 
-def outlying(values: Floats, tail: float = 0.05) -> Rows:
+def outlying(values: Floats, tail: float = 0.05) -> Positions:
     """Positions, ascending, of values below the ``tail / 2`` or above the ``1 − tail / 2`` quantile.
 
     Strictly beyond, so that a value which many rows share is no outlier. A missing value is none either.
@@ -54,7 +51,7 @@ def outlying(values: Floats, tail: float = 0.05) -> Rows:
     return np.flatnonzero((values < low) | (values > high))
 
 
-def rarest(codes: Codes, tail: float = 0.05) -> Rows:
+def rarest(codes: Codes, tail: float = 0.05) -> Positions:
     """Positions, ascending, of the rows of the rarest category, and of the next ones up to ``tail`` in all.
 
     Categories of one frequency count together, so that no order of theirs decides. Where all categories are

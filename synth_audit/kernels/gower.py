@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats, Integers, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.neighbours import Nearest
 from synth_audit.kernels.parallel import over_blocks
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.intp]
 
 MISSING = 1e300
 """A missing number: at no distance from itself, and at least 1 from everything else."""
@@ -42,13 +39,13 @@ class Mixed:
     """
 
     numbers: Floats
-    labels: npt.NDArray[np.int64]
+    labels: Integers
     weights: Floats
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, rows: Rows) -> Mixed:
+    def take(self, rows: Positions) -> Mixed:
         """The rows at these positions."""
         return Mixed(self.numbers[rows], self.labels[rows], self.weights)
 
@@ -154,12 +151,12 @@ def nearest(queries: Mixed, reference: Mixed) -> Nearest:
     return Nearest(found.first, found.second, kept[found.index], found.ties)
 
 
-def nearest_other(table: Mixed, rows: Rows) -> Nearest:
+def nearest_other(table: Mixed, rows: Positions) -> Nearest:
     """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
     return _nearest(table.take(rows), table, own=rows)
 
 
-def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Rows:
+def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
     """Positions of the k nearest reference rows, in order of distance, ties by position in the reference.
 
     A caller that must not break ties by position shuffles the reference.
@@ -171,20 +168,20 @@ def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Rows:
     if _repeats(reference):  # of equal rows only the first k can be wanted; equal queries have equal answers
         kept = np.flatnonzero(_copy_number(reference) < k)
         asked, answer = np.unique(_row_kinds(queries), return_index=True, return_inverse=True)[1:]
-        found: Rows = kept[_nearest_k(queries.take(asked), reference.take(kept), k)][answer]
+        found: Positions = kept[_nearest_k(queries.take(asked), reference.take(kept), k)][answer]
         return found
     return _nearest_k(queries, reference, k)
 
 
-def _nearest_k(queries: Mixed, reference: Mixed, k: int) -> Rows:
+def _nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
     grid = _grid(queries, reference)
 
-    def search(block: slice) -> Rows:
+    def search(block: slice) -> Positions:
         row, column = grid.candidates(block, k)
         distance = _distances(queries, reference, row + block.start, column)
         order = np.lexsort((distance, row))  # stable, so ties stay in the order of the reference
         first = np.searchsorted(row, np.arange(block.stop - block.start))
-        found: Rows = column[order[first[:, None] + np.arange(k)]]
+        found: Positions = column[order[first[:, None] + np.arange(k)]]
         return found
 
     parts = over_blocks(len(queries), _block_size(reference), search)
@@ -194,13 +191,13 @@ def _nearest_k(queries: Mixed, reference: Mixed, k: int) -> Rows:
 def _nearest(
     queries: Mixed,
     reference: Mixed,
-    own: Rows | None = None,
-    copies: npt.NDArray[np.int64] | None = None,
+    own: Positions | None = None,
+    copies: Integers | None = None,
 ) -> Nearest:
     """Search with a row left out for each query, or with reference rows that stand for several."""
     grid = _grid(queries, reference)
 
-    def search(block: slice) -> tuple[Floats, Floats, Rows, npt.NDArray[np.int64]]:
+    def search(block: slice) -> tuple[Floats, Floats, Positions, Integers]:
         row, column = grid.candidates(block, 2, None if own is None else own[block])
         distance = _distances(queries, reference, row + block.start, column)
         count = np.ones(len(row), dtype=np.int64) if copies is None else copies[column]
@@ -215,8 +212,8 @@ def _nearest(
 
 
 def _two_least(
-    row: Rows, column: Rows, distance: Floats, count: npt.NDArray[np.int64], n: int
-) -> tuple[Floats, Floats, Rows, npt.NDArray[np.int64]]:
+    row: Positions, column: Positions, distance: Floats, count: Integers, n: int
+) -> tuple[Floats, Floats, Positions, Integers]:
     """First, second, index and ties of each of n rows from its candidates, which stand row by row."""
     first, second = np.full(n, np.inf), np.full(n, np.inf)
     index = np.zeros(n, dtype=np.intp)
@@ -232,7 +229,7 @@ def _two_least(
     return first, np.where(ties > 1, first, second), index, ties
 
 
-def _distances(queries: Mixed, reference: Mixed, rows: Rows, columns: Rows) -> Floats:
+def _distances(queries: Mixed, reference: Mixed, rows: Positions, columns: Positions) -> Floats:
     """Gower's distance of pairs of rows, column by column in float64, rounded to nine decimals."""
     total = np.zeros(len(rows))
     p = queries.numbers.shape[1]
@@ -269,7 +266,7 @@ def _repeats(reference: Mixed) -> bool:
     return len(np.unique(_row_kinds(few))) < 0.9 * len(few)
 
 
-def _row_kinds(rows: Mixed) -> npt.NDArray[np.int64]:
+def _row_kinds(rows: Mixed) -> Integers:
     """Numbers that rows share exactly when they are equal, shape (n,)."""
     from pandas import factorize  # here, so that looking around stays light
 
@@ -280,7 +277,7 @@ def _row_kinds(rows: Mixed) -> npt.NDArray[np.int64]:
     return kinds
 
 
-def _copy_number(rows: Mixed) -> npt.NDArray[np.int64]:
+def _copy_number(rows: Mixed) -> Integers:
     """How many equal rows stand before each row, shape (n,)."""
     kinds = _row_kinds(rows)
     order = np.argsort(kinds, kind="stable")

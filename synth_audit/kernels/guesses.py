@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.kernels.predicates import (
     ABSENT,
+    CodedRows,
     ColumnCodebook,
-    Positions,
     Predicates,
-    Rows,
     crowded,
     fresh,
     match,
@@ -28,7 +28,7 @@ _ROUNDS = 8
 """How often each outlier is described, every time by other columns."""
 
 
-def univariate(synthetic: Rows, lexicon: ColumnCodebook, n: int, rng: np.random.Generator) -> Predicates:
+def univariate(synthetic: CodedRows, lexicon: ColumnCodebook, n: int, rng: np.random.Generator) -> Predicates:
     """Every predicate on one column that matches exactly one synthetic row, or a random n of them.
 
     Values that occur once (``==``), extremes (``<= min``, ``>= max``) and "is missing", where only one row
@@ -45,7 +45,7 @@ def univariate(synthetic: Rows, lexicon: ColumnCodebook, n: int, rng: np.random.
 
 
 def multivariate(
-    synthetic: Rows, lexicon: ColumnCodebook, k: int, n: int, max_trials: int, rng: np.random.Generator
+    synthetic: CodedRows, lexicon: ColumnCodebook, k: int, n: int, max_trials: int, rng: np.random.Generator
 ) -> Predicates:
     """Conjunctions over k random columns of a random synthetic row that match no other synthetic row.
 
@@ -73,7 +73,7 @@ def multivariate(
 
 
 def guided(
-    synthetic: Rows,
+    synthetic: CodedRows,
     lexicon: ColumnCodebook,
     outliers: Positions,
     n: int,
@@ -121,7 +121,7 @@ def naive(lexicon: ColumnCodebook, k: int, n: int, rng: np.random.Generator) -> 
 
 
 def _searched(
-    synthetic: Rows, draw: Callable[[int], Predicates], k: int, n: int, max_trials: int
+    synthetic: CodedRows, draw: Callable[[int], Predicates], k: int, n: int, max_trials: int
 ) -> Predicates:
     """Draw until n distinct predicates match exactly one synthetic row, or trials run out."""
     seen: set[bytes] = set()
@@ -140,7 +140,7 @@ def _searched(
 
 
 def _single_values(
-    synthetic: Rows, lexicon: ColumnCodebook, j: int
+    synthetic: CodedRows, lexicon: ColumnCodebook, j: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Ranges of codes of column j that hold exactly one synthetic row: one value, or up to an extreme."""
     counts, last = np.diff(synthetic.starts[j]), lexicon.last(j)
@@ -155,7 +155,7 @@ def _single_values(
     return np.concatenate(low), np.concatenate(high)
 
 
-def _median_code(rows: Rows, j: int) -> int:
+def _median_code(rows: CodedRows, j: int) -> int:
     """Code of the lower of the two middle values: a value is above the median when its code is larger."""
     starts = rows.starts[j]
     missing, total = int(starts[1]), len(rows)
@@ -170,7 +170,7 @@ def _subsets(d: int, k: int, size: int, rng: np.random.Generator) -> npt.NDArray
     return np.sort(np.argsort(rng.random((size, d)), axis=1)[:, :k], axis=1).astype(np.int32)
 
 
-def _bins(rows: Rows, lexicon: ColumnCodebook, j: int, n_bins: int) -> tuple[npt.NDArray[np.int32], ...]:
+def _bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> tuple[npt.NDArray[np.int32], ...]:
     """Ends of the range of codes into which each code of column j falls, shape (last + 1,) each."""
     last = lexicon.last(j)
     code = np.arange(last + 1, dtype=np.int32)
@@ -187,7 +187,7 @@ def _bins(rows: Rows, lexicon: ColumnCodebook, j: int, n_bins: int) -> tuple[npt
 
 
 def _grown(
-    rows: Rows, row: int, columns: list[int], bins: list[tuple[npt.NDArray[np.int32], ...]]
+    rows: CodedRows, row: int, columns: list[int], bins: list[tuple[npt.NDArray[np.int32], ...]]
 ) -> tuple[list[int], list[int], list[int]] | None:
     """Conditions on this row, added until no other row meets them, and the first repeated to fill up."""
     conditions: list[tuple[int, int, int]] = []
@@ -209,7 +209,7 @@ def _grown(
 
 
 def _from_domain(
-    lexicon: ColumnCodebook, j: int, uniform: npt.NDArray[np.float64], upwards: npt.NDArray[np.bool_]
+    lexicon: ColumnCodebook, j: int, uniform: Floats, upwards: Bools
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Ranges of codes for uniform draws from the domain of column j, shape (n,) each."""
     column, values, last = lexicon.columns[j], lexicon.values[j], lexicon.last(j)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from synth_audit.core.arrays import Floats
 
 MIN_PAIRS = 10
 """Columns that are present together in fewer rows count as unrelated."""

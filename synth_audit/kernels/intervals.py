@@ -6,11 +6,9 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats
 from synth_audit.core.measurement import Interval
-
-Floats = npt.NDArray[np.float64]
 
 
 def critical_value(level: float) -> float:

@@ -6,11 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
-Codes = npt.NDArray[np.int64]
+from synth_audit.core.arrays import Codes, Floats, Positions
 
 SMALLEST = 1e-8
 """Directions in which standardised columns vary less than this part of the widest one count as collinear.

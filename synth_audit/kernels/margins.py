@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from synth_audit.core.arrays import Floats
+
 Range = tuple[float, float]
 
 ATOM_ROWS = 10

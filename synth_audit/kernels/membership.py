@@ -6,12 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import clopper_pearson, critical_value
-
-Floats = npt.NDArray[np.float64]
 
 
 class Rate(NamedTuple):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats, Integers, Positions
 from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.parallel import over_blocks
-
-Floats = npt.NDArray[np.float64]
 
 _BLOCK = 2**21
 """Distances held at a time by one thread: 16 MiB."""
@@ -32,8 +30,8 @@ class Nearest:
 
     first: Floats
     second: Floats
-    index: npt.NDArray[np.intp]
-    ties: npt.NDArray[np.int64]
+    index: Positions
+    ties: Integers
 
 
 def nearest(queries: Coordinates, reference: Coordinates) -> Nearest:
@@ -48,7 +46,7 @@ def nearest(queries: Coordinates, reference: Coordinates) -> Nearest:
     return _search_all(queries, reference, None)
 
 
-def nearest_other(table: Coordinates, rows: npt.NDArray[np.intp]) -> Nearest:
+def nearest_other(table: Coordinates, rows: Positions) -> Nearest:
     """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
     return _search_all(table.take(rows), table, rows)
 
@@ -66,7 +64,7 @@ class _Prepared:
         return cls(rows, -2.0 * rows.dense.T, np.einsum("ij,ij->i", rows.dense, rows.dense))
 
 
-def _search_all(queries: Coordinates, reference: Coordinates, own: npt.NDArray[np.intp] | None) -> Nearest:
+def _search_all(queries: Coordinates, reference: Coordinates, own: Positions | None) -> Nearest:
     prepared = _Prepared.of(reference)
 
     def search(block: slice) -> _Found:
@@ -78,10 +76,10 @@ def _search_all(queries: Coordinates, reference: Coordinates, own: npt.NDArray[n
     return Nearest(first, second, index, ties)
 
 
-_Found = tuple[Floats, Floats, npt.NDArray[np.intp], npt.NDArray[np.int64]]
+_Found = tuple[Floats, Floats, Positions, Integers]
 
 
-def _search(block: Coordinates, reference: _Prepared, own: npt.NDArray[np.intp] | None) -> _Found:
+def _search(block: Coordinates, reference: _Prepared, own: Positions | None) -> _Found:
     squared, offset = _squared_distances(block, reference)
     here = np.arange(len(block))
     if own is not None:
@@ -111,7 +109,7 @@ def _squared_distances(block: Coordinates, reference: _Prepared) -> tuple[Floats
     return squared, np.einsum("ij,ij->i", block.dense, block.dense)
 
 
-def _distance(block: Coordinates, reference: Coordinates, index: npt.NDArray[np.intp]) -> Floats:
+def _distance(block: Coordinates, reference: Coordinates, index: Positions) -> Floats:
     """Distances recomputed from differences, so that equal rows are at exactly 0, and rounded to nine
     decimals, so that distances which are equal in exact arithmetic compare as equal."""
     apart = block.dense - reference.dense[index]

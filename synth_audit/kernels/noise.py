@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.schema import Column, Kind
-from synth_audit.core.table import Floats, Labels, Table, assemble
+from synth_audit.core.table import Table, assemble
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
+from synth_audit.core.arrays import Codes, Floats
 
 MAX_ROWS = 20_000
 """Kendall's tau is estimated from at most this many evenly spaced rows."""

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Codes32, Integers, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-
-Codes = npt.NDArray[np.int32]
-Positions = npt.NDArray[np.intp]
 
 ABSENT = 0
 """Code of a missing value."""
@@ -48,7 +46,7 @@ class ColumnCodebook:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CodedRows:
     """A table prepared for conjunctions of ranges: for each column also its rows in the order of their codes.
 
     Attributes:
@@ -57,12 +55,12 @@ class Rows:
         starts: for each column, how many rows have a code below 0, 1, … last + 1, shape (last + 2,).
     """
 
-    codes: Codes
-    order: Codes
-    starts: tuple[npt.NDArray[np.int64], ...]
+    codes: Codes32
+    order: Codes32
+    starts: tuple[Integers, ...]
 
     @classmethod
-    def of(cls, codes: Codes, lasts: Sequence[int]) -> Rows:
+    def of(cls, codes: Codes32, lasts: Sequence[int]) -> CodedRows:
         """Sort each column once."""
         order = np.array([np.argsort(c, kind="stable") for c in codes], dtype=np.int32).reshape(codes.shape)
         counted = (np.bincount(c, minlength=last + 1) for c, last in zip(codes, lasts, strict=True))
@@ -79,9 +77,9 @@ class Predicates:
     A conjunction of fewer conditions repeats one of its own. One with an empty range matches nothing.
     """
 
-    columns: Codes
-    low: Codes
-    high: Codes
+    columns: Codes32
+    low: Codes32
+    high: Codes32
 
     @classmethod
     def none(cls, k: int) -> Predicates:
@@ -92,12 +90,12 @@ class Predicates:
         return len(self.columns)
 
     @property
-    def widths(self) -> npt.NDArray[np.int64]:
+    def widths(self) -> Integers:
         """How many columns each one asks about, shape (p,)."""
         ordered = np.sort(self.columns, axis=1)
         return np.asarray(1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1), dtype=np.int64)
 
-    def take(self, which: Positions | npt.NDArray[np.bool_]) -> Predicates:
+    def take(self, which: Positions | Bools) -> Predicates:
         """The predicates at these positions, or where the mask is true."""
         return Predicates(self.columns[which], self.low[which], self.high[which])
 
@@ -132,16 +130,16 @@ class Matches:
         rows: position of one matching row, -1 where there is none.
     """
 
-    counts: npt.NDArray[np.int64]
+    counts: Integers
     rows: Positions
 
     @property
-    def single(self) -> npt.NDArray[np.bool_]:
+    def single(self) -> Bools:
         """True where exactly one row is matched."""
         return np.equal(self.counts, 1)
 
 
-def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[Rows]]:
+def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[CodedRows]]:
     """Number the values of several tables alike and prepare each table for matching.
 
     Numbers are compared as float64, datetimes in microseconds; NaN and null are missing.
@@ -156,10 +154,10 @@ def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCo
     lexicon = ColumnCodebook(tuple(columns), tuple(values))
     lasts = [lexicon.last(j) for j in range(len(columns))]
     parts = np.split(np.array(numbered), ends, axis=1)
-    return lexicon, [Rows.of(np.ascontiguousarray(part), lasts) for part in parts]
+    return lexicon, [CodedRows.of(np.ascontiguousarray(part), lasts) for part in parts]
 
 
-def match(rows: Rows, predicates: Predicates, limit: int = 2) -> Matches:
+def match(rows: CodedRows, predicates: Predicates, limit: int = 2) -> Matches:
     """Count the rows that each predicate matches, up to ``limit``.
 
     Only the rows that meet the most selective condition are looked at, a slice of the sorted column.
@@ -200,7 +198,7 @@ def fresh(predicates: Predicates, seen: set[bytes]) -> Predicates:
     return alike.take(keep)
 
 
-def crowded(rows: Rows, some: Positions, predicates: Predicates) -> npt.NDArray[np.bool_]:
+def crowded(rows: CodedRows, some: Positions, predicates: Predicates) -> Bools:
     """True where at least two of some rows are matched, shape (p,): a cheap sieve before :func:`match`.
 
     Each distinct condition becomes one bit per row, and a conjunction is the "and" of its conditions' bits.
@@ -224,7 +222,7 @@ def crowded(rows: Rows, some: Positions, predicates: Predicates) -> npt.NDArray[
     return np.asarray(np.bitwise_count(together).sum(axis=1) > 1, dtype=np.bool_)
 
 
-def _hits(rows: Rows, conditions: Sequence[tuple[int, int, int]]) -> Iterator[Positions | Codes]:
+def _hits(rows: CodedRows, conditions: Sequence[tuple[int, int, int]]) -> Iterator[Positions | Codes32]:
     """Rows that meet all conditions, chunk by chunk of those that meet the first."""
     (j, low, high), *others = conditions
     start, end = rows.starts[j][low], rows.starts[j][high + 1]
@@ -239,7 +237,7 @@ def _hits(rows: Rows, conditions: Sequence[tuple[int, int, int]]) -> Iterator[Po
         yield candidates
 
 
-def _reach(rows: Rows, predicates: Predicates) -> npt.NDArray[np.int64]:
+def _reach(rows: CodedRows, predicates: Predicates) -> Integers:
     """How many rows meet each condition alone, shape (p, k)."""
     reach = np.zeros(predicates.columns.shape, dtype=np.int64)
     for j in np.unique(predicates.columns):
@@ -249,7 +247,7 @@ def _reach(rows: Rows, predicates: Predicates) -> npt.NDArray[np.int64]:
     return np.maximum(reach, 0)
 
 
-def _numbered(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.generic], Codes]:
+def _numbered(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.generic], Codes32]:
     """Distinct values of a column over all tables, and the codes of all rows, shape (total,)."""
     if column.kind.numeric:
         numbers = np.concatenate([t.numbers(column.name) for t in tables])

@@ -8,11 +8,10 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
-Floats = npt.NDArray[np.float64]
-Target = npt.NDArray[Any]
+from synth_audit.core.arrays import Floats, Integers, Target
+
 ModelName = Literal["random_forest", "logistic", "gradient_boosting", "knn"]
 
 NEIGHBOURS = 20
@@ -33,7 +32,7 @@ class Predictor:
     """
 
     n_classes: int
-    present: npt.NDArray[np.int64]
+    present: Integers
     model: Any
 
     def predict(self, x: Floats) -> Floats:

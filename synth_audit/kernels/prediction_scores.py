@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Codes, Counts8, Floats
 from synth_audit.kernels.roc import resampled_auroc
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
 
 Score = Callable[[Floats, npt.NDArray[Any], Floats], Floats]
 """Predictions, truths, shape (m,), and how often each row counts, shape (d, m), to scores, shape (d,)."""
@@ -22,7 +18,7 @@ _BLOCK = 2**21
 """Weights held at a time: 16 MiB."""
 
 
-def resampled_counts(m: int, n_draws: int, rng: np.random.Generator) -> Counts:
+def resampled_counts(m: int, n_draws: int, rng: np.random.Generator) -> Counts8:
     """How often each of m rows counts: once in the first line, then in ``n_draws`` bootstrap resamples.
 
     Returns:
@@ -36,7 +32,7 @@ def resampled_counts(m: int, n_draws: int, rng: np.random.Generator) -> Counts:
     return counts
 
 
-def scored(score: Score, predicted: Floats, y: npt.NDArray[Any], counts: Counts) -> Floats:
+def scored(score: Score, predicted: Floats, y: npt.NDArray[Any], counts: Counts8) -> Floats:
     """The score of every resample, shape (d,); NaN where it is not defined."""
     step = max(1, _BLOCK // max(1, counts.shape[1]))
     blocks = [counts[i : i + step].astype(np.float64) for i in range(0, len(counts), step)]
@@ -100,6 +96,6 @@ _FLAT = 1e-12
 """A resample that varies by less than this part of the sample's variance holds one value and rounding."""
 
 
-def _total(weights: Floats, chosen: Flags) -> Floats:
+def _total(weights: Floats, chosen: Bools) -> Floats:
     """Weight of the chosen rows, shape (d,)."""
     return np.asarray(weights @ chosen.astype(np.float64))

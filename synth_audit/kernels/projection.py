@@ -6,13 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from synth_audit.kernels.frame import Rows
+from synth_audit.core.arrays import Bools, Counts, Floats
 from synth_audit.kernels.parallel import over_blocks, single_threaded_algebra
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
+from synth_audit.kernels.standardised_coordinates import CoordinateRows
 
 _FLAT = 1e-12
 """A coordinate varies when its variance is more than this share of its mean square: less is rounding."""
@@ -43,7 +40,7 @@ class Moments:
     second: Floats
 
     @classmethod
-    def of(cls, rows: Rows, rng: np.random.Generator) -> Moments:
+    def of(cls, rows: CoordinateRows, rng: np.random.Generator) -> Moments:
         """Of random groups of equal size, of which there are as many as rows or memory allow."""
         width = len(rows.weights) - 1
         n_groups = min(len(rows), _MOST_GROUPS, max(_FEWEST_GROUPS, _BUDGET // max(1, width**2)))
@@ -178,7 +175,7 @@ def plane(moments: Moments) -> tuple[Floats, Floats]:
     return axes, np.maximum(values[::-1][:2], 0.0) / np.maximum(values, 0.0).sum()
 
 
-def positions(rows: Rows, axes: Floats, centre: Floats) -> Floats:
+def positions(rows: CoordinateRows, axes: Floats, centre: Floats) -> Floats:
     """Where rows lie on components, seen from ``centre``, shape (n, 2), rounded."""
     found = over_blocks(len(rows), _ROWS_AT_ONCE, lambda part: (rows.dense(part) - centre) @ axes)
     return np.asarray(np.round(np.concatenate(found), _DIGITS), dtype=np.float64)
@@ -205,7 +202,7 @@ def cell_counts(where: Floats, across: Floats, up: Floats) -> Counts:
     return np.bincount(y[inside] * n_across + x[inside], minlength=n_up * n_across).reshape(n_up, n_across)
 
 
-def told(counts: Counts, fewest: int) -> npt.NDArray[np.bool_]:
+def told(counts: Counts, fewest: int) -> Bools:
     """Which cells may be told: those of at least ``fewest`` rows, without as many of the smallest as it takes
     for the cells that are withheld to hold as many rows together, or none."""
     shown = counts >= fewest

@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import MISSING, codes, labels_that_fit
 from synth_audit.kernels.linear import SMALLEST, Scaling
 from synth_audit.kernels.ordering import scale_by_frequency
 from synth_audit.kernels.parallel import single_threaded_algebra
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 ROWS_PER_TERM, MOST_TERMS, MOST_LABELS = 10, 400, 64
 """Labels get terms of their own, the frequent ones first, as long as there are so many rows for each term, no
@@ -63,7 +59,7 @@ def _indicators(ranked: Codes, most: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Propensity:
+class PropensityFit:
     """Fitted probabilities that a row is of the second table.
 
     Attributes:
@@ -72,11 +68,11 @@ class Propensity:
     """
 
     scores: Floats
-    second: Mask
+    second: Bools
     axes: Floats
 
     @classmethod
-    def of(cls, design: Floats, second: Mask) -> Propensity:
+    def of(cls, design: Floats, second: Bools) -> PropensityFit:
         """Fit ``logit P(second) = β₀ + βᵀx`` by maximum likelihood.
 
         Directions in which the design does not vary are left out, so that collinear terms count once.
@@ -146,7 +142,7 @@ def _uncorrelated(design: Floats) -> Floats:
     return np.asarray(design @ (axes[:, kept] / np.sqrt(sizes[kept])))
 
 
-def _maximum_likelihood(axes: Floats, second: Mask) -> Floats:
+def _maximum_likelihood(axes: Floats, second: Bools) -> Floats:
     """Fitted probabilities, shape (N,), with one thread, since sums in parts would depend on how many."""
     from sklearn.linear_model import LogisticRegression  # here, since a code location must not load it
     from threadpoolctl import threadpool_limits

@@ -7,13 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import critical_value, wilson
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 def placement_values(these: Floats, those: Floats) -> Floats:

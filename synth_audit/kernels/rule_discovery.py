@@ -6,17 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Codes32, Counts, Floats, Positions
 from synth_audit.core.rules import Ordered, Rule, determines, ordered
 from synth_audit.core.schema import Column, Kind
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import MISSING, codes
-
-Bools = npt.NDArray[np.bool_]
-Counts = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
 
 MOST_RULES = 20
 """More proposals than a person looks over carefully."""
@@ -126,7 +121,7 @@ def _chance_above(numbers: Sequence[Floats]) -> Floats:
     return chance
 
 
-def _spread_out(n: int) -> npt.NDArray[np.intp]:
+def _spread_out(n: int) -> Positions:
     return np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
 
 
@@ -220,7 +215,7 @@ def _is_discrete(table: Table, column: Column) -> bool:
     return bool(np.all((known == np.rint(known)) | np.isnan(known)))
 
 
-def _chance_undetermined(values: Sequence[Codes]) -> Floats:
+def _chance_undetermined(values: Sequence[Codes32]) -> Floats:
     """How likely a row is to differ in b from the row before it with its a, were b shuffled: share of rows
     that are not the first with their a, times ``1 − Σ p²`` of b. 0 where a has too many values, or where
     some whole groups of rows with one a are already seen to differ in b. Shape (columns, columns)."""
@@ -242,7 +237,7 @@ def _chance_undetermined(values: Sequence[Codes]) -> Floats:
     return chance
 
 
-def _determines(a: Codes, b: Codes) -> bool:
+def _determines(a: Codes32, b: Codes32) -> bool:
     """Whether rows with one a never differ in b, where both are there."""
     both = (a != MISSING) & (b != MISSING)
     usual = np.full(int(a.max(initial=0)) + 1, MISSING, dtype=np.int32)

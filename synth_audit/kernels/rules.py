@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Labels
 from synth_audit.core.rules import Determines, OneOf, Ordered, Rule, Within, as_number, read_value
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import MISSING, codes, row_groups
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.object_]
 
 _BOOLEANS = {"1": "true", "0": "false"}
 

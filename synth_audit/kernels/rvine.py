@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from synth_audit.core.arrays import Bools, Floats
+
 FamilySet = Literal["one_parameter", "parametric", "nonparametric"]
 Criterion = Literal["mbicv", "bic", "aic"]
 
@@ -73,7 +73,7 @@ class RVine:
 def fit_rvine(
     below: Floats,
     at: Floats,
-    discrete: npt.NDArray[np.bool_],
+    discrete: Bools,
     choice: Choice,
     *,
     star: bool,
@@ -96,7 +96,7 @@ def fit_rvine(
 def fit_library(
     below: Floats,
     at: Floats,
-    discrete: npt.NDArray[np.bool_],
+    discrete: Bools,
     choice: Choice,
     structure: Any,
 ) -> Any:

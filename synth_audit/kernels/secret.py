@@ -6,13 +6,9 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Codes, Floats, Floats32
 from synth_audit.kernels.gower import MISSING, Mixed
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-Hits = npt.NDArray[np.bool_]
 
 _CENTRES = (0.05, 0.01, 0.0)
 """Tails left out of the central range, tried in turn until a range is left."""
@@ -28,7 +24,7 @@ _BEYOND = 1e6
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class GuessTolerance:
     """When a guess at a number is right: ``|guess − s| ≤ tolerance · max(C, min(|s|, |s − M|))``.
 
     s is the secret, M the median of train and C the range of train's central 90 % (of 98 % or all of it where
@@ -46,19 +42,19 @@ class Yardstick:
     median: float
 
     @classmethod
-    def from_train(cls, values: Floats, tolerance: float) -> Yardstick:
+    def from_train(cls, values: Floats, tolerance: float) -> GuessTolerance:
         """Measure the present values of train, shape (n,), at least one of them."""
         known = values[~np.isnan(values)]
         ranges = [_length(*np.quantile(known, [tail, 1 - tail], method="nearest")) for tail in _CENTRES]
         return cls(tolerance, next((x for x in ranges if x > 0), 0.0), _median(known))
 
-    def right(self, guesses: Floats, secrets: Floats) -> Hits:
+    def right(self, guesses: Floats, secrets: Floats) -> Bools:
         """Which guesses are right, shape (n,); a missing guess is wrong."""
         with np.errstate(over="ignore"):  # infinitely far is far
             outlying = np.minimum(np.abs(secrets), np.abs(secrets - self.median))
             allowed = self.tolerance * np.maximum(self.centre, outlying)
             # A hair more, since 1.15 − 1.1 is a little above 0.05.
-            close: Hits = np.abs(guesses - secrets) <= allowed * (1 + 1e-9)
+            close: Bools = np.abs(guesses - secrets) <= allowed * (1 + 1e-9)
         return close
 
     def typical(self, values: Floats) -> float:
@@ -79,9 +75,9 @@ class Yardstick:
 class Equality:
     """When a guess at a label, given by its code, is right: it is the same; a missing one (NaN) never is."""
 
-    def right(self, guesses: Floats, secrets: Floats) -> Hits:
+    def right(self, guesses: Floats, secrets: Floats) -> Bools:
         """Which guesses are right, shape (n,)."""
-        same: Hits = guesses == secrets
+        same: Bools = guesses == secrets
         return same
 
     def typical(self, values: Floats) -> float:
@@ -101,7 +97,7 @@ class Equality:
 
 
 def predicted(
-    judge: Yardstick | Equality, known: Mixed, secrets: Floats, unknown: Mixed, n_trees: int, seed: int
+    judge: GuessTolerance | Equality, known: Mixed, secrets: Floats, unknown: Mixed, n_trees: int, seed: int
 ) -> Floats:
     """Guesses of a forest that learnt the secret from people whom the generator never saw.
 
@@ -129,7 +125,7 @@ def predicted(
     return guesses
 
 
-def _features(rows: Mixed) -> npt.NDArray[np.float32]:
+def _features(rows: Mixed) -> Floats32:
     """One column per column; trees ask for order only, so missing numbers stand at one end."""
     numbers = np.where(rows.numbers == MISSING, -2 * _BEYOND, np.clip(rows.numbers, -_BEYOND, _BEYOND))
     return np.hstack([numbers, rows.labels]).astype(np.float32)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Integers, Positions
 from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.neighbours import Nearest, nearest, nearest_other
 from synth_audit.kernels.parallel import over_blocks, single_threaded_algebra
-
-Floats = npt.NDArray[np.float64]
 
 DECIMALS = 9
 """Squared radii are rounded to this, so that radii which are equal in exact arithmetic compare as equal."""
@@ -60,7 +58,7 @@ def squared_radii(rows: Coordinates, reference: Coordinates, weights: Floats | N
     return rounded
 
 
-def _of_labels(codes: npt.NDArray[np.int64], reference: npt.NDArray[np.int64], weights: Floats) -> Floats:
+def _of_labels(codes: Integers, reference: Integers, weights: Floats) -> Floats:
     """What one column of labels adds: ``1 − 2 p_k + Σ p²`` for label k, p the reference's shares."""
     used, joint = np.unique(np.concatenate([codes, reference]), return_inverse=True)
     own, beside = joint[: len(codes)], joint[len(codes) :]
@@ -126,7 +124,7 @@ class Support:
         return float(1.0 - 2.0 * np.sum(width * mean))
 
 
-def _inside(level: npt.NDArray[np.intp], n_levels: int, weights: Floats | None) -> Floats:
+def _inside(level: Positions, n_levels: int, weights: Floats | None) -> Floats:
     """Share of rows at or below each level, after a 0, shape (n_levels + 1,)."""
     total = np.cumsum(np.bincount(level, weights, n_levels))
     return np.concatenate([[0.0], total / total[-1]])
@@ -160,8 +158,8 @@ class Strangers:
         nearest: position of t; where several are as near, one of them by lot.
     """
 
-    authentic: npt.NDArray[np.bool_]
-    nearest: npt.NDArray[np.intp]
+    authentic: Bools
+    nearest: Positions
 
 
 def strangers(made: Coordinates, train: Coordinates, rng: np.random.Generator) -> Strangers:
@@ -179,13 +177,13 @@ def strangers(made: Coordinates, train: Coordinates, rng: np.random.Generator) -
 
 def _by_lot(
     queries: Coordinates, reference: Coordinates, found: Nearest, rng: np.random.Generator
-) -> npt.NDArray[np.intp]:
+) -> Positions:
     """Position of the nearest reference row, drawn among all that are as near, shape (n,)."""
     lots = rng.random(len(queries))
     tied = np.flatnonzero(found.ties > 1)
     norms = np.einsum("ij,ij->i", reference.dense, reference.dense)
 
-    def draw(block: slice) -> npt.NDArray[np.intp]:
+    def draw(block: slice) -> Positions:
         rows = tied[block]
         part = queries.take(rows)
         squared = norms - 2.0 * (part.dense @ reference.dense.T)
@@ -195,7 +193,7 @@ def _by_lot(
         size = np.einsum("ij,ij->i", part.dense, part.dense)
         as_near = squared <= (least + _NOISE * (1.0 + 2.0 * size + np.abs(least)))[:, None]
         ticket = np.floor(lots[rows] * np.count_nonzero(as_near, axis=1))
-        drawn: npt.NDArray[np.intp] = (np.cumsum(as_near, axis=1) > ticket[:, None]).argmax(axis=1)
+        drawn: Positions = (np.cumsum(as_near, axis=1) > ticket[:, None]).argmax(axis=1)
         return drawn
 
     owner = found.index.copy()

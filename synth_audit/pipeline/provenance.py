@@ -17,7 +17,7 @@ from synth_audit.judging.measurements import measurement_frame
 from synth_audit.pipeline.check import Check
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.filing import MEASUREMENTS, REPORT, FiledAudit
-from synth_audit.store.journal import AuditEntry, Journal, may_read_restricted, read_journal
+from synth_audit.store.journal import AuditEntry, Journal, read_journal
 from synth_audit.store.marks import marks_of, read_marks
 from synth_audit.store.plain_file import read_plain
 from synth_audit.store.pointers import Newest, Released, read_pointer
@@ -76,7 +76,7 @@ class Provenance:
     def _recorded(self) -> Check:
         if self.entry is not None:
             return Check(RECORDED, True, f"attempt {self.entry.number} on this table")
-        if self.journal is not None or (self.workspace and may_read_restricted(self.workspace)):
+        if self.journal is not None:
             return Check(RECORDED, False, "nothing with this digest was audited in this workspace")
         return Check(RECORDED, None, _NO_JOURNAL)
 
@@ -142,10 +142,8 @@ def _newest(workspace: Workspace, journal: Journal | None) -> Check:
         return Check(what, False, error.what)
     if journal is None:
         return Check(what, None, _NO_JOURNAL)
-    wanted = journal.newest.get(workspace.place)
-    if found is None or found.digest != wanted:
-        return Check(what, False, f"it should name {wanted or 'none'}")
-    return Check(what, True, found.digest)
+    named, wanted = found.digest if found else "none", journal.newest.get(workspace.place, "none")
+    return Check(what, named == wanted, wanted if named == wanted else f"it should name {wanted}")
 
 
 def _released(workspace: Workspace, journal: Journal | None) -> Check:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -17,8 +16,9 @@ from synth_audit.core.source import Locatable, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
+from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.evidence import Evidence, TableRecord
-from synth_audit.store.filing import FiledAudit, drop_rows, point_to_release
+from synth_audit.store.filing import FiledAudit, drop_rows, enter, keep_rows, point_to_release
 from synth_audit.store.folders import new_folder
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
@@ -29,10 +29,11 @@ from synth_audit.store.workspace import Workspace, write_bytes, write_parquet
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """Where the audited table went."""
+    """Where the audited table went, and what its readers should beware of."""
 
     where: str
     table: TableRecord
+    warnings: tuple[str, ...] = ()
 
 
 def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRecord:
@@ -49,35 +50,47 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     target = release_target(plan)
     filed = FiledAudit.load(workspace.newest)
     evidence = _evidence_in(filed)
-    refuse_unless_allowed(plan, evidence, synthetic, known_salt(workspace))
+    found = Provenance.of(filed, evidence, workspace)
+    refuse_unless_allowed(plan, evidence, synthetic, _salt(workspace, found))
+    refuse_unless_filed(found)
+    workspace.home.prepare()
     with open_journal(workspace) as journal:
-        interrupted = journal.now.releasing is not None  # so the pointer may be older than what is out there
-        refuse_unless_filed(Provenance.of(filed, evidence, workspace), but=(RELEASED,) if interrupted else ())
+        if found.journal is None:  # another machine, where a seal vouches for what was audited elsewhere
+            enter(workspace, filed, evidence, journal)
+        else:  # once more, since another process may have filed something meanwhile
+            refuse_unless_filed(replace(found, journal=journal.now))
         _adopt(workspace, filed, journal.now, synthetic)
-        out = Released(
-            digest=evidence.digest,
-            target=" / ".join(target.place(plan.base)),
-            time=datetime.now(UTC).isoformat(timespec="seconds"),
-            rows=synthetic.num_rows,
-            sha256=fingerprint(synthetic),
-        )
-        where = _written(target, plan, synthetic, journal, out)
-        journal.write(replace(journal.now, released=replace(out, target=where)))
+        where = _written(target, plan, synthetic, journal, evidence.digest)
         point_to_release(workspace.home, journal.now)
         journal.write(replace(journal.now, releasing=None))
         drop_rows(workspace.home, journal.now)
-    return ReleaseRecord(where, evidence.tables["synthetic"])
+    return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
 
 
-def _written(target: Target, plan: Plan, synthetic: pa.Table, journal: OpenJournal, out: Released) -> str:
+def _written(target: Target, plan: Plan, synthetic: pa.Table, journal: OpenJournal, digest: str) -> str:
     """Where the rows went; a kill in between leaves a note in the journal that they may have gone."""
     before = journal.now
+    out = Released(
+        digest=digest,
+        target=" / ".join(target.place(plan.base)),
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        rows=synthetic.num_rows,
+        sha256=fingerprint(synthetic),
+    )
     journal.write(replace(before, releasing=out))
     try:
-        return target.write(_rows_only(synthetic), plan.base)
+        where = target.write(_rows_only(synthetic), plan.base)
     except DataError:  # nothing was written: targets write wholly or not at all
         journal.write(before)
         raise
+    journal.write(replace(journal.now, released=replace(out, target=where)))
+    return where
+
+
+def _salt(workspace: Workspace, found: Provenance) -> Salt | None:
+    """The workspace's salt; None where it was never made and a seal vouches for evidence from elsewhere."""
+    sealed = any(check.holds for check in found.checks() if check.what == SEAL)
+    return None if sealed and not os.path.lexists(workspace.salt) else known_salt(workspace)
 
 
 def _evidence_in(filed: FiledAudit) -> Evidence:
@@ -98,10 +111,7 @@ def _adopt(workspace: Workspace, filed: FiledAudit, journal: Journal, synthetic:
     entry = journal.entry(folder.digest)
     if entry is not None and FiledAudit.load(folder).altered(entry):
         raise _refusal(f"{folder.path} does not hold what was filed", "move it away, then release again")
-    kept = home.kept_rows(folder.digest)
-    if not kept.exists():
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_parquet(kept, synthetic, private=True)
+    keep_rows(home, folder.digest, lambda kept: write_parquet(kept, synthetic, private=True))
 
 
 def release_target(plan: Plan) -> Target:
@@ -140,8 +150,12 @@ def _replaces_source(plan: Plan, target: Target) -> bool:
     return source.place(plan.base)[: len(there)] == there
 
 
-def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, salt: Salt) -> None:
-    """Raise ``ReleaseRefused`` with the first reason why these bytes may not leave under this plan."""
+def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, salt: Salt | None) -> None:
+    """Raise ``ReleaseRefused`` with the first reason why these bytes may not leave under this plan.
+
+    Args:
+        salt: None on another machine, where the plain hash of what passed must do.
+    """
     if not evidence.intact:
         raise _refusal("the evidence was altered after the audit", "run the audit again")
     if evidence.plan_sha256 != plan.digest:
@@ -155,24 +169,24 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
             f"the verdict is {verdict if evidence.verdict is Result.PASS else evidence.verdict}",
             "the report says which gate holds the release and what to do about it",
         )
-    if evidence.salt_commitment != salt.commitment:
+    if salt is not None and evidence.salt_commitment != salt.commitment:
         raise _refusal(
             "the evidence was made under another salt than this workspace has", "run the audit again"
         )
     found, audited = fingerprint(synthetic), evidence.tables.get("synthetic")
-    if audited is None or (audited.sha256, audited.hmac) != (found, salt.digest(found.encode())):
+    keyed = salt.digest(found.encode()) if salt is not None else audited and audited.hmac
+    if audited is None or (audited.sha256, audited.hmac) != (found, keyed):
         raise _refusal("these are not the bytes that were audited", "audit this table, then release it")
 
 
-def refuse_unless_filed(found: Provenance, but: Collection[str] = ()) -> None:
+def refuse_unless_filed(found: Provenance) -> None:
     """Raise ``ReleaseRefused`` when the audit is not what was filed here, or a later attempt did not pass.
 
     It takes either the journal in the restricted folder or a seal made with the key at hand to tell.
-
-    Args:
-        but: checks that do not count.
     """
-    checks = [c for c in found.checks() if c.what not in but]
+    interrupted = found.journal is not None and found.journal.releasing is not None
+    # After a kill the pointer may be older than what is out there; to release again puts it right.
+    checks = [c for c in found.checks() if not (interrupted and c.what == RELEASED)]
     for check in checks:
         if check.holds is False:
             raise _refusal(

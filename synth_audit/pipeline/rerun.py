@@ -173,7 +173,7 @@ def _content(name: str) -> str:
 
 def _exact(measurements: tuple[Measurement, ...]) -> dict[str, str]:
     """Each measurement by its name as text in which NaN is equal to NaN."""
-    return {f"{m.name}[{m.scope}]" if m.scope else m.name: repr(m) for m in measurements}
+    return {str(m.id): repr(m) for m in measurements}
 
 
 def _refuse_other(plan: Plan, evidence: Evidence, salt: Salt) -> None:

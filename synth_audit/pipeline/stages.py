@@ -25,7 +25,7 @@ from synth_audit.judging import judge as gate
 from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.making import anchored, fit_and_draw, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
-from synth_audit.pipeline.warnings import about_external, about_settings, inspect
+from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.store.evidence import (
     Evidence,
     GeneratorRecord,
@@ -141,7 +141,7 @@ def examine(
     """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
-    weaker = about_settings(plan, suite)
+    warnings += about_formulas(plan, subject.synthetic.data) + about_settings(plan, suite)
     context = replace(context, seed=plan.seed, cache=replace(context.cache, scope=salt.commitment))
     found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
@@ -166,7 +166,7 @@ def examine(
         salt_commitment=salt.commitment,
         planting=found.planting,
         records=found.view,
-        warnings=(*warnings, *weaker, *inspect(subject.train, subject.control, plan.suppression)),
+        warnings=(*warnings, *inspect(subject.train, subject.control, plan.suppression)),
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         timings={**(timings or {}), **found.seconds},

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from synth_audit.core.errors import DataError, GateError
 from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.salt import Salt
 from synth_audit.core.verdict import GateResult
 from synth_audit.judging import judge as gate
@@ -139,8 +140,8 @@ class _Judged:
     gate: str
     result: str
     blocking: bool
-    measurement: str
-    scope: str
+    measurement: MeasurementId | None
+    every: bool
     bound: str
     numbers: tuple[float | None, ...]
 
@@ -153,7 +154,7 @@ class _Judged:
             str(result.result),
             result.blocking,
             result.measurement,
-            result.scope,
+            result.every,
             result.bound,
             tuple(None if x is None or math.isnan(x) else x for x in numbers),
         )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import re
 
+import numpy as np
+import pyarrow as pa
+
+from synth_audit.core.arrow_types import is_text
 from synth_audit.core.plan import Plan
 from synth_audit.core.schema import Column, Kind
 from synth_audit.core.table import Table
@@ -14,6 +18,10 @@ from synth_audit.store.evidence import GeneratorRecord
 _MOSTLY_ITS_OWN = 0.5
 """Share of rows with a label of their own from which a category looks like a name."""
 
+_FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNORECASE | re.DOTALL)
+"""How a cell begins that a spreadsheet program takes for a formula; a plain number or a mere sign is none."""
+
+_NAMED = 5
 _ENOUGH_TO_JUDGE = 50
 """Fewer rows than this may be all different by chance."""
 
@@ -79,6 +87,35 @@ def about_external(generator: GeneratorRecord) -> tuple[str, ...]:
         "the table was made elsewhere before this split: if control rows were among those it was made from, "
         "every comparison with control understates the risk",
     )
+
+
+def about_formulas(plan: Plan, release: pa.Table, *, as_csv: bool = False) -> tuple[str, ...]:
+    """Columns of a CSV release with names or labels that a spreadsheet program would run; none is altered.
+
+    Args:
+        as_csv: the release is a CSV file already; otherwise the plan's target decides.
+    """
+    if not (as_csv or (plan.release is not None and plan.release.name == "csv")):
+        return ()
+    found = [n for n in release.column_names if _FORMULA.match(n) or _holds_formula(release.column(n))]
+    if not found:
+        return ()
+    names = ", ".join(map(repr, found[:_NAMED])) + (
+        f" and {len(found) - _NAMED} more" * (len(found) > _NAMED)
+    )
+    return (
+        f"column{'s' * (len(found) > 1)} {names} of the CSV release: there is text that begins with "
+        "=, +, -, @, a tab or a carriage return: a spreadsheet program that opens the CSV file runs it as a "
+        "formula. Nothing was altered; read the file as data, or group such labels at the source",
+    )
+
+
+def _holds_formula(values: pa.ChunkedArray) -> bool:
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if not is_text(values.type):
+        return False
+    return any(text is not None and _FORMULA.match(text) for text in values.unique().to_pylist())
 
 
 def about_settings(plan: Plan, suite: Suite) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from synth_audit.core import registry
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
-from synth_audit.examination.reference_ratio import ratio_scope
 from synth_audit.report import charts, strips, words
 from synth_audit.report.known_answer import sight_sign, sight_text
 from synth_audit.report.leaks import leak_sentence
@@ -40,7 +40,7 @@ def audit_view(
     """
     info, said = outcome.info, _Said(outcome, found, gates)
     privacy = outcome.family == registry.PRIVACY
-    headline = [m for m in said.own if not m.scope]
+    headline = [m for m in said.own if m.id == m.id.whole]
     figures = pictures_of(outcome.series, outcome.measurements, f"{anchor}-series")
     pictures = [picture for picture, _ in figures]
     plain = ([picture for picture, whole in figures if whole] or pictures)[:_OPEN_PICTURES]
@@ -89,13 +89,17 @@ class _Said:
         return [m for m in self.outcome.measurements if id(m) not in beside]
 
     @property
-    def _ratios(self) -> dict[str, Measurement]:
-        name = f"{self.outcome.audit}.{REFERENCE_RATIO.name}"
-        return {m.scope: m for m in self.outcome.measurements if m.name == name}
+    def _ratios(self) -> dict[MeasurementId, Measurement]:
+        """By what they are derived from."""
+        return {
+            m.id.derived_from: m
+            for m in self.outcome.measurements
+            if m.id.quantity == REFERENCE_RATIO.name and m.id.derived_from
+        }
 
     def ratio(self, m: Measurement) -> str:
         """How many times the reference it is, with the number at its size; nothing where that is open."""
-        found = self._ratios.get(ratio_scope(m))
+        found = self._ratios.get(m.id)
         if found is None or not found.finite:
             return ""
         value, interval = _texts(found)
@@ -119,11 +123,11 @@ class _Said:
 
     def judging(self, m: Measurement) -> tuple[GateView, ...]:
         """The gates that judge exactly this number."""
-        return tuple(g for g in self.gates if (g.measurement, g.scope) == (m.name, m.scope))
+        return tuple(g for g in self.gates if g.about == m.id)
 
 
 def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
-    title, explained = quantity_texts(said.outcome, m.name)
+    title, explained = quantity_texts(said.outcome, m.id)
     value, interval = _texts(m)
     drawing = None
     if strips.Strip.of_measurement(m).anything:
@@ -180,15 +184,15 @@ def _attempts(m: Measurement) -> str:
 
 
 def _scope_tables(said: _Said) -> tuple[ScopeTable, ...]:
-    groups: dict[str, list[Measurement]] = {}
+    groups: dict[MeasurementId, list[Measurement]] = {}
     for m in said.own:
-        if m.scope:
-            groups.setdefault(m.name, []).append(m)
+        if m.id != m.id.whole:
+            groups.setdefault(m.id.whole, []).append(m)
     return tuple(_scope_table(group, said) for group in groups.values())
 
 
 def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
-    title, explained = quantity_texts(said.outcome, group[0].name)
+    title, explained = quantity_texts(said.outcome, group[0].id)
     ordered = worst_first(group)
     columns: dict[str, Callable[[Measurement], str]] = {
         "Reference": _reference,
@@ -201,9 +205,9 @@ def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
     kept = {name: say for name, say in columns.items() if any(say(m) for m in group)}
     header = ("Column or setting", "Value", "Interval", *kept)
     rows = tuple(
-        tuple(x or "–" for x in (m.scope, *_texts(m), *(say(m) for say in kept.values()))) for m in ordered
+        tuple(x or "–" for x in (m.id.label, *_texts(m), *(say(m) for say in kept.values()))) for m in ordered
     )
-    worst = f"{words.number(ordered[0].value, ordered[0].unit)} ({ordered[0].scope})"
+    worst = f"{words.number(ordered[0].value, ordered[0].unit)} ({ordered[0].id.label})"
     summary = words.counted(len(group), "value")
     if len(group) == 1:
         summary += f": {worst}"

@@ -37,10 +37,10 @@ def render_calibration(calibration: Calibration) -> str:
 
 def _view(calibration: Calibration) -> CalibrationView:
     plain = [c for c in calibration.curves if c.noise.none]
-    measured = sorted({(c.name, c.scope) for c in calibration.curves})
+    measured = sorted({c.id for c in calibration.curves})
     pictures = tuple(
-        _picture([c for c in calibration.curves if (c.name, c.scope) == key], f"curve-{i}")
-        for i, key in enumerate(measured, 1)
+        _picture([c for c in calibration.curves if c.id == measurement], f"curve-{i}")
+        for i, measurement in enumerate(measured, 1)
     )
     p = calibration.planting
     planted = (
@@ -56,7 +56,7 @@ def _view(calibration: Calibration) -> CalibrationView:
 def _linear(curves: Sequence[Curve]) -> Cells:
     rows = tuple(
         (
-            _label(c),
+            str(c.id),
             words.number(c.points[0].value),
             words.number(c.points[-1].value),
             words.number(c.slope),
@@ -73,8 +73,8 @@ def _picture(curves: Sequence[Curve], anchor: str) -> Picture:
     common = sorted(set.intersection(*({p.share for p in c.points} for c in curves)))
     lines = {_noise(c.noise): tuple(p.value for p in c.points if p.share in common) for c in curves}
     series = Series(
-        name=anchor,
-        title=_label(curves[0]),
+        id=curves[0].id,
+        title=str(curves[0].id),
         kind="line",
         x_label="share of copied rows",
         y_label="value",
@@ -82,10 +82,6 @@ def _picture(curves: Sequence[Curve], anchor: str) -> Picture:
         lines=lines,
     )
     return picture_of(series, anchor)
-
-
-def _label(curve: Curve) -> str:
-    return f"{curve.name}[{curve.scope}]" if curve.scope else curve.name
 
 
 def _noise(noise: Noise) -> str:

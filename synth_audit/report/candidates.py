@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from synth_audit.core import registry
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import SynthAuditError
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Quantity
 from synth_audit.core.sensitivity import DERIVED
 from synth_audit.core.verdict import Result
@@ -65,27 +66,22 @@ def short_names(candidates: Sequence[CandidateResult]) -> tuple[tuple[str, ...],
     return tuple(n.removeprefix(only) for n in names), "candidate"
 
 
-def axis_of(measurement: str) -> Axis:
-    """Title, unit and direction of a measurement, ``name`` or ``name[scope]``, as its audit declares them."""
-    name, _, scope = measurement.removesuffix("]").partition("[")
-    quantity = _quantity(name)
+def axis_of(measurement: MeasurementId | None) -> Axis:
+    """Title, unit and direction of a measurement, as its audit declares them."""
+    if measurement is None:
+        return Axis("not measured", "", None)
+    quantity = _quantity(measurement)
     if quantity is None:
-        return Axis(measurement or "not measured", "", None)
+        return Axis(str(measurement), "", None)
     better = {Direction.HIGHER: True, Direction.LOWER: False}.get(quantity.direction)
-    title = f"{quantity.title} ({scope})" if scope else quantity.title
+    title = f"{quantity.title} ({measurement.label})" if measurement.label else quantity.title
     return Axis(words.clean(title), quantity.unit, better)
 
 
-def direction_of(series: str) -> Direction | None:
-    """Which way is safer for a series named like a quantity; None unless all audits that declare it agree."""
-    quantity = series.removesuffix("_boxes")
-    found = {
-        q.direction
-        for ref in registry.catalogue("audit").values()
-        for q in _declared(ref)
-        if q.name == quantity
-    }
-    return found.pop() if len(found) == 1 else None
+def direction_of(measurement: MeasurementId) -> Direction | None:
+    """Which way is safer; None for what its audit does not declare."""
+    quantity = _quantity(measurement)
+    return quantity.direction if quantity else None
 
 
 def result_of(candidate: CandidateResult) -> Result:
@@ -170,11 +166,10 @@ def _interval(number: Number | None, unit: str) -> str:
     return words.interval(number.low, number.high, unit) if number.low == number.low else "no interval"
 
 
-def _quantity(name: str) -> Quantity | None:
+def _quantity(measurement: MeasurementId) -> Quantity | None:
     """As the audit declares it; None when that audit is not installed here any more."""
-    audit, _, quantity = name.rpartition(".")
-    ref = registry.catalogue("audit").get(audit)
-    return next((q for q in _declared(ref) if q.name == quantity), None) if ref else None
+    ref = registry.catalogue("audit").get(measurement.audit)
+    return next((q for q in _declared(ref) if q.name == measurement.quantity), None) if ref else None
 
 
 def _declared(ref: registry.PluginRef) -> tuple[Quantity, ...]:

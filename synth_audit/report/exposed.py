@@ -75,8 +75,8 @@ def _rate(hit: int | None, tried: int, limit: int) -> str:
 def _groups(groups: Sequence[ExposedGroup], titles: dict[str, str], limit: int) -> Cells:
     rows = tuple(
         (
-            titles.get(g.audit, g.audit),
-            g.scope or "–",
+            titles.get(g.id.audit, g.id.audit),
+            g.id.label or "–",
             _named(g.columns),
             _rate(g.train_hit, g.train_tried, limit),
             _rate(g.control_hit, g.control_tried, limit),
@@ -112,9 +112,9 @@ def _beyond(g: ExposedGroup) -> str:
 def _subgroups(subgroups: Sequence[Subgroup], titles: dict[str, str]) -> Cells:
     rows = tuple(
         (
-            s.column,
+            s.id.column,
             s.category,
-            titles.get(s.audit, s.audit) + (f" ({s.scope})" if s.scope else ""),
+            _attack(s, titles),
             f"{s.train_rows:,}",
             words.number(s.value, "share", places := _places(s)),
             words.interval(s.interval.low, s.interval.high, "share", places),
@@ -125,6 +125,12 @@ def _subgroups(subgroups: Sequence[Subgroup], titles: dict[str, str]) -> Cells:
     levels = dict.fromkeys(words.percent_level(s.interval.level) for s in subgroups)
     title = f"The most exposed group of people, column by column ({' or '.join(levels)} intervals)"
     return Cells(title, header, rows)
+
+
+def _attack(s: Subgroup, titles: dict[str, str]) -> str:
+    attack = s.id.derived_from
+    title = titles.get(s.id.audit, s.id.audit)
+    return f"{title} ({attack.label})" if attack and attack.label else title
 
 
 def _places(s: Subgroup) -> int:

@@ -199,8 +199,8 @@ def _facts(record: FrontierRecord) -> tuple[Fact, ...]:
     return (
         Fact("Table", words.clean(record.table)),
         Fact("Candidates", str(len(record.candidates)), f"{passed or 'none'} passed all deciding gates"),
-        Fact("Privacy judged by", axis_of(record.privacy).title, record.privacy),
-        Fact("Utility judged by", axis_of(record.utility).title, record.utility),
+        Fact("Privacy judged by", axis_of(record.privacy).title, str(record.privacy or "")),
+        Fact("Utility judged by", axis_of(record.utility).title, str(record.utility or "")),
         Fact("Made", words.moment(record.created, day_only=True)),
     )
 

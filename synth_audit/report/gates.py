@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.report import strips, svg, words
 from synth_audit.report.charts import units_of
@@ -101,8 +102,9 @@ def _rank(gate: GateResult) -> tuple[int, int]:
     return place, _URGENCY[gate.result]
 
 
-def _gate_view(gate: GateResult, units: Mapping[str, str], place: int, *, lost: bool) -> GateView:
-    unit = units.get(gate.measurement, "")
+def _gate_view(gate: GateResult, units: Mapping[MeasurementId, str], place: int, *, lost: bool) -> GateView:
+    about = gate.measurement
+    unit = units.get(about.whole, "") if about else ""
     value, interval = _number_texts(gate, unit)
     limit = words.limits(gate.minimum, gate.maximum, unit)
     anchor = f"gate-{place}"
@@ -115,13 +117,15 @@ def _gate_view(gate: GateResult, units: Mapping[str, str], place: int, *, lost: 
         sign=sign_of(gate.result),
         blocking=gate.blocking,
         numbers=_numbers(gate, value, interval, limit),
-        limit=limit or ("the table itself" if not gate.measurement else "none"),
+        limit=limit or ("the table itself" if about is None else "none"),
         judged=_BOUNDS.get(gate.bound, ""),
         explanation=words.sentence(gate.explanation),
         advice="" if gate.result is Result.PASS else _advice(gate, lost=lost),
         reason=words.sentence(gate.reason),
-        measurement=gate.measurement,
-        scope=gate.scope,
+        measurement=about.name if about else "",
+        scope=about.label if about else "",
+        about=about,
+        every=gate.every,
         value=value,
         interval=interval,
         picture=None if picture is None else Markup(picture),  # noqa: S704
@@ -140,7 +144,7 @@ def _number_texts(gate: GateResult, unit: str) -> tuple[str, str]:
 
 
 def _numbers(gate: GateResult, value: str, interval: str, limit: str) -> str:
-    if gate.value is None and not gate.measurement:
+    if gate.value is None and gate.measurement is None:
         return "Checked on the table itself"
     measured = value
     if interval:

@@ -1,4 +1,4 @@
-"""Matrices and densities: those of one name side by side as one figure, on one scale."""
+"""Matrices and densities: those of one quantity side by side as one figure, on one scale."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def describe(series: Series) -> str:
 
 
 def grids_picture(series: Sequence[Series], anchor: str) -> Picture:
-    """The figure of matrices, or of densities, of one name.
+    """The figure of matrices, or of densities, of one quantity.
 
     Args:
         anchor: prefix of the ids inside; must be unique on a page.
     """
     first = series[0]
-    title = common_title(first)
+    title = first.title
     most = density.fullest(series)
     panels = tuple(
         Panel(
-            words.sentence(s.scope, "") or title,
-            Markup(grid_svg(s, anchor=f"{anchor}-{i}", title=f"{title}: {s.scope}", most=most)),  # noqa: S704
+            words.sentence(s.id.label, "") or title,
+            Markup(grid_svg(s, anchor=f"{anchor}-{i}", title=f"{title}: {s.id.label}", most=most)),  # noqa: S704
         )
         for i, s in enumerate(series, 1)
     )
@@ -65,11 +65,6 @@ def grids_picture(series: Sequence[Series], anchor: str) -> Picture:
         table = _matrix_table(series, title)
     narrow = first.kind == "density" and len(series) > 2
     return Picture(title, Markup(scale), table, _NOTES[first.kind], panels, narrow)  # noqa: S704  (escaped)
-
-
-def common_title(series: Series) -> str:
-    """The title without the scope at its end, which names the panel."""
-    return series.title.removesuffix(f": {series.scope}")
 
 
 def _matrix(series: Series) -> tuple[list[str], list[tuple[float, ...]]]:
@@ -96,7 +91,7 @@ def _matrix_table(series: Sequence[Series], title: str) -> Cells:
     """One row for each pair of columns, those first in which the panels differ most."""
     names = [str(x) for x in series[0].x]
     matrices = [_matrix(s)[1] for s in series if [str(x) for x in s.x] == names]
-    labels = [s.scope or title for s in series if [str(x) for x in s.x] == names]
+    labels = [s.id.label or title for s in series if [str(x) for x in s.x] == names]
     rows = []
     for i, j in _pairs(matrices, len(names)):
         values = [m[i][j] for m in matrices]
@@ -128,7 +123,7 @@ def _density_table(series: Sequence[Series], title: str) -> Cells:
             shares = [s.lines[up][i] for s in alike]
             if any(svg.drawable(share) for share in shares):
                 rows.append((_cell(across, up), *(_share(share) for share in shares)))
-    header = ("Cell", *(s.scope or title for s in alike))
+    header = ("Cell", *(s.id.label or title for s in alike))
     return Cells(
         f"{title}: shares of rows; cells that are not listed hold none or too few to tell",
         header,

@@ -130,7 +130,7 @@ def _row(w: MeasurementSensitivity, shares: Sequence[float], anchor: str) -> Sig
         anchor=anchor,
         audit=w.audit_title,
         title=w.title,
-        scope=w.response.scope,
+        scope=w.response.id.label,
         sign=sight_sign(w.response.sight),
         reason=words.sentence(w.response.reason),
         shown=tuple(_shown(w, share, answers.get(share)) for share in shares),
@@ -189,7 +189,7 @@ def _leak_rows(found: Sequence[MeasurementSensitivity]) -> tuple[LeakRow, ...]:
         LeakRow(
             audit=w.audit_title,
             title=w.title,
-            scope=w.response.scope,
+            scope=w.response.id.label,
             sentence=leak_sentence(m),
             drawing=Markup(leak_strip_svg(m, scale, title=w.name, anchor=f"{ANCHOR}-leak-{i}")),  # noqa: S704
             numbers=_leak_numbers(m),

@@ -9,10 +9,13 @@ from functools import cache
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from synth_audit.core.text import shortened
 from synth_audit.report import words
 from synth_audit.resources import resource_folder
 
 _FOLDER = "reports_templates"
+_LONGEST = 200_000
+"""Letters of one text on a page; only a plan comes near it."""
 
 
 def page(template: str, **values: object) -> str:
@@ -39,5 +42,7 @@ def _environment() -> Environment:
 
 
 def _cleaned(value: object) -> object:
-    """Plain text loses characters that could mislead; markup was cleaned when it was made."""
-    return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """Plain text loses characters that could mislead, and what is endless; markup was cleaned when made."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return words.clean(shortened(value, _LONGEST))

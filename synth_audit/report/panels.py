@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import BOX_LINES, Direction, Series
 from synth_audit.report import words
 from synth_audit.report.boxes import Beside, Comparison, five
@@ -40,15 +41,15 @@ class _Panel:
     others: tuple[int, ...]
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[MeasurementId, str]:
         """What makes it the same panel in another candidate."""
-        return self.series.name, self.series.scope, self.label(self.place)
+        return self.series.id, self.label(self.place)
 
     @property
     def title(self) -> str:
-        """The series, its scope and, where there are several to look at, the box."""
-        parts = [full_title(self.series)] if self.series.scope else [self.series.title]
-        if not self.series.scope and len(self.series.x) > 1:
+        """The series and, where there are several to look at, the box."""
+        parts = [full_title(self.series)]
+        if not self.others and len(self.series.x) > 1:
             parts.append(self.label(self.place))
         return ": ".join(parts)
 
@@ -68,13 +69,13 @@ class _Sweep:
 
     Attributes:
         title: what tells them apart. strong: the label of the chosen one.
-        reach: ends of all boxes of a series, by its name and scope, so that its pictures can be compared.
+        reach: ends of all boxes of a series, by what it pictures, so that its pictures can be compared.
     """
 
     title: str
     labels: tuple[str, ...]
     strong: frozenset[str]
-    reach: Mapping[tuple[str, str], Five]
+    reach: Mapping[MeasurementId, Five]
 
 
 def box_panels(record: FrontierRecord, names: Sequence[str], varied: str) -> tuple[Picture, ...]:
@@ -82,7 +83,7 @@ def box_panels(record: FrontierRecord, names: Sequence[str], varied: str) -> tup
     found = [{p.key: p for series in c.boxes for p in _panels(series)} for c in record.candidates]
     kinds = {key: panel for panels in reversed(found) for key, panel in panels.items()}
     order = dict.fromkeys(key for panels in found for key in panels)
-    reach = {key[:2]: _reach(found, key[:2]) for key in order}
+    reach = {key[0]: _reach(found, key[0]) for key in order}
     chosen = [c is record.best for c in record.candidates]
     labels = tuple(f"{n}*" if best else n for n, best in zip(names, chosen, strict=True))
     strong = frozenset(label for label, best in zip(labels, chosen, strict=True) if best)
@@ -94,10 +95,10 @@ def box_panels(record: FrontierRecord, names: Sequence[str], varied: str) -> tup
 
 
 def _panels(series: Series) -> Iterator[_Panel]:
-    """Boxes with a scope show one thing and what to compare it with; others show one thing each."""
+    """Boxes with places show one thing each; others show one thing and what to compare it with."""
     if series.kind != "box" or not series.x:
         return
-    if series.scope:
+    if not series.places:
         yield _Panel(series, 0, tuple(range(1, len(series.x))))
         return
     for i in range(len(series.x)):
@@ -110,10 +111,10 @@ def _picture(kind: _Panel, panels: Sequence[_Panel | None], sweep: _Sweep, ancho
         Comparison(kind.label(other), tuple(_median(p, kind.label(other)) for p in panels))
         for other in kind.others
     )
-    direction = direction_of(kind.series.name)
+    direction = direction_of(kind.series.id)
     safer = _SAFER.get(direction) if direction else None
     panel = Series(
-        name=kind.series.name,
+        id=kind.series.id,
         title=kind.title,
         kind="box",
         x_label=sweep.title,
@@ -121,13 +122,11 @@ def _picture(kind: _Panel, panels: Sequence[_Panel | None], sweep: _Sweep, ancho
         x=sweep.labels,
         lines={line: tuple(v[j] for v in values) for j, line in enumerate(BOX_LINES)},
     )
-    return picture_of(panel, anchor, beside=Beside(comparisons, sweep.strong, sweep.reach[kind.key[:2]]))
+    return picture_of(panel, anchor, beside=Beside(comparisons, sweep.strong, sweep.reach[kind.key[0]]))
 
 
-def _reach(found: Sequence[Mapping[tuple[str, str, str], _Panel]], series: tuple[str, str]) -> Five:
-    values = [
-        v for panels in found for key, p in panels.items() if key[:2] == series for v in p.five(p.place)
-    ]
+def _reach(found: Sequence[Mapping[tuple[MeasurementId, str], _Panel]], series: MeasurementId) -> Five:
+    values = [v for panels in found for key, p in panels.items() if key[0] == series for v in p.five(p.place)]
     known = [v for v in values if math.isfinite(v)]
     return (min(known), max(known)) if known else ()
 

@@ -18,18 +18,18 @@ def pictures_of(
 ) -> tuple[tuple[Picture, bool], ...]:
     """The figures of an audit in order, each with whether it shows the whole table rather than a part.
 
-    Matrices, and densities, of one name become panels of one figure, at the place of the first. Their scopes
-    say which table they show.
+    Matrices, and densities, of one quantity become panels of one figure, at the place of the first. Their
+    settings say which table they show.
     """
     together: dict[tuple[str, str, int], list[Series]] = {}
     for i, s in enumerate(series):
-        together.setdefault((s.kind, s.name, -1 if s.kind in grids.KINDS else i), []).append(s)
+        together.setdefault((s.kind, s.id.quantity, -1 if s.kind in grids.KINDS else i), []).append(s)
     return tuple(
         (grids.grids_picture(group, f"{anchor}-{i}"), True)
         if group[0].kind in grids.KINDS
         else (
             picture_of(group[0], f"{anchor}-{i}", beside=references(group[0], measurements)),
-            not group[0].scope,
+            group[0].id == group[0].id.whole,
         )
         for i, group in enumerate(together.values(), 1)
     )
@@ -49,19 +49,9 @@ def picture_of(series: Series, anchor: str, *, beside: Beside | None = None) -> 
 
 
 def references(series: Series, measurements: Iterable[Measurement]) -> Beside:
-    """Reference values of a series named like a quantity, or like it and ``_boxes``.
-
-    They are those of the scopes that the labels name, else that of the series' own scope.
-    """
-    quantity = series.name.removesuffix("_boxes")
-    known = {
-        m.scope: m.reference.value
-        for m in measurements
-        if m.reference is not None and m.name.rpartition(".")[2] == quantity
-    }
-    own = tuple(known.get(str(label)) for label in series.x)
-    if not any(value is not None for value in own):
-        own = tuple(known.get(series.scope) for _ in series.x)
+    """Reference values of the measurements that a series pictures, at each place or the same for all."""
+    known = {m.id: m.reference.value for m in measurements if m.reference is not None}
+    own = tuple(known.get(place) for place in series.places or (series.id,) * len(series.x))
     return Beside((Comparison("reference", own),))
 
 

@@ -42,8 +42,9 @@ def series_svg(
 
 
 def full_title(series: Series) -> str:
-    """The title, with the scope unless the title names it already."""
-    return series.title if series.scope in series.title else f"{series.title}: {series.scope}"
+    """The title, with setting and column unless the title names them already."""
+    label = series.id.label
+    return series.title if label in series.title else f"{series.title}: {label}"
 
 
 def describe(series: Series, beside: Beside) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.report import svg, words
@@ -90,17 +91,19 @@ def measurement_strip_svg(m: Measurement, *, title: str = "", anchor: str = "num
     """One measurement with its interval beside its reference value."""
     strip = Strip.of_measurement(m)
     body = _drawing(strip, WIDTH, anchor)
-    return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title or m.name, description=strip.sentence)
+    return svg.document(
+        WIDTH, HEIGHT, body, anchor=anchor, title=title or str(m.id), description=strip.sentence
+    )
 
 
 def gate_chart_svg(
-    gates: Sequence[GateResult], *, units: Mapping[str, str] | None = None, anchor: str = "gates"
+    gates: Sequence[GateResult], *, units: Mapping[MeasurementId, str] | None = None, anchor: str = "gates"
 ) -> str:
     """All gates of a suite below each other, as a picture that stands alone.
 
     Args:
         gates: in the order in which they are drawn.
-        units: unit by measurement name, see :func:`units_of`; plain numbers without it.
+        units: unit by quantity, see :func:`units_of`; plain numbers without it.
     """
     units = units or {}
     width, row, label = 880.0, 66.0, 490.0
@@ -108,7 +111,7 @@ def gate_chart_svg(
     body = svg.element("rect", class_="f-paper", width=width, height=height, fill=svg.PAPER)
     for i, gate in enumerate(gates):
         y = i * row + 4
-        strip = Strip.of_gate(gate, units.get(gate.measurement, ""))
+        strip = Strip.of_gate(gate, units.get(gate.measurement.whole, "") if gate.measurement else "")
         if i:
             body += svg.line(8, y - 3, width - 8, y - 3, rule=True)
         word = RESULT_WORDS[gate.result] + ("" if gate.blocking else " (advisory)")

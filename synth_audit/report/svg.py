@@ -11,12 +11,16 @@ import unicodedata
 from dataclasses import dataclass
 from html import escape
 
+from synth_audit.core.text import LONGEST_WORD, shortened
 from synth_audit.report import words
 
 INK, MUTED, RULE, PAPER = "#1c2530", "#55606c", "#c8ced6", "#ffffff"
 SAFE, SAFE_EDGE, UNSAFE = "#d5e8dc", "#7fae93", "#d9b8b0"
 FONT = "-apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, sans-serif"
 _DRAWABLE = 1e100
+_NARROWEST = 0.56
+"""Estimated width of a narrow letter in sizes of the font."""
+_LONGEST_TITLE = 1000
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def text(
     """A line of text; ``content`` is plain text."""
     return element(
         "text",
-        escape(words.clean(content)),
+        escape(words.clean(shortened(content, LONGEST_WORD))),
         class_="f-muted" if muted else "f-ink",
         x=x,
         y=y,
@@ -103,8 +107,9 @@ def line(
 def document(width: float, height: float, body: str, *, anchor: str, title: str, description: str) -> str:
     """The whole picture, with its title and description for those who do not see it."""
     name, about = f"{anchor}-title", f"{anchor}-desc"
-    head = element("title", escape(words.clean(title)) or "Chart", id=name) + element(
-        "desc", escape(words.clean(description)) or "No description.", id=about
+    title, description = (words.clean(shortened(x, _LONGEST_TITLE)) for x in (title, description))
+    head = element("title", escape(title) or "Chart", id=name) + element(
+        "desc", escape(description) or "No description.", id=about
     )
     return element(
         "svg",
@@ -124,13 +129,19 @@ def text_width(content: str, size: float = 12) -> float:
     """Estimated width in pixels, on the generous side."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in content)
     capital = sum(c.isupper() or c in "mwMW%×−" for c in content)
-    return size * (0.56 * len(content) + 0.46 * wide + 0.2 * capital)
+    return size * (_NARROWEST * len(content) + 0.46 * wide + 0.2 * capital)
 
 
 def fitted(content: str, width: float, size: float = 12, *, middle: bool = False) -> str:
     """The text, cut with an ellipsis to fit, at its end or in its middle."""
+    # No letter is narrower than this: what cannot fit is never measured, however long it is.
+    most = max(int(width / (_NARROWEST * size)), 0) + 2
+    whole = len(content) <= most
+    if not whole:
+        tail = most // 2 if middle else 0
+        content = content[: most - tail] + content[len(content) - tail :]
     content = words.clean(content).replace("\n", " ")
-    if text_width(content, size) <= width:
+    if whole and text_width(content, size) <= width:
         return content
     kept = len(content)
     while kept and text_width(_cut(content, kept, middle), size) > width:

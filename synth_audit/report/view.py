@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from synth_audit.core.identity import MeasurementId
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -48,7 +50,12 @@ class VerdictView:
 
 @dataclass(frozen=True)
 class GateView:
-    """One gate: what was required, what was found, and what to do; ``marks`` say it to machines."""
+    """One gate: what was required, what was found, and what to do.
+
+    Attributes:
+        about: what was judged, of several the worst. every: all measurements of its quantity were.
+        marks: the same for machines.
+    """
 
     anchor: str
     gate: str
@@ -63,6 +70,8 @@ class GateView:
     reason: str
     measurement: str
     scope: str
+    about: MeasurementId | None
+    every: bool
     value: str
     interval: str
     picture: Markup | None

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from synth_audit.core import registry
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import (
     DERIVED,
     LEAK_EQUIVALENT,
-    WORST_SUBGROUP,
     Sensitivity,
     SensitivityCurve,
 )
-from synth_audit.judging.decide import EVERY_SCOPE
-from synth_audit.judging.sensitivity_checked import derived_from
 from synth_audit.report import words
 from synth_audit.report.view import GateView, SightLine
 from synth_audit.store.evidence import Evidence
@@ -50,8 +47,8 @@ class MeasurementSensitivity:
 
     @property
     def name(self) -> str:
-        """Quantity and scope."""
-        return f"{self.title} ({self.response.scope})" if self.response.scope else self.title
+        """Quantity, setting and column."""
+        return f"{self.title} ({self.response.id.label})" if self.response.id.label else self.title
 
     @property
     def sees(self) -> bool:
@@ -82,9 +79,8 @@ class MeasurementSensitivity:
 
 def witnesses(evidence: Evidence, gates: Sequence[GateView]) -> tuple[MeasurementSensitivity, ...]:
     """Every measurement with a response, in the order of the evidence."""
-    wide = _wide(evidence)
     return tuple(
-        _witness(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, g.gate in wide)))
+        _witness(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, outcome)))
         for outcome in evidence.outcomes
         for r in outcome.responses
     )
@@ -96,9 +92,9 @@ def sharpest(found: Sequence[MeasurementSensitivity]) -> MeasurementSensitivity 
     return found[min(known)[1]] if known else None
 
 
-def quantity_texts(outcome: AuditOutcome, name: str) -> tuple[str, str]:
+def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[str, str]:
     """Title of a measurement's quantity and how to read it."""
-    quantity = name.rpartition(".")[2]
+    quantity = measurement.quantity
     for q in (*(outcome.info.quantities if outcome.info else ()), *DERIVED):
         if q.name == quantity:
             return q.title, words.sentence(q.help)
@@ -161,51 +157,30 @@ def _blindness(relied: Sequence[MeasurementSensitivity], blind: Sequence[Measure
 def _witness(
     evidence: Evidence, outcome: AuditOutcome, response: SensitivityCurve, gates: tuple[GateView, ...]
 ) -> MeasurementSensitivity:
-    mine = (response.name, response.scope)
-    measurement = next((m for m in outcome.measurements if (m.name, m.scope) == mine), None)
+    measurement = next((m for m in outcome.measurements if m.id == response.id), None)
     interval = measurement.interval if measurement else None
-    quantity = response.name.rpartition(".")[2]
     declared = outcome.info.quantities if outcome.info else ()
     return MeasurementSensitivity(
         outcome=outcome,
         response=response,
-        title=quantity_texts(outcome, response.name)[0],
+        title=quantity_texts(outcome, response.id)[0],
         measurement=measurement,
-        restated=next((m for m in outcome.measurements if derived_from(m) == mine), None),
-        proportional=all(q.proportional for q in declared if q.name == quantity),
+        restated=next((m for m in outcome.measurements if _restates(m, response)), None),
+        proportional=all(q.proportional for q in declared if q.name == response.id.quantity),
         level=interval.level if interval else evidence.level,
         gates=gates,
     )
 
 
-def _wide(evidence: Evidence) -> frozenset[str]:
-    """Gates that judge every scope, by name; their result names only the worst."""
-    return frozenset(_every_scope(evidence.gates.suite))
+def _restates(m: Measurement, response: SensitivityCurve) -> bool:
+    return m.id.quantity == LEAK_EQUIVALENT.name and m.id.derived_from == response.id
 
 
-def _every_scope(suite: Mapping[str, Any]) -> Iterator[str]:
-    expectations = suite.get("expectations")
-    for plain in expectations if isinstance(expectations, list | tuple) else ():
-        match plain:
-            case {"kwargs": {"scope": str(scope)}, "meta": {"id": str(ident)}} if scope == EVERY_SCOPE:
-                yield ident
-
-
-def _rests_on(gate: GateView, response: SensitivityCurve, wide: bool) -> bool:
-    """True when the gate judges the measurement itself, its leak-equivalent, or subgroups of its attack.
-
-    Any number of an attack that sees will do for its subgroups, so the blind ones beside it do not count.
-    """
-    audit, _, quantity = gate.measurement.rpartition(".")
-    if quantity == LEAK_EQUIVALENT.name:
-        if wide:
-            return response.name.startswith(f"{audit}.")
-        return derived_from(Measurement(gate.measurement, math.nan, gate.scope)) == (
-            response.name,
-            response.scope,
-        )
-    if quantity == WORST_SUBGROUP.name:
-        attack = gate.scope.rpartition("by ")[0].rstrip()
-        same = response.name.startswith(f"{audit}.") and (wide or response.scope == attack)
-        return same and response.sight is Sensitivity.SENSITIVE
-    return gate.measurement == response.name and (wide or gate.scope == response.scope)
+def _rests_on(gate: GateView, response: SensitivityCurve, outcome: AuditOutcome) -> bool:
+    """True when the gate judges the measurement itself or what is derived from it."""
+    if gate.about is None:
+        return False
+    judged = [gate.about]
+    if gate.every:  # its result names only the worst
+        judged += [m.id for m in outcome.measurements if m.id.whole == gate.about.whole]
+    return any((x.derived_from or x) == response.id for x in judged)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from datetime import datetime, timedelta
+
+from synth_audit.core.text import clean as clean
 
 NOT_COMPUTED = "not computed"
 _BARE_UNITS = frozenset(
@@ -14,16 +15,6 @@ _COUNT_UNITS = frozenset({"count", "rows", "records", "columns"})
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _MAX_DECIMALS = 6
 _NBSP = "\u00a0"
-
-
-def clean(text: str) -> str:
-    """Text without control, bidirectional-override and surrogate characters, which could mislead or break."""
-    return "".join(
-        "\ufffd"
-        if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn") and c not in "\n\r\t\u00ad"
-        else c
-        for c in text
-    )
 
 
 def sentence(text: str, end: str = ".") -> str:

@@ -10,7 +10,7 @@ from synth_audit.core.errors import DataError
 
 def locate(path: str, base: Path) -> Path:
     """The path as an absolute one: relative paths start at ``base``, ``~`` is the home folder."""
-    return (base / Path(path).expanduser()).absolute()
+    return (base / os.path.expanduser(path)).absolute()  # Path.expanduser raises where there is no home
 
 
 def place(path: Path) -> str:
@@ -22,8 +22,6 @@ def place(path: Path) -> str:
         found = path.stat()
     except OSError:
         return os.path.realpath(path)
-    except ValueError:  # no path at all, such as one with a null character
-        return str(path)
     return f"{found.st_dev}:{found.st_ino}"
 
 
@@ -36,7 +34,9 @@ def existing(path: Path, what: str) -> Path:
     try:
         if path.is_file():
             return path
-        found = "is a folder" if path.is_dir() else "does not exist"
+        found = (
+            "is a folder" if path.is_dir() else "is no ordinary file" if path.exists() else "does not exist"
+        )
     except OSError as error:
         found = f"cannot be reached ({type(error).__name__})"
     raise DataError(

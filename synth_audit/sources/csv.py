@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
+from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
 from synth_audit.core.source import SourceInfo
 from synth_audit.sources import _files
@@ -29,7 +30,7 @@ class Csv:
         text: columns to read as text whatever they look like, such as codes with leading zeros.
 
     Raises:
-        ValueError: the path is empty, or the delimiter is not one character.
+        ValueError: the path is empty or a URL, or the delimiter is not one character.
     """
 
     path: str
@@ -43,8 +44,8 @@ class Csv:
     )
 
     def __post_init__(self) -> None:
-        if not self.path.strip():
-            raise ValueError("path must name a file")
+        if problem := problem_of(self.path):
+            raise ValueError(problem)
         if len(self.delimiter) != 1 or self.delimiter in '\r\n"' or not self.delimiter.isascii():
             raise ValueError("delimiter must be one ASCII character, other than a quote or a line break")
 

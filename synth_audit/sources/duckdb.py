@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
 from synth_audit.core.source import SourceInfo
 from synth_audit.sources import _files
@@ -39,7 +40,7 @@ class DuckDB:
         query: a SELECT to read instead; cannot be written to.
 
     Raises:
-        ValueError: the path is empty, not exactly one of table and query is given, or the table's
+        ValueError: the path is empty or a URL, not exactly one of table and query is given, or the table's
             name has more than two parts.
     """
 
@@ -53,8 +54,8 @@ class DuckDB:
     )
 
     def __post_init__(self) -> None:
-        if not self.path.strip():
-            raise ValueError("path must name a file")
+        if problem := problem_of(self.path):
+            raise ValueError(problem)
         if (self.table is None) == (self.query is None):
             raise ValueError("give exactly one of table and query: `{duckdb: {path: ..., table: ...}}`")
         if self.table is not None and not _NAME.fullmatch(self.table):

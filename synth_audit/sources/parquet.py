@@ -9,6 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from synth_audit.core.files import replacing
+from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
 from synth_audit.core.source import SourceInfo
 from synth_audit.sources import _files
@@ -22,7 +23,7 @@ class Parquet:
         path: the file; a relative path starts at the plan's folder.
 
     Raises:
-        ValueError: the path is empty.
+        ValueError: the path is empty or a URL.
     """
 
     path: str
@@ -33,8 +34,8 @@ class Parquet:
     )
 
     def __post_init__(self) -> None:
-        if not self.path.strip():
-            raise ValueError("path must name a file")
+        if problem := problem_of(self.path):
+            raise ValueError(problem)
 
     def read(self, base: Path) -> pa.Table:
         """Read the file; relative paths start at ``base``.

@@ -15,9 +15,11 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, with_config
 
-from synth_audit.core.errors import DataError
+from synth_audit.core import identity
+from synth_audit.core.errors import DataError, MeasurementNameError
 from synth_audit.core.exposure import RecordView
 from synth_audit.core.generator import PrivacyCertificate
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.salt import Salt
@@ -28,7 +30,7 @@ from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, Result, TableCheck
 from synth_audit.store.plain_file import read_plain
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 
 _RECORDED_PACKAGES = (
     "synth-audit",
@@ -142,14 +144,21 @@ class Evidence:
         """The audits that ended in an error."""
         return tuple(o for o in self.outcomes if o.status is Status.ERROR)
 
-    def measurement(self, name: str, scope: str = "") -> Measurement:
-        """Look up one measurement; raises ``KeyError``, with what is near, when it is missing."""
-        known = {f"{m.name}[{m.scope}]" if m.scope else m.name: m for m in self.measurements}
-        wanted = f"{name}[{scope}]" if scope else name
+    def measurement(self, name: str | MeasurementId, scope: str = "") -> Measurement:
+        """Look up one measurement.
+
+        Args:
+            name: its identity, or the text of it; with a scope, ``audit.quantity`` alone.
+
+        Raises:
+            KeyError: it is missing; the text tells what is near.
+        """
+        known = {m.id: m for m in self.measurements}
+        wanted = _identity(name, scope)
         if wanted in known:
             return known[wanted]
-        near = get_close_matches(wanted, known, n=3)
-        raise KeyError(wanted + (f"; did you mean {' or '.join(near)}?" if near else ""))
+        near = get_close_matches(str(wanted), map(str, known), n=3)
+        raise KeyError(str(wanted) + (f"; did you mean {' or '.join(near)}?" if near else ""))
 
     def to_json(self) -> str:
         """The evidence as JSON text; non-finite numbers as the strings NaN, Infinity, -Infinity."""
@@ -168,6 +177,15 @@ class Evidence:
         plain = json.loads(self.to_json())
         content = {k: v for k, v in plain.items() if k not in ("digest", "created", "timings")}
         return sha256_of(content)
+
+
+def _identity(name: str | MeasurementId, scope: str) -> MeasurementId:
+    if isinstance(name, MeasurementId):
+        return name
+    try:
+        return identity.read_scoped(name, scope) if scope else identity.read(name)
+    except MeasurementNameError as error:
+        raise KeyError(f"{error.what}; expected {error.expected}") from None
 
 
 def read_evidence(path: Path | str) -> Evidence:
@@ -192,6 +210,7 @@ def evidence_bytes(path: Path) -> bytes:
         raise DataError(
             f"the evidence cannot be read ({type(error).__name__})",
             where=str(path),
+            expected="the evidence.json that an audit wrote",
             fix="run the audit first (`synth-audit run PLAN`), or name its folder with --out if it has one",
         ) from None
 
@@ -215,10 +234,7 @@ def evidence_of(content: bytes, path: Path) -> Evidence:
 
 def parse_evidence(text: str) -> Evidence:
     """Evidence from its JSON text; raises ``ValueError`` when it is none, or a key occurs twice."""
-    try:
-        load_json(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    load_json(text)
     evidence = _adapter().validate_json(text)
     if evidence.schema_version != SCHEMA_VERSION:
         raise ValueError(f"schema version {evidence.schema_version}")

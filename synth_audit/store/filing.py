@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -86,9 +86,10 @@ def file_audit(
     with open_journal(workspace) as journal:
         filed = _filed(workspace, evidence, contents, journal)
         _seal(workspace, journal, filed)
-        journal.write(journal.now.with_newest(workspace.place, evidence.digest))
+        if journal.now.newest.get(workspace.place) != evidence.digest:
+            journal.write(journal.now.with_newest(workspace.place, evidence.digest))
         if rows is not None:
-            keep_rows(workspace, evidence.digest, rows)
+            keep_rows(workspace, evidence.digest, lambda kept: link_or_copy(rows, kept))
         drop_rows(workspace, journal.now)
         point(workspace, journal.now)
     return filed.evidence
@@ -98,6 +99,8 @@ def _filed(
     workspace: Workspace, evidence: Evidence, contents: Mapping[str, bytes], journal: OpenJournal
 ) -> FiledAudit:
     folder = workspace.audit(evidence.digest)
+    if os.path.lexists(workspace.audits) and not is_plain_folder(workspace.audits):
+        raise _altered(folder, "lies behind a link")
     known = journal.now.entry(evidence.digest)
     if os.path.lexists(folder.path):
         there = FiledAudit.load(folder)
@@ -106,7 +109,18 @@ def _filed(
         if any(n in there.files or n in (EVIDENCE, MEASUREMENTS) for n in there.altered(known)):
             raise _altered(folder, "does not hold what was filed")
         return there  # perhaps without its report, which comes later and can be written again
-    files = {EVIDENCE: evidence.to_json().encode(), **contents}
+    filed = FiledAudit(folder, {EVIDENCE: evidence.to_json().encode(), **contents})
+    with new_folder(folder.path) as temporary:
+        for name, content in filed.files.items():
+            write_bytes(temporary / name, content)
+        # Known before it can be seen: an attempt that is not in the journal does not exist.
+        enter(workspace, filed, evidence, journal)
+    return filed
+
+
+def enter(workspace: Workspace, filed: FiledAudit, evidence: Evidence, journal: OpenJournal) -> None:
+    """Enter an audit into the journal with its files as they are, under its number if it has one."""
+    known = journal.now.entry(evidence.digest)
     entry = AuditEntry(
         number=known.number if known else len(journal.now.audits) + 1,
         digest=evidence.digest,
@@ -114,14 +128,9 @@ def _filed(
         candidate=evidence.tables["synthetic"].identity if "synthetic" in evidence.tables else "",
         created=evidence.created,
         place=workspace.place,
-        files={name: sha256_of_bytes(content) for name, content in files.items()},
+        files={name: sha256_of_bytes(content) for name, content in filed.files.items()},
     )
-    with new_folder(folder.path) as temporary:
-        for name, content in files.items():
-            write_bytes(temporary / name, content)
-        # Known before it can be seen: an attempt that is not in the journal does not exist.
-        journal.write(journal.now.with_entry(entry))
-    return FiledAudit(folder, files)
+    journal.write(journal.now.with_entry(entry).with_newest(workspace.place, evidence.digest))
 
 
 def _seal(workspace: Workspace, journal: OpenJournal, filed: FiledAudit) -> None:
@@ -156,12 +165,17 @@ def _add(journal: OpenJournal, folder: AuditFolder, name: str, content: bytes) -
     write_bytes(folder.path / name, content)
 
 
-def keep_rows(workspace: Workspace, digest: str, rows: Path) -> None:
-    """Keep a candidate's rows beside the journal."""
+def keep_rows(workspace: Workspace, digest: str, put: Callable[[Path], object]) -> None:
+    """Keep a candidate's rows beside the journal, if they are not there already.
+
+    Args:
+        put: writes them to a path, for its owner alone.
+    """
     kept = workspace.kept_rows(digest)
     if not kept.exists():
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        link_or_copy(rows, kept)
+        for folder in (kept.parent.parent, kept.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        put(kept)
 
 
 def drop_rows(workspace: Workspace, journal: Journal) -> None:

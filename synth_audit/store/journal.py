@@ -136,8 +136,3 @@ def read_journal(workspace: Workspace) -> Journal | None:
             expected="the file that this program keeps",
             fix="restore it from a backup; without it nothing that was audited here can be released",
         ) from None
-
-
-def may_read_restricted(workspace: Workspace) -> bool:
-    """True when this reader could see a journal if there were one."""
-    return os.access(workspace.home.restricted, os.R_OK | os.X_OK)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
 from synth_audit.store.audit_folder import AuditFolder
+from synth_audit.store.pointers import Released, read_pointer
 from synth_audit.store.workspace import Workspace
 
 
@@ -46,8 +48,16 @@ def locate_evidence(path: Path) -> Located:
     if (path / "evidence.json").is_file():
         return _of_file(path / "evidence.json")
     workspace = workspace_at(path.parent if path.name == "review" else path)
-    folder = workspace.newest
+    folder = _only_released(workspace) or workspace.newest
     return Located(folder.evidence, folder, workspace)
+
+
+def _only_released(workspace: Workspace) -> AuditFolder | None:
+    """The audit of a candidate that was released where nothing else was audited."""
+    if os.path.lexists(workspace.newest_pointer):
+        return None
+    pointer = read_pointer(Released, workspace.released_pointer)
+    return workspace.audit(pointer.digest) if pointer else None
 
 
 def workspace_at(root: Path) -> Workspace:

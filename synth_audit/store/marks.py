@@ -56,8 +56,8 @@ def gate_marks(gate: GateResult) -> Marks:
         _GATE: _ascii(gate.gate),
         "data-result": str(gate.result),
         "data-blocking": str(gate.blocking).lower(),
-        "data-measurement": _ascii(gate.measurement),
-        "data-scope": _ascii(gate.scope),
+        "data-measurement": _ascii(str(gate.measurement or "")),
+        "data-every": str(gate.every).lower(),
         "data-bound": _ascii(gate.bound),
     } | {f"data-{name}": repr(float(x)) for name, x in numbers.items() if x is not None}
 

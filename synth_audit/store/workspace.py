@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pyarrow.parquet as pq
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
+from synth_audit.core.paths import problem_of
 from synth_audit.store.audit_folder import AuditFolder
 from synth_audit.store.pointers import Newest, read_pointer
 
@@ -178,23 +182,62 @@ class Workspace:
         """Make both folders, the restricted one with mode 0700.
 
         Raises:
-            DataError: the folder cannot be made.
+            DataError: a folder cannot be made, is a link or another user's, or the restricted one was open to
+                others.
         """
         self.prepare_review()
-        with making(self.root):
-            self.restricted.mkdir(mode=0o700, exist_ok=True)
-            self.restricted.chmod(0o700)
+        # It may be there from an earlier run, or from one that starts at the same time.
+        with making(self.root), suppress(FileExistsError):
+            self.restricted.mkdir(mode=0o700)
+        _refuse_strange(self.restricted, private=True)
         return self
 
     def prepare_review(self) -> Workspace:
         """Make the review folder alone, for an audit that keeps no rows.
 
         Raises:
-            DataError: the folder cannot be made.
+            DataError: a folder cannot be made, or is a link or another user's.
         """
+        _refuse_unusable(self.root)
         with making(self.root):
+            if os.path.lexists(self.root):
+                _refuse_strange(self.root)
             self.review.mkdir(parents=True, exist_ok=True)
+        _refuse_strange(self.review)
         return self
+
+
+def _refuse_strange(folder: Path, *, private: bool = False) -> None:
+    """Raise ``DataError`` for a folder through which others could read real rows or swap what was audited."""
+    with making(folder):
+        found = os.lstat(folder)
+    if stat.S_ISLNK(found.st_mode):
+        wrong, fix = "is a link", "name the folder itself with --out, or take the link away"
+    elif not stat.S_ISDIR(found.st_mode):
+        wrong, fix = "is a file", "name another with --out"
+    elif found.st_uid != os.geteuid():
+        wrong, fix = "belongs to another user", "name another with --out, or let its owner run this"
+    elif private and stat.S_IMODE(found.st_mode) & 0o077:
+        wrong = f"is open to other users (mode {stat.S_IMODE(found.st_mode):04o})"
+        fix = f"if only you could read what is in it, `chmod 700 {shlex.quote(str(folder))}`; else delete it"
+    else:
+        return
+    raise DataError(
+        f"the workspace cannot be used: its folder {wrong}",
+        where=str(folder),
+        expected="a folder of this user's own" + (", with mode 0700, since it holds real rows" * private),
+        fix=fix,
+    )
+
+
+def _refuse_unusable(path: Path) -> None:
+    if problem := problem_of(str(path)):
+        raise DataError(
+            f"nothing can be written there: {problem}",
+            where=str(path),
+            expected="a path of this machine",
+            fix="name another, with --out or --to",
+        )
 
 
 @contextmanager
@@ -222,6 +265,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, private: bo
     Raises:
         DataError: the file could not be written.
     """
+    _refuse_unusable(path)
     try:
         with replacing(path, private=private) as temporary:
             write(temporary)

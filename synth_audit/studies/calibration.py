@@ -14,6 +14,7 @@ from synth_audit.core import registry
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import Status
 from synth_audit.core.seeds import child_rng
@@ -50,8 +51,7 @@ class Curve:
         r_squared: share of the variance that the line explains; NaN for fewer than three points or none.
     """
 
-    name: str
-    scope: str
+    id: MeasurementId
     noise: Noise
     points: tuple[Point, ...]
     slope: float
@@ -145,17 +145,19 @@ def _tasks(
 
 
 def _curves(places: Sequence[tuple[Noise, float]], ended: Sequence[TaskResult]) -> tuple[Curve, ...]:
-    found: dict[tuple[str, str, Noise], list[Point]] = {}
+    found: dict[tuple[MeasurementId, Noise], list[Point]] = {}
     for (noise, share), end in zip(places, ended, strict=True):
         for m in end.outcome.measurements:
             if m.direction is not Direction.NEUTRAL and m.interval is not None and m.finite:
-                found.setdefault((m.name, m.scope, noise), []).append(_point(share, m))
+                found.setdefault((m.id, noise), []).append(_point(share, m))
     return tuple(_curve(*key, points) for key, points in sorted(found.items(), key=_by_name))
 
 
-def _by_name(item: tuple[tuple[str, str, Noise], list[Point]]) -> tuple[str, str, float, float, float]:
-    name, scope, noise = item[0]
-    return name, scope, noise.sigma, noise.rate, noise.flip
+def _by_name(
+    item: tuple[tuple[MeasurementId, Noise], list[Point]],
+) -> tuple[MeasurementId, float, float, float]:
+    measurement, noise = item[0]
+    return measurement, noise.sigma, noise.rate, noise.flip
 
 
 def _point(share: float, m: Measurement) -> Point:
@@ -163,7 +165,7 @@ def _point(share: float, m: Measurement) -> Point:
     return Point(share, m.value, m.interval.low, m.interval.high)
 
 
-def _curve(name: str, scope: str, noise: Noise, points: Sequence[Point]) -> Curve:
+def _curve(measurement: MeasurementId, noise: Noise, points: Sequence[Point]) -> Curve:
     x, y = (np.array([getattr(p, part) for p in points]) for part in ("share", "value"))
     slope, intercept, explained = float("nan"), float("nan"), float("nan")
     if len(points) > 2 and np.ptp(x) > 0:
@@ -171,7 +173,7 @@ def _curve(name: str, scope: str, noise: Noise, points: Sequence[Point]) -> Curv
         spread = float(np.sum((y - y.mean()) ** 2))
         if spread > 0:
             explained = 1 - float(np.sum((y - intercept - slope * x) ** 2)) / spread
-    return Curve(name, scope, noise, tuple(points), slope, intercept, explained)
+    return Curve(measurement, noise, tuple(points), slope, intercept, explained)
 
 
 def parse_calibration(text: str) -> Calibration:

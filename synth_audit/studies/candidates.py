@@ -155,7 +155,7 @@ def _audits(plan: Plan, spec: FrontierSpec) -> tuple[PluginChoice, ...]:
     Without a word from the plan a table with a sensitive column is played the attribute game: no other
     attack asks what truncation is to prevent.
     """
-    wanted = {measure_of(text, key).name.split(".")[0] for key, text in _named(spec)}
+    wanted = {measure_of(text, key).id.audit for key, text in _named(spec)}
     sensitive = any(Role.SENSITIVE in c.roles and Role.TARGET not in c.roles for c in plan.columns.values())
     if sensitive and not plan.audits and spec.privacy is None:
         wanted |= {"attribute_game"} & set(registry.catalogue("audit"))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synth_audit.core import registry
+from synth_audit.core import identity, registry
 from synth_audit.core.audit import AuditInfo
-from synth_audit.core.errors import PlanError
+from synth_audit.core.errors import MeasurementNameError, PlanError
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement, Quantity
-from synth_audit.core.sensitivity import derived_of
+from synth_audit.core.sensitivity import DERIVED, derived_of
 from synth_audit.store.evidence import Evidence
 
 PRIVACY = (
@@ -22,19 +22,15 @@ PRIVACY = (
 UTILITY = ("prediction.auroc_tstr", "prediction.r2_tstr", "marginals.total_variation")
 """What is taken when the plan names nothing: the first that was measured."""
 
-_WRITTEN = re.compile(r"\w+\.(?P<quantity>\w+)(\[(?P<scope>.+)\])?")
+_DERIVED = {q.name for q in DERIVED}
 
 
 @dataclass(frozen=True)
 class Measure:
     """A measurement that candidates are compared by; ``higher`` is true when more is better."""
 
-    name: str
-    scope: str
+    id: MeasurementId
     higher: bool
-
-    def __str__(self) -> str:
-        return f"{self.name}[{self.scope}]" if self.scope else self.name
 
 
 def measure_of(text: str, key: str) -> Measure:
@@ -44,25 +40,30 @@ def measure_of(text: str, key: str) -> Measure:
         PlanError: it is not declared by any audit, or says nothing about better and worse.
     """
     where = f"frontier.{key}"
-    audit = text.partition(".")[0]
+    try:
+        measurement = identity.read(text)
+    except MeasurementNameError as error:
+        raise PlanError(error.what, where=where, expected=error.expected, fix=error.fix) from None
+    if not measurement.audit:
+        raise PlanError(f"there is no measurement {text!r}", where=where, expected="`audit.quantity`")
+    audit, quantity, of = measurement.audit, measurement.quantity, measurement.derived_from
     known = _quantities(audit, where)
-    written = _WRITTEN.fullmatch(text)
-    if written is None or written["quantity"] not in known:
+    declared = quantity in known and (of is None or of.quantity in known)
+    if not declared or (of is None) == (quantity in _DERIVED):
         raise PlanError(
             f"there is no measurement {text!r}",
             where=where,
-            expected=f"`name` or `name[scope]`, such as {', '.join(f'{audit}.{q}' for q in known)}",
+            expected=", ".join(f"{audit}.{q}" + "[of …]" * (q in _DERIVED) for q in known),
             fix=f"`synth-audit describe {audit}` shows what it measures",
         )
-    name, direction = f"{audit}.{written['quantity']}", known[written["quantity"]].direction
-    if direction is Direction.NEUTRAL:
+    if known[quantity].direction is Direction.NEUTRAL:
         raise PlanError(
-            f"{name!r} only describes: neither more nor less of it is better",
+            f"{measurement.name!r} only describes: neither more nor less of it is better",
             where=where,
             expected="a measurement with a direction",
             fix=f"`synth-audit describe {audit}` shows the direction of each",
         )
-    return Measure(name, written["scope"] or "", direction is Direction.HIGHER)
+    return Measure(measurement, known[quantity].direction is Direction.HIGHER)
 
 
 def settle(named: str | None, usual: Sequence[str], key: str, found: Sequence[Evidence]) -> Measure | None:
@@ -91,11 +92,11 @@ def shortfall(measure: Measure | None, found: Sequence[Evidence]) -> str:
     """For how many candidates the measurement came short, in a sentence; empty when for none."""
     measured = [m for e in found if (m := _measured(e, measure)) is not None]
     short = [m for m in measured if m.short]
-    if not short:
+    if measure is None or not short:
         return ""
     worst = min(short, key=lambda m: m.n_achieved or 0)
     return (
-        f" {measure} does not count for {len(short)} of {len(found)} audited: it rests on "
+        f" {measure.id} does not count for {len(short)} of {len(found)} audited: it rests on "
         f"{worst.n_achieved or 0:,} attempts where {worst.n_minimum:,} are needed."
     )
 
@@ -103,8 +104,7 @@ def shortfall(measure: Measure | None, found: Sequence[Evidence]) -> str:
 def _measured(evidence: Evidence, measure: Measure | None) -> Measurement | None:
     if measure is None:
         return None
-    key = (measure.name, measure.scope)
-    return next((m for m in evidence.measurements if (m.name, m.scope) == key), None)
+    return next((m for m in evidence.measurements if m.id == measure.id), None)
 
 
 def _quantities(audit: str, where: str) -> dict[str, Quantity]:

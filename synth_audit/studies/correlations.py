@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.schema import Column
-from synth_audit.core.table import Floats, Labels, Table
-from synth_audit.kernels.ordering import Codes, kendall, scale_by_frequency, scale_by_response
+from synth_audit.core.table import Table
+from synth_audit.kernels.ordering import kendall, scale_by_frequency, scale_by_response
 
 MOST_COLUMNS = 40
 """More than these make no picture: the target, the sensitive columns and the first of the others stay."""

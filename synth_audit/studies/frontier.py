@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series
 from synth_audit.core.verdict import Result
 from synth_audit.store.evidence import sha256_of
 from synth_audit.studies.correlations import NO_CORRELATIONS, Correlations
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 ERROR = "error"
 """Verdict of a candidate that never became a table."""
@@ -93,7 +94,7 @@ class FrontierRecord:
         level: of every interval: ``1 − (1 − plan's level) / candidates``, since each candidate is a chance
             of a wrong pass.
         alpha: weight of privacy in the choice, in [0, 1].
-        privacy, utility: the measurements, ``name`` or ``name[scope]``; empty when none was there.
+        privacy, utility: the measurements; None when none was there.
         candidates: in the order of the sweep.
         chosen: name of the best candidate that passed; None when none did.
         reason: the choice in one sentence.
@@ -108,8 +109,8 @@ class FrontierRecord:
     seed: int
     level: float
     alpha: float
-    utility: str
-    privacy: str
+    utility: MeasurementId | None
+    privacy: MeasurementId | None
     candidates: tuple[CandidateResult, ...]
     chosen: str | None
     reason: str

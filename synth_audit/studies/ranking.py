@@ -66,8 +66,8 @@ def ranked(
         seed=plan.seed,
         level=tried[0].candidate.plan.level,
         alpha=spec.alpha,
-        utility=str(utility or ""),
-        privacy=str(privacy or ""),
+        utility=utility.id if utility else None,
+        privacy=privacy.id if privacy else None,
         candidates=candidates,
         chosen=best.name if best else None,
         reason=reason,
@@ -82,10 +82,7 @@ def ranked(
 def _gated(plan: Plan, measure: Measure) -> bool:
     """True when a deciding gate judges this measurement, for the whole table or for any scope."""
     limits = (g.limit for g in load_suite(plan.gates, plan.base).measured if g.blocking)
-    return any(
-        limit is not None and limit.name == measure.name and limit.scope in ("*", measure.scope)
-        for limit in limits
-    )
+    return any(limit is not None and limit.applies_to(measure.id) for limit in limits)
 
 
 def _candidate(tried: CandidateRun, privacy: Measure | None, utility: Measure | None) -> CandidateResult:

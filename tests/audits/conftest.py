@@ -33,12 +33,15 @@ def subject_of():
 
 @pytest.fixture(scope="session")
 def measure():
-    """Run an audit; its measurements by name, or by name and scope, and its findings."""
+    """Run an audit; its measurements by quantity, or by quantity and setting or column, and its findings."""
 
     def run(audit, subject, seed=0, shared=0):
         """``shared`` is the plan's seed, ``seed`` that of the audit's own draws."""
         findings = audit.run(subject, RunContext(seed=shared, draws=np.random.default_rng(seed)))
-        found = {(m.name, m.scope) if m.scope else m.name: m for m in findings.measurements}
-        return found, findings
+        return {key(m.id): m for m in findings.measurements}, findings
+
+    def key(x):
+        place = f"{x.setting} of {x.column}" if x.setting and x.column else x.setting or x.column
+        return (x.quantity, place) if place else x.quantity
 
     return run

@@ -21,7 +21,7 @@ from synth_audit.audits.fidelity.associations import Associations
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Direction
 from synth_audit.core.schema import Column, Kind
-from synth_audit.kernels.association import Rows
+from synth_audit.kernels.association import JackknifeRows
 
 
 def mixed(n, seed, strength=0.8):
@@ -50,7 +50,7 @@ def shuffled(columns, seed=0):
 
 
 def matrices(findings):
-    return {s.scope: np.array([s.lines[name] for name in s.x]) for s in findings.series}
+    return {s.id.setting: np.array([s.lines[name] for name in s.x]) for s in findings.series}
 
 
 def test_two_numbers_by_peers(subject_of, measure):
@@ -249,7 +249,7 @@ def test_few_rows_apart_in_the_release_are_withheld_but_a_constant_is_shown(subj
 
 def test_matrices_are_rounded_symmetric_and_named(subject_of, measure):
     _, findings = measure(Associations(), subject_of(mixed(400, 1), None, mixed(400, 2)))
-    assert [(s.name, s.kind, s.scope) for s in findings.series] == [
+    assert [(s.id.quantity, s.kind, s.id.setting) for s in findings.series] == [
         ("associations", "matrix", scope) for scope in ("train", "synthetic", "difference")
     ]
     for scope, values in matrices(findings).items():
@@ -405,7 +405,7 @@ def test_information_of_two_cells_is_withheld_where_it_tells_a_count():
     here = np.arange(300) < 60
     cells = np.column_stack([~here, (np.arange(300) < 4) | (np.arange(300) >= 250)]).astype(np.int64)
     numbers = np.where(here, 5.0 + np.arange(300), np.nan)[:, None]
-    rows = Rows.of(cells, np.array([2, 2]), numbers)
+    rows = JackknifeRows.of(cells, np.array([2, 2]), numbers)
     lab, rare = Column("lab", Kind.CONTINUOUS, pa.float64()), Column("rare", Kind.CATEGORICAL, pa.string())
     scale = Scale((lab, rare), {"lab": np.empty(0)}, {}, {})
     assert readable_pairs(rows, scale, 10, missing_counts=True)[0, 1]

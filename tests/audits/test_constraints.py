@@ -107,7 +107,7 @@ def test_control_as_the_release_stands_at_its_reference(measure, n):
     control = town(n, 1)
     found, _ = measure(Constraints(), subject_with(plan, town(300, 0), control, control))
     referred = [m for m in found.values() if m.reference is not None]
-    assert {m.scope for m in referred} >= {"", "end < 80", "zip -> city", "member, city -> zip"}
+    assert {m.id.setting for m in referred} >= {"", "end < 80", "zip -> city", "member, city -> zip"}
     for m in referred:
         assert (m.value, m.interval) == (m.reference.value, m.reference.interval)
         assert m.reference.candidate is None
@@ -216,8 +216,9 @@ def test_intervals_cover_the_shares_that_the_release_is_drawn_with():
         a, b = rng.random((2, 400))
         found = Constraints().run(subject_with(plan, train, None, {"a": a, "b": b, "c": b}), rng)
         for m in found.measurements:
-            if (m.name, m.scope) in truth:
-                hits[m.name, m.scope] += m.interval.low <= truth[m.name, m.scope] <= m.interval.high
+            if (m.id.quantity, m.id.setting) in truth:
+                at = (m.id.quantity, m.id.setting)
+                hits[at] += m.interval.low <= truth[at] <= m.interval.high
     assert min(hits.values()) >= 935
 
 

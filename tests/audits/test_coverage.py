@@ -236,7 +236,7 @@ def test_pictures_tell_of_no_fewer_rows_than_they_may(subject_of, measure):
     subject = subject_of(people(n, rng), people(n_control, rng), people(100, rng), suppression=k)
     _, findings = measure(AUDIT, subject)
     precision, recall = findings.series
-    assert (precision.name, recall.name) == ("precision_curve", "recall_curve")
+    assert (precision.id.quantity, recall.id.quantity) == ("precision_curve", "recall_curve")
     assert min(precision.x) * n >= k
     assert (1 - max(precision.x)) * n >= k
     for series, label, rows in (
@@ -282,7 +282,7 @@ def test_the_embedding_is_learnt_once_and_sees_a_copy(subject_of, measure, monke
         assert found[name, "embedding"].value == pytest.approx(1.0, abs=1e-9)
     assert found["authenticity", "embedding"].value == 0.0
     assert found["authenticity", "embedding"].reference.value > 0.2
-    assert [s.scope for s in findings.series] == ["", "", "embedding", "embedding"]
+    assert [s.id.setting for s in findings.series] == ["", "", "embedding", "embedding"]
     assert found["auprc"].reference is not None
 
 

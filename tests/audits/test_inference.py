@@ -11,8 +11,8 @@ import pytest
 
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.core.errors import NotApplicable
-from synth_audit.kernels.attacks import Tally, corrected_level, risk
-from synth_audit.kernels.secret import Equality, Yardstick
+from synth_audit.kernels.attacks import SuccessCount, corrected_level, risk
+from synth_audit.kernels.secret import Equality, GuessTolerance
 
 
 def people(n, seed):
@@ -72,23 +72,23 @@ def test_a_numeric_secret_times_1_01_is_as_good_as_the_secret(factor, subject_of
 
 
 def test_minus_100_is_no_guess_at_900():
-    yardstick = Yardstick.from_train(np.linspace(0, 1000, 500), 0.05)
+    tolerance = GuessTolerance.from_train(np.linspace(0, 1000, 500), 0.05)
     secrets, guesses = numbers(900, 900, -900, -900, 0, 0), numbers(-100, 890, 100, -890, 60, 40)
-    assert yardstick.right(guesses, secrets).tolist() == [False, True, False, True, False, True]
+    assert tolerance.right(guesses, secrets).tolist() == [False, True, False, True, False, True]
 
 
 def test_negatives_zero_and_huge_numbers_behave():
     huge = 1.7e308
-    yardstick = Yardstick.from_train(np.append(np.linspace(-10, 10, 500), [huge, -huge]), 0.05)
+    tolerance = GuessTolerance.from_train(np.append(np.linspace(-10, 10, 500), [huge, -huge]), 0.05)
     secrets = numbers(huge, huge, -huge, huge, 0, 0, -5)
     guesses = numbers(huge, -huge, huge, 0.99 * huge, huge, 0.1, -5.1)
-    assert yardstick.right(guesses, secrets).tolist() == [True, False, False, True, False, True, True]
+    assert tolerance.right(guesses, secrets).tolist() == [True, False, False, True, False, True, True]
 
 
 def test_missing_is_neither_a_right_guess_nor_a_secret():
     nothing = numbers(np.nan, np.nan, 1.0)
     known = numbers(np.nan, 1.0, np.nan)
-    assert not Yardstick.from_train(numbers(0, 1, 2), 0.05).right(nothing, known).any()
+    assert not GuessTolerance.from_train(numbers(0, 1, 2), 0.05).right(nothing, known).any()
     assert not Equality().right(nothing, known).any()
 
 
@@ -104,16 +104,16 @@ def test_missing_is_neither_a_right_guess_nor_a_secret():
 )
 def test_what_is_right_follows_the_usual_range(values, near, far):
     values = values.astype(np.float64)
-    yardstick = Yardstick.from_train(values, 0.05)
+    tolerance = GuessTolerance.from_train(values, 0.05)
     usual = np.full(3, np.median(values))
-    assert yardstick.right(usual + numbers(0, near, -near), usual).all()
-    assert not yardstick.right(usual + numbers(far, -far, 2 * far), usual).any()
+    assert tolerance.right(usual + numbers(0, near, -near), usual).all()
+    assert not tolerance.right(usual + numbers(far, -far, 2 * far), usual).any()
 
 
 def test_an_outlying_secret_is_judged_relative_to_itself():
     values = np.append(np.zeros(490), np.linspace(1000, 99_999, 10))
-    yardstick = Yardstick.from_train(values, 0.05)
-    assert yardstick.right(numbers(96_000, 90_000), numbers(99_999, 99_999)).tolist() == [True, False]
+    tolerance = GuessTolerance.from_train(values, 0.05)
+    assert tolerance.right(numbers(96_000, 90_000), numbers(99_999, 99_999)).tolist() == [True, False]
 
 
 def test_dates_are_numbers_and_no_labels(subject_of, measure):
@@ -217,8 +217,8 @@ def test_the_worst_secret_speaks_for_all_with_room_for_having_chosen_it(subject_
     found, findings = measure(audit, subject)
     assert found["worst_risk"].value == found["risk", "ill"].value > 0.9
     assert found["risk", "wage"].value < 0.1
-    exposure = {e.scope: e for e in findings.exposures}["ill"]
-    tallies = Tally(len(exposure.train_hit), 600), Tally(len(exposure.control_hit), 300)
+    exposure = {e.measurement.column: e for e in findings.exposures}["ill"]
+    tallies = SuccessCount(len(exposure.train_hit), 600), SuccessCount(len(exposure.control_hit), 300)
     corrected = risk(*tallies, corrected_level(0.95, 2)).interval
     assert (found["worst_risk"].interval.low, found["worst_risk"].interval.high) == (
         corrected.low,

@@ -9,7 +9,7 @@ from synth_audit.audits.privacy.linkability import Linkability, _halves
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.attacks import Tally, risk
+from synth_audit.kernels.attacks import SuccessCount, risk
 
 
 def people(n, seed):
@@ -91,7 +91,7 @@ def test_hits_are_those_of_a_plain_loop(subject_of, measure):
                 expected.append(i)
         assert hits.tolist() == expected
     assert 0 < len(exposure.train_hit) < 60
-    tallies = Tally(len(exposure.train_hit), 60), Tally(len(exposure.control_hit), 40)
+    tallies = SuccessCount(len(exposure.train_hit), 60), SuccessCount(len(exposure.control_hit), 40)
     assert found["risk"].value == risk(*tallies, 0.95).value
     assert found["risk"].interval == risk(*tallies, 0.95).interval
 

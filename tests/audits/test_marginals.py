@@ -74,7 +74,7 @@ def bars(subject_of, measure, counts, release=None, **more):
     _, findings = measure(
         Marginals(), subject_of(of_labels(counts), None, release or of_labels(counts), **more)
     )
-    [series] = [s for s in findings.series if s.scope == "k"]
+    [series] = [s for s in findings.series if s.id.column == "k"]
     real = dict(zip(series.x, np.array(series.lines["real"]) * sum(counts.values()), strict=True))
     return {label: round(n) for label, n in real.items()}
 
@@ -122,7 +122,7 @@ def test_control_is_drawn_beside_them_unless_too_few_rows_stand_behind_a_bar(sub
     def lines(control):
         real = of_labels({"a": 60, "b": 40})
         _, findings = measure(Marginals(), subject_of(real, of_labels(control), real))
-        return next(s.lines for s in findings.series if s.scope == "k")
+        return next(s.lines for s in findings.series if s.id.column == "k")
 
     shown = lines({"a": 30, "b": 10})
     assert shown["control rows"] == (0.75, 0.25)
@@ -134,7 +134,7 @@ def test_the_worst_column_is_drawn_first(subject_of, measure):
     x = np.arange(200.0)
     made = {"near": np.r_[x[:-1], 0], "far": x + 500, "some": x + 20}
     _, findings = measure(Marginals(), subject_of(dict.fromkeys(made, x), None, made))
-    assert [s.scope for s in findings.series] == ["far", "some", "near"]
+    assert [s.id.column for s in findings.series] == ["far", "some", "near"]
 
 
 def test_wasserstein_counts_in_deviations_of_train(subject_of, measure):

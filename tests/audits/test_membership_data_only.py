@@ -53,7 +53,7 @@ def test_a_plain_copy_is_found_by_every_score_at_few_false_alarms(subject_of, me
     assert found["tpr_at_fpr_1pct", "density_ratio"].value > 0.9
     assert found["recall", "density_ratio"].value == 1
     assert found["advantage", "density_ratio"].interval.low > 0.3
-    [of_distance] = [e for e in findings.exposures if e.scope == "distance"]
+    [of_distance] = [e for e in findings.exposures if e.measurement.setting == "distance"]
     assert len(of_distance.train_hit) > 400
     assert len(of_distance.control_hit) <= 0.02 * len(of_distance.control_tried)
 

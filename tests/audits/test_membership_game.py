@@ -34,7 +34,7 @@ from synth_audit.core.table import Table, read_table
 from synth_audit.examination.runner import run_audits
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
-from synth_audit.kernels.shadow import FEATURE_SETS
+from synth_audit.kernels.shadow_features import FEATURE_SETS
 
 SMALL = {
     "iterations": 3,
@@ -80,7 +80,7 @@ def found(generator, data=None, seed=0, more=None, **changed):
 
 
 def at(findings, name, scope=""):
-    [m] = [m for m in findings.measurements if (m.name, m.scope) == (name, scope)]
+    [m] = [m for m in findings.measurements if (m.id.quantity, m.id.setting) == (name, scope)]
     return m
 
 
@@ -215,7 +215,7 @@ def test_independent_columns_are_not(honest, scope):
 
 
 def test_exposed_are_targets_that_were_found_out(copying, honest):
-    assert [e.scope for e in copying.exposures] == ["outlying", "random"]
+    assert [e.measurement.setting for e in copying.exposures] == ["outlying", "random"]
     assert all(len(e.train_tried) == 2 and not len(e.control_tried) for e in copying.exposures)
     assert sum(len(e.train_hit) for e in copying.exposures) >= 3
     assert not any(len(e.train_hit) for e in honest.exposures)
@@ -570,7 +570,7 @@ def test_the_worst_has_the_worst_ends_of_intervals_that_hold_for_all():
     noise = [scored(*rng.random((2, 10, 2, 20)), features=f) for f in ("naive", "histogram")]
     bad = scored(0.4 + 0.6 * rng.random((10, 2, 20)), 0.7 * rng.random((10, 2, 20)), features="all")
     found_all = measured([*noise, bad], {"random": 20}, 0.95)
-    by = {(m.name, m.scope): m for m in found_all}
+    by = {(m.id.quantity, m.id.setting): m for m in found_all}
     assert by["privacy_gain", ""].value == by["privacy_gain", "random, all"].value
     assert by["privacy_gain", ""].interval.high >= by["privacy_gain", "random, all"].interval.high
     assert by["privacy_gain", ""].interval.low < by["privacy_gain", "random, all"].interval.low
@@ -596,7 +596,7 @@ def one_of_four(rng, always):
 
 @pytest.mark.parametrize("always", [1.0, 0.97])
 def test_one_target_who_is_always_found_is_not_hidden_by_others(always):
-    by = {(m.name, m.scope): m for m in one_of_four(np.random.default_rng(0), always)}
+    by = {(m.id.quantity, m.id.setting): m for m in one_of_four(np.random.default_rng(0), always)}
     assert by["privacy_gain", ""].value > 0.8
     worst = by["worst_target_gain", ""]
     assert worst.value == pytest.approx(1 - always, abs=0.02)

@@ -39,7 +39,7 @@ def all_of(subject, seed=0, most=MOST):
         *measures.adversarial_accuracy(subject, most, rng),
         *measures.hits(subject, most, rng),
     ]
-    return {m.name: m for m in found}
+    return {m.id.quantity: m for m in found}
 
 
 @pytest.mark.parametrize("order", ["same", "shuffled"])

@@ -143,7 +143,7 @@ def test_a_release_that_fails_one_group_shows_there(subject_of, measure):
     worst = found["worst_subgroup_loss", "k"]
     assert worst.interval.low > worst.reference.value == found["auroc_loss"].value
     assert worst.value > 0.4
-    assert {m.scope for m in findings.measurements} == {"", "k"}
+    assert {m.id.column for m in findings.measurements} == {"", "k"}
 
 
 @pytest.mark.slow

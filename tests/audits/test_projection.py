@@ -148,7 +148,7 @@ def test_wrong_settings_are_refused(wrong):
 
 def drawn(subject, measure, **settings):
     _, findings = measure(Projection(n_bootstrap=50, **settings), subject)
-    return {s.scope: s for s in findings.series}, findings.notes
+    return {s.id.setting: s for s in findings.series}, findings.notes
 
 
 def shares(series):

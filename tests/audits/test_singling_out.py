@@ -160,7 +160,7 @@ def test_exposures_are_the_records_singled_out(subject_of, measure):
     train, other = records(300, 1), records(300, 3)
     made = mixture(train, other, 0.2)
     _, findings = measure(QUICK, subject_of(train, records(300, 2), made))
-    assert [e.scope for e in findings.exposures] == list(SETTINGS)
+    assert [e.measurement.setting for e in findings.exposures] == list(SETTINGS)
     for exposure in findings.exposures:
         assert np.array_equal(exposure.train_tried, np.arange(300))
         assert not len(exposure.control_tried), "their rate among strangers is no rate per record"

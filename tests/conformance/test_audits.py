@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from conformance_readme import README_AUDIT  # made importable by conftest.py
 
 from synth_audit.core import registry
 from synth_audit.core.context import RunContext
@@ -20,7 +21,7 @@ from synth_audit.core.sensitivity import Sensitivity
 from synth_audit.examination.examine import conduct
 from synth_audit.examination.runner import Task, run_tasks
 
-AUDITS = tuple(registry.catalogue("audit"))
+AUDITS = (*registry.catalogue("audit"), README_AUDIT)
 PRIVACY = tuple(n for n, ref in registry.catalogue("audit").items() if ref.family == "privacy")
 USEFULNESS = tuple(n for n in AUDITS if n not in PRIVACY)
 
@@ -58,7 +59,7 @@ def draws(made_once, outcome_of, as_subject, tables, fresh):
 
 
 def values(outcome):
-    return {(m.name, m.scope): m.value for m in outcome.measurements}
+    return {m.id: m.value for m in outcome.measurements}
 
 
 def same(one, other):
@@ -69,7 +70,7 @@ def same(one, other):
 def test_it_measures_an_ordinary_table(name, fresh):
     assert fresh[name].status is Status.MEASURED, fresh[name].reason
     assert fresh[name].measurements
-    assert any(not m.scope for m in fresh[name].measurements)
+    assert any(m.id == m.id.whole for m in fresh[name].measurements)
     assert all(m.finite for m in fresh[name].measurements)
 
 
@@ -84,7 +85,7 @@ def test_what_it_declares_is_complete(name, built):
 @every_audit
 def test_values_lie_in_their_declared_range_and_intervals_stand_upright(name, fresh, built):
     for m in fresh[name].measurements:
-        declared = built(name).info.quantity(m.name.removeprefix(f"{name}."))
+        declared = built(name).info.quantity(m.id.quantity)
         assert declared.range[0] - 1e-9 <= m.value <= declared.range[1] + 1e-9
         assert (m.unit, m.direction) == (declared.unit, declared.direction)
         if m.interval:
@@ -144,7 +145,7 @@ def test_order_and_names_do_not_matter(name, change, fresh, draws, outcome_of, a
         return
     for m in fresh[name].measurements:
         room = m.interval.high - m.interval.low if m.interval else 0.1
-        assert abs(after[m.name, m.scope] - m.value) <= room
+        assert abs(after[m.id] - m.value) <= room
 
 
 def copy(train, rng):
@@ -158,10 +159,7 @@ def test_a_copy_is_the_worst_for_privacy(name, leak, fresh, outcome_of, as_subje
     leaky = outcome_of(name, as_subject(train, control, leak(train, np.random.default_rng(1))))
     before, after = values(fresh[name]), values(leaky)
     directed = [m for m in fresh[name].measurements if m.direction is not Direction.NEUTRAL]
-    worse = [
-        (after[m.name, m.scope] - before[m.name, m.scope]) * (1 if m.direction is Direction.LOWER else -1)
-        for m in directed
-    ]
+    worse = [(after[m.id] - before[m.id]) * (1 if m.direction is Direction.LOWER else -1) for m in directed]
     assert min(worse) >= -1e-9
     assert max(worse) > 0.1
 
@@ -183,7 +181,7 @@ def test_a_fresh_real_sample_is_near_its_reference(name, fresh):
             half = (m.interval.high - m.interval.low) / 2
             own = m.reference.interval
             room = 2 * half + ((own.high - own.low) / 2 if own else 0)
-            assert abs(m.value - m.reference.value) <= room + 1e-9, m.name
+            assert abs(m.value - m.reference.value) <= room + 1e-9, str(m.id)
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -312,7 +310,7 @@ def examined(made_once, built, as_subject, population):
 def test_its_headline_sees_a_full_copy(name, examined):
     [outcome] = examined[name, 1].outcomes
     assert outcome.responses
-    headlines = [r for r in outcome.responses if not r.scope]
+    headlines = [r for r in outcome.responses if r.id == r.id.whole]
     assert any(r.sight is Sensitivity.SENSITIVE for r in headlines), [r.reason for r in headlines]
 
 

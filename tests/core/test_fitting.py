@@ -55,6 +55,13 @@ def table(n=5, **roles):
     return read_table(data, infer_schema(data, specs), where="train")
 
 
+def paired_otherwise():
+    """The values of ``table()`` column by column, so that the schema is the same, in other rows."""
+    known = table()
+    data = known.data.set_column(1, "b", known.data.column("b").take(pa.array(range(known.n_rows))[::-1]))
+    return read_table(data, known.schema, where="train")
+
+
 def test_levels_share_one_fit_and_each_is_cut_to_its_own(tmp_path):
     context = RunContext(cache=Cache(tmp_path))
     models = [fit_shared(Ladder(level), table(), 1, context) for level in (None, 1, 2)]
@@ -67,10 +74,11 @@ def test_levels_share_one_fit_and_each_is_cut_to_its_own(tmp_path):
     [
         (Ladder(weight=2.0), table(), 1),
         (Ladder(), table(6), 1),
+        (Ladder(), paired_otherwise(), 1),
         (Ladder(), table(b="target"), 1),
         (Ladder(), table(), 2),
     ],
-    ids=["setting", "rows", "roles", "seed"],
+    ids=["setting", "rows", "the same columns in other rows", "roles", "seed"],
 )
 def test_whatever_a_fit_depends_on_makes_it_another(tmp_path, generator, train, seed):
     context = RunContext(cache=Cache(tmp_path))

@@ -9,15 +9,17 @@ import pytest
 
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import DataError, SynthAuditError
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Findings, Interval, Measurement, Quantity, Series
 from synth_audit.core.outcome import AuditOutcome, Status
 
+M = MeasurementId("", "m")
 RISK = Quantity("risk", "Risk", unit="ratio", direction=Direction.HIGHER, range=(0, 2))
 
 
 def test_a_quantity_lends_its_unit_and_direction():
-    found = RISK.at(1, scope="age", n_requested=5, n_achieved=4, n_minimum=5)
-    assert (found.name, found.value, found.scope) == ("risk", 1.0, "age")
+    found = RISK.at(1, setting="deep", column="age", n_requested=5, n_achieved=4, n_minimum=5)
+    assert (found.id, found.value) == (MeasurementId("", "risk", "deep", "age"), 1.0)
     assert (found.unit, found.direction) == ("ratio", Direction.HIGHER)
     assert isinstance(found.value, float)
 
@@ -26,27 +28,27 @@ def test_a_quantity_lends_its_unit_and_direction():
     ("achieved", "minimum", "short"), [(4, 5, True), (5, 5, False), (None, 5, True), (0, None, False)]
 )
 def test_short_of_attempts(achieved, minimum, short):
-    assert Measurement("m", 0.0, n_achieved=achieved, n_minimum=minimum).short is short
+    assert Measurement(M, 0.0, n_achieved=achieved, n_minimum=minimum).short is short
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_finite_means_value_and_both_ends(bad):
-    assert Measurement("m", 0.0, interval=Interval(0, 1, 0.95, "x")).finite
-    assert not Measurement("m", bad).finite
-    assert not Measurement("m", 0.0, interval=Interval(bad, 1, 0.95, "x")).finite
-    assert not Measurement("m", 0.0, interval=Interval(0, bad, 0.95, "x")).finite
+    assert Measurement(M, 0.0, interval=Interval(0, 1, 0.95, "x")).finite
+    assert not Measurement(M, bad).finite
+    assert not Measurement(M, 0.0, interval=Interval(bad, 1, 0.95, "x")).finite
+    assert not Measurement(M, 0.0, interval=Interval(0, bad, 0.95, "x")).finite
 
 
 def test_series_of_uneven_length_is_refused():
     with pytest.raises(ValueError, match="differ in length"):
-        Series("s", "S", "line", "x", "y", (1.0, 2.0), {"a": (1.0, 2.0), "b": (1.0,)})
+        Series(M, "S", "line", "x", "y", (1.0, 2.0), {"a": (1.0, 2.0), "b": (1.0,)})
 
 
 def test_outcome_stamps_measurements_with_the_audit():
     blank = AuditOutcome("copies", "privacy", Status.NOT_APPLICABLE)
     done = blank.with_findings(Findings((RISK.at(1),), notes=("seen",)))
     assert done.status is Status.MEASURED
-    assert [m.name for m in done.measurements] == ["copies.risk"]
+    assert [str(m.id) for m in done.measurements] == ["copies.risk"]
     assert done.notes == ("seen",)
     assert blank.measurements == ()
 

@@ -64,8 +64,10 @@ def announced(monkeypatch):
 
     def announce(*points):
         monkeypatch.setattr(registry, "entry_points", lambda group: [p for p in points if p.group == group])
+        registry._entry_points.cache_clear()
 
-    return announce
+    yield announce
+    registry._entry_points.cache_clear()
 
 
 def test_a_new_file_appears_everywhere_without_another_edit(room):

@@ -10,6 +10,7 @@ import pytest
 
 from dagster_project import demo
 from synth_audit.core.registry import build
+from synth_audit.store.workspace import Workspace
 
 
 def test_the_warehouse_holds_the_sensitive_table_once(tmp_path: Path) -> None:
@@ -45,5 +46,5 @@ def test_one_table_is_released_and_one_is_refused(tmp_path: Path) -> None:
     assert "no released.tumours_resample exists" in said
     assert "release refused" in said
     for table in demo.TABLES:
-        assert (tmp_path / f"{table}-audit/review/report.html").is_file()
+        assert Workspace(tmp_path / f"{table}-audit").report.is_file()
     assert [os.environ.get(name) for name in ("SYNTH_AUDIT_HOME", "DAGSTER_HOME")] == before

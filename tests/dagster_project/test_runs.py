@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagster_project.components import AuditedTable
+from synth_audit.store.workspace import Workspace
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 Run = Callable[..., dg.ExecuteInProcessResult]
@@ -53,7 +54,7 @@ def test_a_failed_gate_still_renders_and_stops_the_release(run: Run, home: Path)
     result = run("copied")
     assert not result.success
     assert materialised(result) == STAGES[:-1]
-    assert (home / "people-audit/review/report.html").is_file()
+    assert Workspace(home / "people-audit").report.is_file()
     assert not (home / "out").exists()
     failed = {c.check_name for c in result.get_asset_check_evaluations() if not c.passed}
     assert {"no_copies", "verdict"} <= failed
@@ -107,7 +108,7 @@ def test_release_beside_a_single_check_that_passes_still_refuses(
 
 def test_checks_refuse_evidence_that_was_touched(run: Run, home: Path) -> None:
     run("copied")
-    evidence = home / "people-audit/review/evidence.json"
+    evidence = Workspace(home / "people-audit").evidence
     evidence.write_text(evidence.read_text().replace('"result": "fail"', '"result": "pass"'))
     result = run("copied", "report")
     assert not result.success

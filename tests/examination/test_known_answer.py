@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from synth_audit.core.audit import AuditInfo
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedLeaks, Sensitivity
 from synth_audit.examination.known_answer import with_answers
-from synth_audit.judging.sensitivity_checked import derived_from, sensitivity_checked_rows
+from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
 
 PLANTING = PlantedLeaks(500, 100, 500, (0.0, 0.01, 1.0))
 INFO = AuditInfo(
@@ -22,11 +23,10 @@ INFO = AuditInfo(
 )
 
 
-def number(value, half=0.01, quantity="risk", *, scope="", direction=Direction.LOWER, null=None):
+def number(value, half=0.01, quantity="risk", *, setting="", direction=Direction.LOWER, null=None):
     return Measurement(
-        f"probe.{quantity}",
+        MeasurementId("probe", quantity, setting),
         value,
-        scope=scope,
         interval=None if half is None else Interval(value - half, value + half, 0.95, "test"),
         direction=direction,
         reference=None if null is None else Reference(null, "known"),
@@ -51,10 +51,9 @@ def test_what_tells_a_copy_from_new_people_sees():
     assert [response.flags(a) for a in response.answers] == [False, True, True]
     assert response.minimum_detectable == pytest.approx((1 + 1.6449 / 1.95996) * 0.01 / 0.8, rel=1e-4)
     restated = found.measurements[-1]
-    assert (restated.name, restated.scope) == ("probe.leak_equivalent", "risk")
     assert restated.value == pytest.approx(0.125)
-    assert derived_from(restated) == ("probe.risk", "")
-    assert derived_from(found.measurements[0]) is None
+    assert str(restated.id) == "probe.leak_equivalent[of risk]"
+    assert restated.id.derived_from == found.measurements[0].id
 
 
 def test_higher_is_safer_is_turned_round():
@@ -100,14 +99,14 @@ def test_no_ground_is_blind():
     assert "too few rows" in found.responses[0].reason
 
 
-def test_scopes_are_kept_apart():
-    measured = [outcome(number(v, scope="a"), number(0.5, scope="b")) for v in (0.0, 0.1, 0.9)]
-    found = with_answers(outcome(number(0.2, scope="a"), number(0.5, scope="b")), PLANTING, measured)
-    assert [(r.scope, r.sight) for r in found.responses] == [
+def test_settings_are_kept_apart():
+    measured = [outcome(number(v, setting="a"), number(0.5, setting="b")) for v in (0.0, 0.1, 0.9)]
+    found = with_answers(outcome(number(0.2, setting="a"), number(0.5, setting="b")), PLANTING, measured)
+    assert [(r.id.setting, r.sight) for r in found.responses] == [
         ("a", Sensitivity.SENSITIVE),
         ("b", Sensitivity.INSENSITIVE),
     ]
-    assert derived_from(found.measurements[-1]) == ("probe.risk", "a")
+    assert found.measurements[-1].id.derived_from == found.measurements[0].id
 
 
 def test_a_median_has_no_leak_equivalent():

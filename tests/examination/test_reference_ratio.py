@@ -6,14 +6,15 @@ import math
 
 import pytest
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Estimate, Interval, Measurement, Reference
 from synth_audit.examination.reference_ratio import ratio
 
+KS = MeasurementId("marginals", "ks", column="age")
+
 
 def number(value: float, low: float, high: float, reference: Reference | None) -> Measurement:
-    return Measurement(
-        "marginals.ks", value, scope="age", interval=Interval(low, high, 0.95, "wilson"), reference=reference
-    )
+    return Measurement(KS, value, interval=Interval(low, high, 0.95, "wilson"), reference=reference)
 
 
 def beside(value: float, low: float, high: float, candidate: Estimate | None = None) -> Reference:
@@ -24,7 +25,7 @@ def test_a_ratio_spans_what_both_intervals_allow() -> None:
     found = ratio(number(0.2, 0.1, 0.3, beside(0.1, 0.05, 0.2)))
     assert found is not None
     assert found.interval is not None
-    assert found.scope == "ks[age]"
+    assert str(found.id) == "marginals.reference_ratio[of ks[by age]]"
     assert found.value == pytest.approx(2)
     assert (found.interval.low, found.interval.high) == pytest.approx((0.5, 6))
 

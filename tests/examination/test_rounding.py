@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Estimate, Interval, Measurement, Reference
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.examination.rounding import published
+from synth_audit.examination.rounding import rounded_for_publication
 
 
 def interval(low: float, high: float) -> Interval:
@@ -17,8 +18,10 @@ def test_all_numbers_are_rounded_and_intervals_still_hold_their_value() -> None:
     reference = Reference(
         1 / 3, "control", interval(0.31234567, math.inf), Estimate(2 / 3, interval(0.61234567, 2 / 3))
     )
-    m = Measurement("marginals.ks", 1 / 7, interval=interval(1 / 7, 0.14285749), reference=reference)
-    [found] = published(
+    m = Measurement(
+        MeasurementId("marginals", "ks"), 1 / 7, interval=interval(1 / 7, 0.14285749), reference=reference
+    )
+    [found] = rounded_for_publication(
         AuditOutcome("marginals", "fidelity", Status.MEASURED, measurements=(m,))
     ).measurements
     assert (found.value, found.interval) == (0.1429, interval(0.1429, 0.1429))

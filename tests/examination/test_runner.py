@@ -17,7 +17,7 @@ from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, NotApplicable, PluginError
 from synth_audit.core.inference import infer_schema
-from synth_audit.core.measurement import Findings, Quantity
+from synth_audit.core.measurement import Exposure, Findings, Quantity
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.subject import Subject
@@ -46,6 +46,16 @@ def _not_applicable(subject, context):
     raise NotApplicable("the table has no such column")
 
 
+def _named(**names):
+    m = SHARE.at(0.1)
+    return replace(m, id=replace(m.id, **names))
+
+
+def _exposed(setting=""):
+    some = np.arange(2)
+    return Exposure(SHARE.id(setting), (), some, some, some, some)
+
+
 ACTS = {
     "measure": lambda s, context: Findings((SHARE.at(context.rng.random()),), notes=("a note",)),
     "ValueError": _fail(ValueError),
@@ -60,10 +70,15 @@ ACTS = {
     "above": lambda s, context: Findings((SHARE.at(1.01),)),
     "below": lambda s, context: Findings((SHARE.at(-0.01),)),
     "twice": lambda s, context: Findings((SHARE.at(0.1), SHARE.at(0.2))),
-    "scopes": lambda s, context: Findings(
-        (SHARE.at(0.1, scope="a"), SHARE.at(0.2, scope="b"), SHARE.at(0.3))
+    "audit named": lambda s, context: Findings((_named(audit="one"),)),
+    "derived": lambda s, context: Findings((_named(derived_from=SHARE.id()),)),
+    "columns": lambda s, context: Findings((SHARE.at(0.1, column="a"), SHARE.at(0.2, column="a"))),
+    "loose exposure": lambda s, context: Findings((SHARE.at(0.1),), exposures=(_exposed("a"),)),
+    "exposed twice": lambda s, context: Findings((SHARE.at(0.1),), exposures=(_exposed(), _exposed())),
+    "settings": lambda s, context: Findings(
+        (SHARE.at(0.1, setting="a"), SHARE.at(0.2, setting="b"), SHARE.at(0.3))
     ),
-    "rounding": lambda s, context: Findings((SHARE.at(1 + 1e-12), SHARE.at(-1e-12, scope="a"))),
+    "rounding": lambda s, context: Findings((SHARE.at(1 + 1e-12), SHARE.at(-1e-12, setting="a"))),
     "nan": lambda s, context: Findings((SHARE.at(math.nan),)),
     "empty": lambda s, context: Findings(()),
 }
@@ -105,7 +120,7 @@ def run_one(act):
 
 
 ENDS = dict.fromkeys(ACTS, Status.ERROR) | dict.fromkeys(
-    ("measure", "scopes", "rounding", "nan", "empty"), Status.MEASURED
+    ("measure", "settings", "rounding", "nan", "empty"), Status.MEASURED
 )
 ENDS["not applicable"] = Status.NOT_APPLICABLE
 
@@ -141,15 +156,18 @@ def test_a_fault_inside_a_library_is_placed_where_it_happened():
 @pytest.mark.parametrize(
     ("act", "says"),
     [("undeclared", "'other' is not declared"), ("above", "outside its declared range"),
-     ("below", "outside its declared range"), ("twice", "'share' is measured twice")],
+     ("below", "outside its declared range"), ("twice", "'share' is measured twice"),
+     ("columns", "measured twice for one setting and column"), ("audit named", "names an audit"),
+     ("derived", "names an audit or what it is derived from"), ("loose exposure", "'share' is not measured"),
+     ("exposed twice", "exposed twice by one attack")],
 )  # fmt: skip
 def test_a_broken_contract_says_how(act, says):
     assert says in run_one(act).reason
 
 
 def test_measurements_are_stamped_with_the_audits_name():
-    outcome = run_one("scopes")
-    assert [(m.name, m.scope) for m in outcome.measurements] == [
+    outcome = run_one("settings")
+    assert [(m.id.name, m.id.setting) for m in outcome.measurements] == [
         ("one.share", "a"),
         ("one.share", "b"),
         ("one.share", ""),

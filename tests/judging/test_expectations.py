@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Interval, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
@@ -81,7 +82,7 @@ def test_a_suite_made_in_great_expectations_is_read(gx, tmp_path):
 def curve(m, sight, full):
     answers = (PlantedResult(0.0, 0.0, 0.0, 0.0), PlantedResult(1.0, full, full - 0.1, full + 0.1))
     reason = "a copy gives no worse value" if sight is Sensitivity.INSENSITIVE else ""
-    return SensitivityCurve(m.name, m.scope, m.direction, sight, reason, answers, 0.0, 0.01, 0.02)
+    return SensitivityCurve(m.id, m.direction, sight, reason, answers, 0.0, 0.01, 0.02)
 
 
 def outcome_of(rng, audit, family, status):
@@ -92,9 +93,8 @@ def outcome_of(rng, audit, family, status):
         value = float(rng.choice([math.nan, math.inf, value, value, value, value, value]))
         low, high = rng.choice([low, low, low, low, math.nan]), rng.choice([high, high, high, math.inf])
         m = Measurement(
-            f"{audit}.q{i // 3}",
+            MeasurementId(audit, f"q{i // 3}", ["", "a", "b 🙂"][i % 3]),
             value,
-            scope=["", "a", "b 🙂"][i % 3],
             interval=Interval(float(low), float(high), 0.9, "test") if rng.random() < 0.85 else None,
             n_achieved=int(rng.integers(1, 900)) if rng.random() < 0.8 else None,
             n_minimum=int(rng.integers(1, 400)) if rng.random() < 0.4 else None,
@@ -115,7 +115,7 @@ def gates_of(rng, count):
         audit = ["probe", "probe", "use", "use", "broken", "absent"][i % 6]
         limit = {
             "name": f"{audit}.q{rng.integers(6)}",
-            "scope": str(rng.choice(["", "a", "b 🙂", "*"])),
+            "scope": str(rng.choice(["", "a", '"b 🙂"', "*"])),
             "bound": str(rng.choice(["value", "pessimistic", "pessimistic"])),
             "strict": bool(rng.random() < 0.3),
             str(rng.choice(["minimum", "maximum"])): float(rng.normal(scale=2)),
@@ -163,7 +163,7 @@ def test_great_expectations_on_the_file_decides_as_the_audit_did(gx, case, tmp_p
         assert theirs[gate.gate].success is (gate.result is Result.PASS)
         assert details["result"] == gate.result
         assert gate.explanation.startswith(details["explanation"])
-        assert (details["scope"], details["n_needed"]) == (gate.scope, gate.n_needed)
+        assert (details["measurement"], details["n_needed"]) == (str(gate.measurement), gate.n_needed)
         for end in ("value", "low", "high", "level"):
             assert repr(details[end]) == repr(getattr(gate, end))
     counts = {r: sum(g.result is r for g in gates) for r in Result}
@@ -179,7 +179,7 @@ def test_a_file_that_lacks_a_column_passes_nothing(gx, case, tmp_path, column):
 
 
 def test_a_row_of_which_nothing_says_that_it_would_see_a_leak_does_not_pass(gx, tmp_path):
-    m = Measurement("use.loss", 0.1, interval=Interval(0.0, 0.2, 0.9, "test"), n_achieved=9)
+    m = Measurement(MeasurementId("use", "loss"), 0.1, interval=Interval(0.0, 0.2, 0.9, "test"), n_achieved=9)
     outcome = AuditOutcome("use", "utility", Status.MEASURED, measurements=(m,))
     gate = {"type": "expect_measurement_to_be_within", "kwargs": {"name": "use.loss", "maximum": 0.5}}
     plain = {"name": "test", "expectations": [{**gate, "meta": {"id": "loss"}}]}

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core.errors import GateError
+from synth_audit.core.identity import read_scoped
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.measurement import Direction, Interval, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
@@ -50,19 +51,17 @@ def suite_of(*expectations):
 
 def measured(value, low=None, high=None, *, name="copies.excess", scope="", **more):
     interval = None if low is None else Interval(low, high, 0.95, "test")
-    return Measurement(name, value, scope=scope, interval=interval, n_achieved=400, **more)
+    return Measurement(read_scoped(name, scope), value, interval=interval, n_achieved=400, **more)
 
 
 def sees(m, clean=0.0, full=1.0):
     """The response of a measurement that tells a full copy from new people."""
     answers = (PlantedResult(0.0, clean, clean, clean), PlantedResult(1.0, full, full, full))
-    return SensitivityCurve(
-        m.name, m.scope, m.direction, Sensitivity.SENSITIVE, "", answers, clean, 0.01, 0.02
-    )
+    return SensitivityCurve(m.id, m.direction, Sensitivity.SENSITIVE, "", answers, clean, 0.01, 0.02)
 
 
 def outcome(*measurements, audit="copies", status=Status.MEASURED, reason="", responses=None):
-    vouched = {(m.name, m.scope): sees(m) for m in measurements if m.interval}
+    vouched = {m.id: sees(m) for m in measurements if m.interval}
     found = tuple(vouched.values()) if responses is None else responses
     return AuditOutcome(audit, "privacy", status, measurements=measurements, reason=reason, responses=found)
 
@@ -95,9 +94,9 @@ def verdict_of(*outcomes, suite=SUITE, checks=HELD):
         ((measured(0.01),), Result.INSUFFICIENT),
         ((GOOD, GOOD), Result.INSUFFICIENT),
         ((GOOD, measured(math.nan)), Result.INSUFFICIENT),
-        ((replace(GOOD, scope="age"),), Result.INSUFFICIENT),
+        ((replace(GOOD, id=read_scoped("copies.excess", "by age")),), Result.INSUFFICIENT),
         ((replace(GOOD, n_minimum=500),), Result.INSUFFICIENT),
-        ((GOOD, measured(9.0, scope="age"), measured(9.0, name="copies.other")), Result.PASS),
+        ((GOOD, measured(9.0, scope="by age"), measured(9.0, name="copies.other")), Result.PASS),
     ],
 )
 def test_only_one_finite_row_can_pass(found, expected):
@@ -113,7 +112,7 @@ def test_a_result_tells_the_whole_story():
     _, results = verdict_of(outcome(measured(0.015, 0.004, 0.031)))
     found = results["copies"]
     assert (found.value, found.low, found.high, found.level) == (0.015, 0.004, 0.031, 0.95)
-    assert (found.measurement, found.scope, found.bound) == ("copies.excess", "", "upper")
+    assert (str(found.measurement), found.every, found.bound) == ("copies.excess", False, "upper")
     assert (found.minimum, found.maximum, found.blocking) == (None, 0.02, True)
     assert found.reason == "for the test"
     assert found.n_needed is not None
@@ -428,7 +427,7 @@ def test_it_is_quick_on_a_large_table():
 
 
 INSENSITIVE = SensitivityCurve(
-    "copies.excess", "", Direction.LOWER, Sensitivity.INSENSITIVE, "a copy gives no worse value"
+    read_scoped("copies.excess"), Direction.LOWER, Sensitivity.INSENSITIVE, "a copy gives no worse value"
 )
 
 
@@ -459,14 +458,14 @@ def test_a_number_of_usefulness_needs_nobody_to_vouch_for_it():
 
 
 def test_what_restates_a_blind_number_is_blind():
-    restated = measured(0.0, -0.01, 0.01, name="copies.leak_equivalent", scope="excess")
-    suite = suite_of(gate("leak", name="copies.leak_equivalent", scope="excess", maximum=0.05))
+    restated = measured(0.0, -0.01, 0.01, name="copies.leak_equivalent", scope="of excess")
+    suite = suite_of(gate("leak", name="copies.leak_equivalent", scope="of excess", maximum=0.05))
     assert verdict_of(outcome(restated, responses=(INSENSITIVE,)), suite=suite)[0] is Result.INSUFFICIENT
     assert verdict_of(outcome(restated, responses=(sees(GOOD),)), suite=suite)[0] is Result.PASS
 
 
 def test_a_subgroup_is_blind_when_its_attack_is():
-    group = measured(0.0, -0.01, 0.01, name="copies.worst_subgroup", scope="by sex")
-    suite = suite_of(gate("group", name="copies.worst_subgroup", scope="by sex", maximum=0.05))
+    group = measured(0.0, -0.01, 0.01, name="copies.worst_subgroup", scope="by sex of excess")
+    suite = suite_of(gate("group", name="copies.worst_subgroup", scope="by sex of excess", maximum=0.05))
     assert verdict_of(outcome(group, responses=(INSENSITIVE,)), suite=suite)[0] is Result.INSUFFICIENT
     assert verdict_of(outcome(group, responses=(sees(GOOD),)), suite=suite)[0] is Result.PASS

@@ -9,18 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Interval, Measurement
 from synth_audit.core.verdict import Result
-from synth_audit.judging.decide import EVERY_SCOPE, Limit, Row, decide
+from synth_audit.judging.decide import Row, decide
+from synth_audit.judging.limit import EVERY_SCOPE, Limit
 
 NAME = "copies.excess"
-ROW = Row(NAME, "", 0.01, 0.001, 0.019, 0.95, 400, None)
-AT_MOST = Limit(name=NAME, maximum=0.02)
-AT_LEAST = Limit(name=NAME, minimum=0.02)
+EXCESS = MeasurementId("copies", "excess")
+ROW = Row(EXCESS, 0.01, 0.001, 0.019, 0.95, 400, None)
+AT_MOST = Limit(measurement=EXCESS, maximum=0.02)
+AT_LEAST = Limit(measurement=EXCESS, minimum=0.02)
 
 
 def row(value, low=None, high=None, **more):
     return replace(ROW, value=value, low=low, high=high, **more)
+
+
+def about(column, *numbers):
+    found = row(*numbers) if numbers else ROW
+    return replace(found, id=replace(EXCESS, column=column))
 
 
 @pytest.mark.parametrize(
@@ -51,8 +59,8 @@ def test_three_results(limit, found, expected):
     ("rows", "says"),
     [
         ([], "No audit reported"),
-        ([replace(ROW, name="copies.other")], "No audit reported"),
-        ([replace(ROW, scope="age")], "No audit reported"),
+        ([replace(ROW, id=MeasurementId("copies", "other"))], "No audit reported"),
+        ([about("age")], "No audit reported"),
         ([ROW, ROW], "2 numbers claim"),
         ([row(math.nan, 0.0, 0.01)], "not a finite number"),
         ([row(-math.inf, 0.0, 0.01)], "not a finite number"),
@@ -100,21 +108,21 @@ def test_words_of_an_undecided_gate():
 
 
 def test_every_scope_is_judged_and_the_worst_reported():
-    limit = replace(AT_MOST, scope=EVERY_SCOPE)
+    limit = replace(AT_MOST, every=True)
     good, unsure, bad = (
-        row(0.01, 0.0, 0.02, scope="age"),
-        row(0.02, 0.0, 0.04, scope="sex"),
-        row(0.03, 0.025, 0.04, scope="zip"),
+        about("age", 0.01, 0.0, 0.02),
+        about("sex", 0.02, 0.0, 0.04),
+        about("zip", 0.03, 0.025, 0.04),
     )
     assert decide(limit, []).result is Result.INSUFFICIENT
     assert decide(limit, [good]).result is Result.PASS
-    assert decide(limit, [good, unsure]).scope == "sex"
+    assert decide(limit, [good, unsure]).measurement.column == "sex"
     worst = decide(limit, [good, unsure, bad])
-    assert (worst.result, worst.scope) == (Result.FAIL, "zip")
-    assert worst.explanation.startswith("1 of 3 scopes pass; the worst is zip.")
+    assert (worst.result, worst.measurement) == (Result.FAIL, bad.id)
+    assert worst.explanation.startswith("1 of 3 scopes pass; the worst is by zip.")
     assert decide(limit, [good, good]).result is Result.INSUFFICIENT
-    nearer = replace(good, scope="sex", high=0.0199)
-    assert decide(limit, [nearer, good]).scope == "age"
+    nearer = about("sex", 0.01, 0.0, 0.0199)
+    assert decide(limit, [nearer, good]).measurement == good.id
 
 
 @pytest.mark.parametrize(
@@ -132,17 +140,18 @@ def test_every_scope_is_judged_and_the_worst_reported():
         {"maximum": 0.02, "strict": "no"},
         {"maximum": 0.02, "scope": None},
         {"maximum": 0.02, "name": "excess"},
+        {"maximum": 0.02, "name": 3},
     ],
 )
 def test_limits_that_are_none(fields):
     with pytest.raises(ValueError, match=r"must be|give exactly one"):
-        Limit(**{"name": NAME, **fields})
+        Limit.read(**{"name": NAME, **fields})
 
 
 def test_row_of_a_measurement_holds_plain_numbers():
     import numpy as np
 
-    m = Measurement(NAME, np.float32(0.5), interval=Interval(np.float32(0.25), np.float64(0.75), 0.95, "x"))
+    m = Measurement(EXCESS, np.float32(0.5), interval=Interval(np.float32(0.25), np.float64(0.75), 0.95, "x"))
     found = Row.of(m)
     assert (type(found.value), type(found.low), found.high) == (float, float, 0.75)
 
@@ -151,8 +160,7 @@ numbers = st.floats(-2, 2)
 odd = st.sampled_from([math.nan, math.inf, -math.inf])
 rows = st.builds(
     Row,
-    name=st.just(NAME),
-    scope=st.sampled_from(["", "a"]),
+    id=st.sampled_from([EXCESS, replace(EXCESS, column="a")]),
     value=numbers | odd,
     low=st.none() | numbers | odd,
     high=st.none() | numbers | odd,
@@ -168,13 +176,13 @@ rows = st.builds(
     step=st.floats(0, 1),
     upper=st.booleans(),
     bound=st.sampled_from(["value", "pessimistic"]),
-    scope=st.sampled_from(["", "a", EVERY_SCOPE]),
+    scope=st.sampled_from(["", "by a", EVERY_SCOPE]),
     strict=st.tuples(st.booleans(), st.booleans()),
 )
 def test_tightening_never_opens_a_gate(found, limit, step, upper, bound, scope, strict):
     def at(x, strictly):
         end = {"maximum": x} if upper else {"minimum": -x}
-        return decide(Limit(name=NAME, scope=scope, bound=bound, strict=strictly, **end), found)
+        return decide(Limit.read(name=NAME, scope=scope, bound=bound, strict=strictly, **end), found)
 
     loose, tight = at(limit, min(strict)), at(limit - step, max(strict))
     if loose.result is not Result.PASS:
@@ -189,6 +197,6 @@ def test_tightening_never_opens_a_gate(found, limit, step, upper, bound, scope, 
 
 @given(found=rows, limit=numbers)
 def test_a_needed_number_is_more_than_was_tried(found, limit):
-    decision = decide(Limit(name=NAME, scope=found.scope, maximum=limit), [found])
+    decision = decide(Limit(measurement=found.id, maximum=limit), [found])
     if decision.n_needed is not None:
         assert decision.n_needed > (found.n or 0)

@@ -114,7 +114,17 @@ DAMAGES = {
     "meta in kwargs": (put(meta={"id": "x"}), "'meta' may not stand in kwargs"),
     "severity in kwargs": (put(severity="info"), "'severity' may not stand in kwargs"),
     "parameter without value": (put(maximum={"$PARAMETER": "x"}), "suite parameter"),
-    "no name of a measurement": (lambda _, f: f["kwargs"].pop("name"), "<audit>.<quantity>"),
+    "no name of a measurement": (lambda _, f: f["kwargs"].pop("name"), "audit.quantity"),
+    "name without an audit": (put(name="excess"), "<audit>.<quantity>"),
+    "name with a scope in it": (put(name="copies.excess[by age]"), "cannot be read"),
+    "unreadable scope": (put(scope="by baby weight"), "in double quotes"),
+    "old scope of a derived number": (
+        put(name="copies.leak_equivalent", scope="excess[ranks]"),
+        "of quantity",
+    ),
+    "derived number of none": (put(name="copies.leak_equivalent"), "derived from another number"),
+    "scope of what is not derived": (put(scope="of excess"), "no derived number"),
+    "derived from an unknown number": (put(name="copies.leak_equivalent", scope="of exces"), "'exces'"),
     "unknown audit": (put(name="copis.excess"), "did you mean 'copies'?"),
     "unknown quantity": (put(name="copies.exces"), "did you mean 'excess'?"),
     "audit that does not load": (put(name="broken.excess"), "does not load"),
@@ -141,7 +151,7 @@ def test_damage_is_refused(name):
 
 def test_old_suites_can_be_judged_without_their_audits():
     plain = changed(put(name="gone.excess"))
-    assert parse_suite(plain, installed=False).measured[0].limit.name == "gone.excess"
+    assert parse_suite(plain, installed=False).measured[0].limit.measurement.name == "gone.excess"
 
 
 def test_blocking_can_be_stated():

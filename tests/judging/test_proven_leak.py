@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Interval, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.sensitivity import LEAK_EQUIVALENT
 from synth_audit.core.verdict import Result
 from synth_audit.judging.proven_leak import TOLERATED, leak_result
 
 
-def equivalent(value, half, scope="risk", **more):
+def equivalent(value, half, setting="", **more):
     return Measurement(
-        "probe.leak_equivalent",
+        LEAK_EQUIVALENT.derived(MeasurementId("probe", "risk", setting)),
         value,
-        scope=scope,
         interval=Interval(value - half, value + half, 0.95, "test"),
         **more,
     )
@@ -30,7 +31,7 @@ def test_a_number_wholly_above_the_tolerance_is_proof():
     found = leak_result([outcome(equivalent(0.3, 0.1))])
     assert found.result is Result.FAIL
     assert found.blocking
-    assert "probe.risk" in found.explanation
+    assert "probe.risk behaves" in found.explanation
     assert found.value == pytest.approx(0.2)
 
 
@@ -50,7 +51,7 @@ def test_only_sound_privacy_numbers_count():
     leak = equivalent(0.9, 0.01)
     assert leak_result([]).result is Result.PASS
     assert leak_result([outcome(leak, family="utility")]).result is Result.PASS
-    assert leak_result([outcome(replace(leak, name="probe.risk"))]).result is Result.PASS
+    assert leak_result([outcome(replace(leak, id=leak.id.derived_from))]).result is Result.PASS
     assert leak_result([outcome(replace(leak, n_achieved=3, n_minimum=100))]).result is Result.PASS
     assert leak_result([replace(outcome(leak), status=Status.ERROR)]).result is Result.PASS
     assert TOLERATED == 0.05

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from synth_audit.kernels import _left_out
 from synth_audit.kernels.association import (
-    Rows,
+    JackknifeRows,
     contingency,
     correlation_ratio,
     cramers_v,
@@ -39,7 +39,7 @@ def samples(draw):
 
 
 def rows(cells, numbers, n_groups=1, sizes=SIZES):
-    return Rows.of(cells, sizes, numbers, n_groups)
+    return JackknifeRows.of(cells, sizes, numbers, n_groups)
 
 
 def whole(replicates):
@@ -222,7 +222,7 @@ def test_independent_columns_have_none(measure):
 
 def test_groups_are_random_equal_and_hold_every_row():
     cells = np.arange(103)[:, None]
-    made = Rows.of(cells, np.array([103]), np.empty((103, 0)), 20, np.random.default_rng(0))
+    made = JackknifeRows.of(cells, np.array([103]), np.empty((103, 0)), 20, np.random.default_rng(0))
     assert sorted(made.cells[:, 0].tolist()) == list(range(103))
     assert {s.stop - s.start for s in made.groups} == {5, 6}
     assert made.groups[0].start == 0
@@ -232,7 +232,7 @@ def test_groups_are_random_equal_and_hold_every_row():
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_there_are_no_more_groups_than_rows(n):
-    made = Rows.of(np.zeros((n, 1), dtype=int), np.array([1]), np.empty((n, 0)), 20)
+    made = JackknifeRows.of(np.zeros((n, 1), dtype=int), np.array([1]), np.empty((n, 0)), 20)
     assert len(made.groups) == n
     assert len(made.left_out) == (n + 1 if n > 1 else 1)
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from synth_audit.core.measurement import Interval
-from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk, worst_interval
+from synth_audit.kernels.attacks import SuccessCount, corrected_level, paired_risk, risk, worst_interval
 from synth_audit.kernels.intervals import clopper_pearson, critical_value, wilson
 
 
 def test_the_middle_of_wilson_s_interval_is_the_rate_of_the_literature():
-    tally, level = Tally(30, 500), 0.95
+    tally, level = SuccessCount(30, 500), 0.95
     around = tally.interval(level)
     assert tally.centre(level) == pytest.approx((around.low + around.high) / 2)
     assert tally.half_width(level) == pytest.approx((around.high - around.low) / 2)
@@ -23,7 +23,7 @@ def test_the_middle_of_wilson_s_interval_is_the_rate_of_the_literature():
 def test_risk_by_hand():
     z = critical_value(0.95)
     r_t, r_c = (50 + z * z / 2) / (500 + z * z), (5 + z * z / 2) / (500 + z * z)
-    found = risk(Tally(50, 500), Tally(5, 500), 0.95)
+    found = risk(SuccessCount(50, 500), SuccessCount(5, 500), 0.95)
     assert found.value == pytest.approx((r_t - r_c) / (1 - r_c))
     d_t, d_c = wilson(50, 500, 0.95), wilson(5, 500, 0.95)
     half = math.hypot(
@@ -34,19 +34,19 @@ def test_risk_by_hand():
 
 
 def test_the_denominator_is_what_was_guessed():
-    assert risk(Tally(31, 31), Tally(0, 31), 0.95).value > 0.85, "31 of 31 is no 6 % risk"
+    assert risk(SuccessCount(31, 31), SuccessCount(0, 31), 0.95).value > 0.85, "31 of 31 is no 6 % risk"
 
 
 def test_risk_is_not_clipped():
-    assert risk(Tally(0, 500), Tally(250, 500), 0.95).value < -0.9
+    assert risk(SuccessCount(0, 500), SuccessCount(250, 500), 0.95).value < -0.9
 
 
-@pytest.mark.parametrize(("train", "control"), [(Tally(0, 0), Tally(1, 9)), (Tally(1, 9), Tally(0, 0))])
+@pytest.mark.parametrize(("train", "control"), [((0, 0), (1, 9)), ((1, 9), (0, 0))])
 def test_no_guess_is_no_number(train, control):
-    found = risk(train, control, 0.95)
+    found = risk(SuccessCount(*train), SuccessCount(*control), 0.95)
     assert math.isnan(found.value)
     assert (found.interval.low, found.interval.high) == (-math.inf, math.inf)
-    assert Tally(0, 0).interval(0.95).high == 1.0
+    assert SuccessCount(0, 0).interval(0.95).high == 1.0
 
 
 def test_pairing_narrows_where_guesses_hit_both():
@@ -54,7 +54,7 @@ def test_pairing_narrows_where_guesses_hit_both():
     common = rng.random(2000) < 0.4
     train, control = common | (rng.random(2000) < 0.05), common | (rng.random(2000) < 0.01)
     paired = paired_risk(train, control, 0.95).interval
-    plain = risk(Tally.of(train), Tally.of(control), 0.95).interval
+    plain = risk(SuccessCount.of(train), SuccessCount.of(control), 0.95).interval
     assert paired.high - paired.low < 0.6 * (plain.high - plain.low)
 
 
@@ -85,7 +85,8 @@ def covered(draws, truth):
 @pytest.mark.parametrize(("p_t", "p_c"), [(0.05, 0.01), (0.5, 0.45), (0.15, 0.02), (0.9, 0.3), (0.01, 0.01)])
 def test_coverage_of_the_risk(p_t, p_c):
     rng, n = np.random.default_rng(1), 2000
-    draws = [risk(Tally(rng.binomial(n, p_t), n), Tally(rng.binomial(n, p_c), n), 0.95) for _ in range(4000)]
+    counts = ([SuccessCount(rng.binomial(n, p), n) for p in (p_t, p_c)] for _ in range(4000))
+    draws = [risk(*both, 0.95) for both in counts]
     assert covered(draws, (p_t - p_c) / (1 - p_c)) == pytest.approx(0.95, abs=0.02)
 
 
@@ -115,19 +116,19 @@ def test_clopper_pearson_never_covers_less_than_it_says(p):
 
 def test_guesses_at_one_record_count_as_one_when_they_agree():
     hits = np.array([3, 0, 3, 3, 0, 0, 3, 0])
-    tally = Tally.of_clusters(hits, np.full(8, 3))
+    tally = SuccessCount.of_clusters(hits, np.full(8, 3))
     assert tally.share == pytest.approx(0.5)
     assert tally.guesses == 8
 
 
 def test_independent_guesses_keep_their_number():
     rng = np.random.default_rng(0)
-    tally = Tally.of_clusters(rng.binomial(10, 0.3, 5000), np.full(5000, 10))
+    tally = SuccessCount.of_clusters(rng.binomial(10, 0.3, 5000), np.full(5000, 10))
     assert tally.guesses == pytest.approx(50_000, rel=0.05)
 
 
 def test_without_spread_there_are_as_many_guesses_as_records():
-    assert Tally.of_clusters(np.full(40, 5), np.full(40, 5)) == Tally(40.0, 40)
+    assert SuccessCount.of_clusters(np.full(40, 5), np.full(40, 5)) == SuccessCount(40.0, 40)
 
 
 @pytest.mark.slow
@@ -136,7 +137,7 @@ def test_coverage_of_clustered_guesses():
     draws = []
     for _ in range(3000):
         chance = rng.beta(0.6, 1.4, 300)
-        tally = Tally.of_clusters(rng.binomial(8, chance), np.full(300, 8))
+        tally = SuccessCount.of_clusters(rng.binomial(8, chance), np.full(300, 8))
         draws.append(tally.interval(0.95))
     assert np.mean([x.low <= truth <= x.high for x in draws]) == pytest.approx(0.95, abs=0.02)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.closeness import bootstrap_privacy_score, closest_share, privacy_score
+from synth_audit.kernels.dcr import bootstrap_privacy_score, closest_share, privacy_score
 from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.intervals import percentile_interval, wilson
 from synth_audit.kernels.neighbours import nearest

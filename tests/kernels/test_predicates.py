@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.kernels import guesses
-from synth_audit.kernels.predicates import Predicates, Rows, crowded, encode, fresh, match
+from synth_audit.kernels.predicates import CodedRows, Predicates, crowded, encode, fresh, match
 
 NOON = datetime.datetime(2024, 1, 1, 12)
 
@@ -78,7 +78,7 @@ def test_counts_are_those_of_a_loop_over_rows(k, prepared):
 def test_counting_goes_on_over_many_chunks():
     codes = np.vstack([np.ones(30_000), np.zeros(30_000)]).astype(np.int32)
     codes[1, [5, 29_999]] = 1
-    rows = Rows.of(codes, [1, 1])
+    rows = CodedRows.of(codes, [1, 1])
     both = Predicates(*np.array([[[0, 1]], [[1, 1]], [[1, 1]]], dtype=np.int32))
     either = Predicates(*np.array([[[0, 1]], [[1, 0]], [[1, 0]]], dtype=np.int32))
     assert match(rows, both).counts.tolist() == [2]
@@ -245,7 +245,7 @@ def test_missing_is_nan_and_null_alike_and_no_column_is_an_error(prepared, table
     st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=2), min_size=1, max_size=30), st.integers(0, 9)
 )
 def test_any_small_table(cells, seed):
-    rows = Rows.of(np.array(cells, dtype=np.int32).T.copy(), [3, 3])
+    rows = CodedRows.of(np.array(cells, dtype=np.int32).T.copy(), [3, 3])
     rng = np.random.default_rng(seed)
     low = rng.integers(0, 4, (20, 2)).astype(np.int32)
     high = np.minimum(low + rng.integers(-1, 3, (20, 2)), 3).astype(np.int32)
@@ -253,6 +253,6 @@ def test_any_small_table(cells, seed):
     expected = [len(m) for m in matched_slowly(rows, predicates)]
     assert match(rows, predicates, limit=100).counts.tolist() == expected
     some = np.arange(0, len(cells), 2)
-    few = Rows.of(np.ascontiguousarray(rows.codes[:, some]), [3, 3])
+    few = CodedRows.of(np.ascontiguousarray(rows.codes[:, some]), [3, 3])
     sifted = np.array([len(m) for m in matched_slowly(few, predicates)])
     assert np.array_equal(crowded(rows, some, predicates), sifted > 1)

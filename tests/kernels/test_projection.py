@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
 from synth_audit.kernels import projection as pca
-from synth_audit.kernels.frame import Frame, Rows
+from synth_audit.kernels.standardised_coordinates import CoordinateRows, StandardisedCoordinates
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 5), st.integers(0, 2**32))
 
 
 def rows_of(values):
     """Numbers as they are, without indicators."""
-    return Rows(values, np.empty((len(values), 0), dtype=np.int32), np.zeros(values.shape[1] + 1))
+    return CoordinateRows(values, np.empty((len(values), 0), dtype=np.int32), np.zeros(values.shape[1] + 1))
 
 
 def spectrum(*variances):
@@ -143,7 +143,7 @@ def test_what_is_withheld_cannot_be_worked_out(counts, fewest):
 def test_mixed_rows_are_spread_out_in_parts_that_add_up(tables_of):
     rng = np.random.default_rng(0)
     [train] = tables_of({"x": rng.normal(size=9000), "k": rng.choice(["a", "b"], 9000).tolist()})
-    frame = Frame.of([train], train.schema.features, 50)
+    frame = StandardisedCoordinates.of([train], train.schema.features, 50)
     rows = frame.read(train)
     whole = rows.dense(slice(0, 9000))
     moments = pca.Moments.of(rows, rng)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression
 
-from synth_audit.kernels.propensity import MOST_TERMS, Propensity, by_frequency, terms
+from synth_audit.kernels.propensity import MOST_TERMS, PropensityFit, by_frequency, terms
 
 
 def standardised(x):
@@ -15,7 +15,7 @@ def standardised(x):
 
 
 def fitted(first, second):
-    return Propensity.of(
+    return PropensityFit.of(
         standardised(np.vstack([first, second])), np.arange(len(first) + len(second)) >= len(first)
     )
 
@@ -53,9 +53,9 @@ def test_collinear_and_constant_terms_count_once():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 3))
     second = np.arange(400) >= 150
-    plain = Propensity.of(standardised(x), second)
+    plain = PropensityFit.of(standardised(x), second)
     more = standardised(np.column_stack([x, x[:, 0] + x[:, 1], x[:, 2] + 1e-12 * rng.normal(size=400)]))
-    double = Propensity.of(np.column_stack([more, np.zeros(400)]), second)
+    double = PropensityFit.of(np.column_stack([more, np.zeros(400)]), second)
     assert (plain.rank, double.rank) == (3, 3)
     assert double.scores == pytest.approx(plain.scores, abs=1e-6)
 
@@ -77,7 +77,7 @@ def test_a_copy_in_any_order_is_not_told_apart_at_all():
 
 
 def test_no_term_that_varies_leaves_nothing_to_expect():
-    found = Propensity.of(np.zeros((20, 3)), np.arange(20) >= 10)
+    found = PropensityFit.of(np.zeros((20, 3)), np.arange(20) >= 10)
     assert (found.rank, found.squared_error, found.expected) == (0, 0, 0)
 
 
@@ -136,7 +136,7 @@ def test_the_standard_error_is_that_of_new_samples(shift):
 
 def test_the_same_rows_give_the_same_bits():
     x = real_design()
-    one, two = (Propensity.of(x, np.arange(len(x)) % 3 == 0) for _ in range(2))
+    one, two = (PropensityFit.of(x, np.arange(len(x)) % 3 == 0) for _ in range(2))
     assert np.array_equal(one.scores, two.scores)
     assert one.standard_error() == two.standard_error()
 
@@ -148,7 +148,7 @@ def test_terms_are_numbers_gaps_and_labels(tables_of):
     tables = tables_of(first, second)
     design = terms(tables, tables[0].schema.features)
     assert design.shape == (2 * n, 3 + 3)  # x, c, x missing; three labels, of which one is redundant
-    assert Propensity.of(design, np.arange(2 * n) >= n).rank == 4
+    assert PropensityFit.of(design, np.arange(2 * n) >= n).rank == 4
     assert design.mean(axis=0) == pytest.approx(0, abs=1e-12)
     assert (design[:5, 0] == 0).all()  # missing is the mean
     assert (design[:, 1] == 0).all()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -14,21 +15,27 @@ from synth_audit.core.outcome import Status
 from synth_audit.core.verdict import Result, TableCheck
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.pipeline.release import release
+from synth_audit.pipeline.filing import Audited, write_evidence
+from synth_audit.pipeline.release import refuse_unless_allowed, release
 from synth_audit.sources.csv import Csv
 from synth_audit.sources.duckdb import DuckDB
 from synth_audit.store.evidence import parse_evidence, read_evidence
 
 
 def refused(case, *, plan=None, evidence=None, synthetic=None):
-    """The reason of a refusal, having checked that nothing was released."""
-    plan = plan or case.plan
+    """The reason of a refusal by what the evidence says, wherever it lies."""
+    table = case.synthetic if synthetic is None else synthetic
     with pytest.raises(ReleaseRefused) as caught:
-        release(plan, evidence or case.evidence, case.synthetic if synthetic is None else synthetic)
+        refuse_unless_allowed(plan or case.plan, evidence or case.evidence, table)
     for part in ("what", "where", "expected", "fix"):
         assert getattr(caught.value, part), part
-    assert not (case.folder / "out-of-the-house").exists()
     return caught.value.what
+
+
+def filed(case, evidence):
+    """The case with this as its newest audit, as if it had been found."""
+    exposed = pq.read_table(case.workspace.exposed)
+    return write_evidence(Audited(evidence, exposed), case.workspace, case.workspace.synthetic)
 
 
 def released(case):
@@ -46,7 +53,7 @@ def test_a_pass_releases_exactly_the_audited_rows(case):
 def test_another_order_of_rows_and_columns_is_the_same_content(case):
     data = case.synthetic
     shuffled = data.take(np.random.default_rng(0).permutation(data.num_rows))
-    release(case.plan, case.evidence, shuffled.select(sorted(data.column_names, reverse=True)))
+    release(case.plan, case.workspace, shuffled.select(sorted(data.column_names, reverse=True)))
     assert fingerprint(released(case)) == fingerprint(data)
 
 
@@ -144,11 +151,15 @@ def test_only_a_pass_may_leave(case, make_gate, verdict):
     strict(case, make_gate, limits[verdict])
     evidence = failing(case)
     assert evidence.verdict is verdict
+    filed(case, evidence)
     if verdict is Result.PASS:
-        release(case.plan, evidence, case.synthetic)
+        release(case.plan, case.workspace, case.synthetic)
         assert fingerprint(released(case)) == evidence.tables["synthetic"].sha256
-    else:
-        assert f"the verdict is {verdict}" in refused(case, evidence=evidence)
+        return
+    assert f"the verdict is {verdict}" in refused(case, evidence=evidence)
+    with pytest.raises(ReleaseRefused, match=f"the verdict is {verdict}"):
+        release(case.plan, case.workspace, case.synthetic)
+    assert not (case.folder / "out-of-the-house").exists()
 
 
 @pytest.mark.parametrize("claim", ["verdict", "gates"])
@@ -199,12 +210,12 @@ def test_a_plan_without_a_target_or_with_one_that_only_reads(case, monkeypatch):
     from synth_audit.sources.parquet import Parquet
 
     with pytest.raises(PlanError, match="no release") as caught:
-        release(case.replan(release=None), case.evidence, case.synthetic)
+        release(case.replan(release=None), case.workspace, case.synthetic)
     assert caught.value.where == "release"
     plan = case.replan(release={"parquet": {"path": "x.parquet"}})
     monkeypatch.delattr(Parquet, "write")
     with pytest.raises(PlanError, match="cannot be written") as caught:
-        release(plan, case.evidence, case.synthetic)
+        release(plan, case.workspace, case.synthetic)
     assert "duckdb" in caught.value.expected
 
 
@@ -212,13 +223,15 @@ def test_the_sensitive_table_is_never_replaced(case):
     plan = case.replan(release={"parquet": {"path": "people.parquet"}})
     before = (case.folder / "people.parquet").read_bytes()
     with pytest.raises(PlanError, match="replace the source") as caught:
-        release(plan, replace(case.evidence, plan_sha256=plan.digest).sealed(), case.synthetic)
+        release(filed_for(case, plan), case.workspace, case.synthetic)
     assert caught.value.fix
     assert (case.folder / "people.parquet").read_bytes() == before
 
 
-def sealed_for(case, plan):
-    return replace(case.evidence, plan_sha256=plan.digest).sealed()
+def filed_for(case, plan):
+    """The plan, which the newest audit is then of."""
+    filed(case, replace(case.evidence, plan_sha256=plan.digest).sealed())
+    return plan
 
 
 @pytest.mark.parametrize(
@@ -242,7 +255,7 @@ def test_no_spelling_of_the_source_file_is_replaced(case, spelling, monkeypatch)
     plan = case.replan(release={"csv" if spelling == "csv" else "parquet": {"path": path}})
     before = file.read_bytes()
     with pytest.raises(PlanError, match="replace the source"):
-        release(plan, sealed_for(case, plan), case.synthetic)
+        release(filed_for(case, plan), case.workspace, case.synthetic)
     assert file.read_bytes() == before
 
 
@@ -268,7 +281,7 @@ def in_a_database(case, source, target):
 def test_no_spelling_of_the_source_table_is_replaced(case, source, target):
     plan = in_a_database(case, source, target)
     with pytest.raises(PlanError, match="replace the source"):
-        release(plan, sealed_for(case, plan), case.synthetic)
+        release(filed_for(case, plan), case.workspace, case.synthetic)
     assert DuckDB(path="house.duckdb", table="people").read(case.folder).num_rows == 240
 
 
@@ -276,23 +289,26 @@ def test_no_spelling_of_the_source_table_is_replaced(case, source, target):
 def test_another_table_of_the_sources_database_may_take_the_release(case, source):
     target = {"duckdb": {"path": "house.duckdb", "table": "released.people"}}
     plan = in_a_database(case, source, target)
-    release(plan, sealed_for(case, plan), case.synthetic)
+    release(filed_for(case, plan), case.workspace, case.synthetic)
     assert fingerprint(plan.build_release().read(case.folder)) == fingerprint(case.synthetic)
     assert DuckDB(path="house.duckdb", table="people").read(case.folder).num_rows == 240
 
 
 def test_a_plan_without_a_source_and_a_source_without_a_place_can_release(case, monkeypatch):
     plan = case.replan(source=None)
-    release(plan, sealed_for(case, plan), case.synthetic)
+    release(filed_for(case, plan), case.workspace, case.synthetic)
     plan = case.replan(source={"csv": {"path": "people.csv"}})
     monkeypatch.delattr(Csv, "place")
-    release(plan, sealed_for(case, plan), case.synthetic)
+    release(filed_for(case, plan), case.workspace, case.synthetic)
     assert fingerprint(released(case)) == fingerprint(case.synthetic)
 
 
 def test_no_evidence_no_release(case):
     case.workspace.evidence.unlink()
-    with pytest.raises(DataError, match="evidence cannot be read"):
+    with pytest.raises(DataError, match="holds no evidence"):
+        pipeline.release_synthetic(case.plan, case.workspace)
+    shutil.rmtree(case.workspace.review)
+    with pytest.raises(DataError, match="there is no evidence here"):
         pipeline.release_synthetic(case.plan, case.workspace)
 
 
@@ -305,7 +321,7 @@ def test_nothing_travels_beside_the_audited_rows(case, canary):
     noted = pa.field("city", coded.type, metadata={"note": "Timbuktu-0042"})
     other = data.set_column(data.column_names.index("city"), noted, coded)
     assert fingerprint(other) == fingerprint(data)
-    release(case.plan, case.evidence, other.replace_schema_metadata({"note": "Timbuktu-0042"}))
+    release(case.plan, case.workspace, other.replace_schema_metadata({"note": "Timbuktu-0042"}))
     path = case.folder / "out-of-the-house" / "released.parquet"
     assert b"Timbuktu" not in path.read_bytes()
     assert released(case).schema.metadata is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import subprocess
 import sys
@@ -12,10 +11,13 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+from synth_audit import api
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.pipeline import release as room
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.store.filing import FiledAudit
+from synth_audit.store.pointers import Released, read_pointer
 
 TARGETS = {
     "parquet": {"parquet": {"path": "there/released.parquet"}},
@@ -124,20 +126,36 @@ def test_a_kill_leaves_the_last_good_release(before, target):
     assert fingerprint(case.plan.build_release().read(case.folder)) == record.table.sha256
 
 
-@pytest.mark.parametrize("name", ["evidence", "measurements"])
-def test_a_full_disk_leaves_the_last_good_evidence(case, name, monkeypatch):
-    path = getattr(case.workspace, name)
-    old = path.read_bytes()
-    files = sorted(p.name for p in case.workspace.review.iterdir())
+def told(case):
+    """What ``verify`` says of the pointer to what is out there."""
+    checks = {c.what: c for c in api.verify(case.workspace.root)}
+    return checks["pointer to what was released"]
 
-    def full(self_or_data, *args, **kwargs):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    owner = pq if name == "measurements" else type(path)
-    monkeypatch.setattr(owner, "write_table" if name == "measurements" else "write_text", full)
-    with pytest.raises(DataError, match="cannot be written") as caught:
-        pipeline.keep(pipeline.Audited(case.evidence, pq.read_table(case.workspace.exposed)), case.workspace)
-    assert caught.value.fix
-    assert path.read_bytes() == old
-    left = sorted(p.name for p in case.workspace.review.iterdir())
-    assert left == [f for f in files if f != "report.html"]
+def test_an_interrupted_release_is_told_and_the_evidence_of_the_last_one_stays(case, make_gate):
+    pipeline.release_synthetic(case.plan, case.workspace)
+    first = case.workspace.released_pointer.read_bytes()
+    old = case.evidence.digest
+    case.set_gates(make_gate("copies", "exact_match.excess", 0.3))
+    pipeline.produce(case.plan, case.workspace)
+    assert case.evidence.digest != old
+    script = KILLED.replace("release.refuse_unless_allowed = lambda *a: None", "")
+    done = subprocess.run([sys.executable, "-c", script, str(case.folder)], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert case.workspace.released_pointer.read_bytes() == first
+    assert FiledAudit.load(case.workspace.audit(old)).evidence.digest == old
+    assert "began and did not end" in told(case).detail
+    assert told(case).holds is False
+    pipeline.release_synthetic(case.plan, case.workspace)
+    assert told(case).holds is True
+    released = read_pointer(Released, case.workspace.released_pointer)
+    assert (released.digest, released.rows) == (case.evidence.digest, case.synthetic.num_rows)
+
+
+def test_a_release_that_could_not_be_written_is_no_release(case, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(pq, "write_table", _half_written)
+        with pytest.raises(DataError, match="cannot be written"):
+            pipeline.release_synthetic(case.plan, case.workspace)
+    assert told(case).detail == "nothing was released"
+    assert not case.workspace.released_pointer.exists()

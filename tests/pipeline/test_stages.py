@@ -13,16 +13,16 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.errors import DataError, GateError, PlanError
+from synth_audit.core.identity import MeasurementId, read_scoped
 from synth_audit.core.outcome import Status
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import write_report
-from synth_audit.store.workspace import Workspace
 
 COLUMNS = [
-    "audit", "name", "scope", "value", "ci_low", "ci_high", "level",
-    "n_requested", "n_achieved", "n_minimum", "unit", "direction", "outcome",
-    "insensitive", "copy_low", "copy_high", "worse",
+    "audit", "quantity", "setting", "column", "derived_from", "id", "name", "scope",
+    "value", "ci_low", "ci_high", "level", "n_requested", "n_achieved", "n_minimum",
+    "unit", "direction", "outcome", "insensitive", "copy_low", "copy_high", "worse",
 ]  # fmt: skip
 
 
@@ -67,23 +67,42 @@ def test_the_identifier_never_reaches_the_candidate(finished):
     assert "person" in pq.read_schema(finished.workspace.train).names
 
 
-def test_real_rows_are_readable_by_their_owner_alone(case, finished, tmp_path):
+def test_the_generator_is_given_no_identifier(case, monkeypatch):
+    kind, given = registry.find("generator", "independent").load(), []
+    fit = kind.fit
+
+    def watched(self, train, *rest):
+        given.append(train.names)
+        return fit(self, train, *rest)
+
+    monkeypatch.setattr(kind, "fit", watched)
+    pipeline.make_synthetic(case.plan, case.workspace)
+    assert given == [("age", "income", "city", "ill")]
+
+
+def test_real_rows_are_readable_by_their_owner_alone(case, finished):
     assert stat.S_IMODE(case.workspace.restricted.stat().st_mode) == 0o700
-    loose = tmp_path / "loose"
-    (loose / "restricted").mkdir(parents=True)
-    (loose / "restricted").chmod(0o755)
-    Workspace(loose).prepare()
-    assert stat.S_IMODE((loose / "restricted").stat().st_mode) == 0o700
-    files = {p.name: stat.S_IMODE(p.stat().st_mode) for p in finished.workspace.restricted.iterdir()}
+    restricted = finished.workspace.restricted
+    found = {str(p.relative_to(restricted)): stat.S_IMODE(p.stat().st_mode) for p in restricted.rglob("*")}
     tables = {"train.parquet", "control.parquet", "synthetic.parquet", "exposed_records.parquet"}
-    assert files == dict.fromkeys(tables | {"split.json", "synthetic.json", "salt"}, 0o600)
+    own = f"audits/{finished.evidence.digest}"
+    files = {
+        "split.json",
+        "synthetic.json",
+        "journal.json",
+        ".journal.lock",
+        "salt",
+        f"{own}/synthetic.parquet",
+    }
+    assert found == dict.fromkeys(tables | files, 0o600) | dict.fromkeys(("audits", own), 0o700)
 
 
 def test_the_review_folder_stays_readable_to_others(finished):
     umask = os.umask(0)
     os.umask(umask)
-    for path in finished.workspace.review.iterdir():
-        assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+    for path in finished.workspace.review.rglob("*"):
+        most = 0o777 if path.is_dir() else 0o666
+        assert stat.S_IMODE(path.stat().st_mode) == most & ~umask
 
 
 def stands_in(value, content):
@@ -93,8 +112,8 @@ def stands_in(value, content):
 
 
 def test_no_real_value_is_in_the_review_folder(complete, canary):
-    review = {p.name: p.read_bytes() for p in complete.workspace.review.iterdir()}
-    assert set(review) == {"evidence.json", "report.html", "measurements.parquet"}
+    review = {p.name: p.read_bytes() for p in complete.workspace.review.rglob("*") if p.is_file()}
+    assert set(review) == {"evidence.json", "report.html", "measurements.parquet", "newest.json"}
     train = pq.read_table(complete.workspace.train)
     incomes = [str(x) for x in train.column("income").to_pylist()]
     told = {"canary": [canary], "identifiers": train.column("person").to_pylist(), "incomes": incomes}
@@ -120,7 +139,7 @@ def test_no_small_count_is_in_the_warnings(make_case, make_people, tmp_path):
 def test_no_picture_draws_a_small_count(complete):
     rows = complete.evidence.tables["train"].rows
     drawn = [s for o in complete.evidence.outcomes for s in o.series if "real" in s.lines]
-    assert {"city", "age"} <= {s.scope for s in drawn}
+    assert {"city", "age"} <= {s.id.column for s in drawn}
     counts = [share * rows for s in drawn for share in s.lines["real"]]
     assert not [n for n in counts if 0.5 < n < complete.evidence.suppression - 0.5]
 
@@ -129,15 +148,19 @@ def test_measurements_are_a_flat_table(complete):
     table = pq.read_table(complete.workspace.measurements)
     assert table.column_names == COLUMNS
     assert table.num_rows == len(complete.evidence.measurements)
-    rows = {(r["name"], r["scope"]): r for r in table.to_pylist()}
+    rows = {r["id"]: r for r in table.to_pylist()}
     for m in complete.evidence.measurements:
-        row = rows[m.name, m.scope]
+        row = rows[str(m.id)]
+        assert read_scoped(row["name"], row["scope"]) == m.id
+        named = MeasurementId(row["audit"], row["quantity"], row["setting"], row["column"])
+        assert replace(m.id, derived_from=None) == named
+        assert row["derived_from"] == str(m.id.derived_from or "")
         assert row["value"] == m.value or (np.isnan(row["value"]) and np.isnan(m.value))
         ends = (m.interval.low, m.interval.high, m.interval.level) if m.interval else (None, None, None)
         assert (row["ci_low"], row["ci_high"], row["level"]) == ends
         assert (row["n_requested"], row["n_achieved"]) == (m.n_requested, m.n_achieved)
         assert row["n_minimum"] == m.n_minimum
-        assert (row["audit"], row["outcome"]) == (m.name.partition(".")[0], "measured")
+        assert row["outcome"] == "measured"
         assert (row["unit"], row["direction"]) == (m.unit, str(m.direction))
 
 
@@ -208,11 +231,17 @@ def test_a_missing_or_damaged_part_names_the_stage_to_run(case, name, damage, ca
     assert canary not in str(error)
 
 
-def test_a_new_audit_drops_the_old_report(case):
-    assert case.workspace.report.exists()
+def test_another_audit_has_a_folder_of_its_own_and_the_same_audit_does_not(case):
+    first = case.workspace.newest
+    before = {p.name: p.read_bytes() for p in first.path.iterdir()}
     pipeline.audit_synthetic(case.plan, case.workspace)
-    assert not case.workspace.report.exists()
-    assert case.workspace.evidence.exists()
+    assert case.workspace.newest == first
+    plan = case.replan(audits=["exact_match"])
+    for stage in (pipeline.split_table, pipeline.make_synthetic, pipeline.audit_synthetic):
+        stage(plan, case.workspace)
+    assert case.workspace.newest != first
+    assert {p.name: p.read_bytes() for p in first.path.iterdir()} == before
+    assert {p.name for p in case.workspace.newest.path.iterdir()} == {"evidence.json", "measurements.parquet"}
 
 
 def only_a_salt(case):
@@ -266,7 +295,8 @@ def test_the_plan_may_ask_for_another_number_of_rows(case):
 
 
 def test_nothing_temporary_is_left(finished):
-    assert not [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
+    hidden = [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
+    assert [p.name for p in hidden] == [".journal.lock"]
     assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
 
 

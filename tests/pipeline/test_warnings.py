@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core.inference import infer_schema
-from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.plan import ColumnSpec, parse_plan
 from synth_audit.core.table import read_table
-from synth_audit.pipeline.warnings import inspect, shown_count
+from synth_audit.pipeline.warnings import about_formulas, inspect, shown_count
 
 
 def tables(columns, control=None, **roles):
@@ -70,3 +70,33 @@ def test_control_rows_that_occur_in_train_are_counted(shared, says):
 )
 def test_small_counts_are_not_shown(count, limit, shown):
     assert shown_count(count, limit) == shown
+
+
+CSV = parse_plan({"release": "released.csv"})
+
+
+@pytest.mark.parametrize(
+    "cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\rx", "=HYPERLINK(1)", "-a", "+-5"]
+)
+def test_formulas_in_a_csv_release_are_warned_of_and_not_shown(cell):
+    data = pa.table({"fair": ["a", None], "note": ["a", cell], "x": [-5.0, 2.0]})
+    (text,) = about_formulas(CSV, data)
+    assert text.startswith("column 'note' of the CSV release")
+    assert cell not in text
+    coded = data.set_column(1, "note", data.column("note").dictionary_encode())
+    assert about_formulas(CSV, coded) == (text,)
+    assert about_formulas(parse_plan({}), data, as_csv=True) == (text,)
+    for other in ({}, {"release": "released.parquet"}):
+        assert about_formulas(parse_plan(other), data) == ()
+
+
+def test_numbers_and_signs_are_no_formulas():
+    texts = ["-5", "+3.25", "-1e-7", "-", "a=b", "x-y", "", " ", "−5", None]
+    data = pa.table({"note": texts, "x": [-5.0] * len(texts), "when": pa.nulls(len(texts))})
+    assert about_formulas(CSV, data) == ()
+
+
+def test_names_of_columns_are_cells_too():
+    data = pa.table({f"=c{i}": [1] for i in range(9)})
+    (text,) = about_formulas(CSV, data)
+    assert "columns '=c0', '=c1', '=c2', '=c3', '=c4' and 4 more of" in text

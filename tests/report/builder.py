@@ -15,6 +15,7 @@ from report_pieces import (  # made importable by conftest.py
     info,
     marginals,
     measurement,
+    named,
     not_applicable,
     quantity,
     response,
@@ -27,26 +28,31 @@ from report_pieces import (  # made importable by conftest.py
 
 from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.generator import PrivacyCertificate
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Interval, Series
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import PlantedLeaks
+from synth_audit.core.sensitivity import WORST_SUBGROUP, PlantedLeaks
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.store.evidence import ColumnRecord, Evidence, GeneratorRecord, TableRecord
 
 PLANTING = PlantedLeaks(19542, 9758, 19541, SHARES)
+OF_SEX = WORST_SUBGROUP.derived(MeasurementId("singling_out", "risk", "3 columns"), "sex")
+OF_RACE = WORST_SUBGROUP.derived(MeasurementId("closest_record", "share"), "race")
 RECORDS = RecordView(
     39084,
     812,
     9758,
     None,
     (
-        ExposedGroup("singling_out", "3 columns", ("age", "workclass"), 2000, 154, 2000, 121),
-        ExposedGroup("singling_out", "4 columns", ("age",), 2000, None, 2000, 0),
-        ExposedGroup("closest_record", "", (), 39084, 812, 0, 0),
+        ExposedGroup(
+            MeasurementId("singling_out", "risk", "3 columns"), ("age", "workclass"), 2000, 154, 2000, 121
+        ),
+        ExposedGroup(MeasurementId("singling_out", "risk", "4 columns"), ("age",), 2000, None, 2000, 0),
+        ExposedGroup(MeasurementId("closest_record", "share"), (), 39084, 812, 0, 0),
     ),
     (
-        Subgroup("singling_out", "3 columns", "sex", "Female", 410, 0.11, Interval(0.06, 0.16, 0.95, "w")),
-        Subgroup("closest_record", "", "race", "Other", 88, 0.07, Interval(0.02, 0.12, 0.95, "w")),
+        Subgroup(OF_SEX, "Female", 410, 0.11, Interval(0.06, 0.16, 0.95, "w")),
+        Subgroup(OF_RACE, "Other", 88, 0.07, Interval(0.02, 0.12, 0.95, "w")),
     ),
 )
 HOSTILE = "<script>alert('x')</script>\"&amp;\u202egnp.exe"
@@ -59,7 +65,19 @@ MANY_COPIES: dict[str, object] = {
 }
 
 
-def gate(name: str, title: str, result: Result = Result.PASS, **more: object) -> GateResult:
+def gate(
+    name: str,
+    title: str,
+    result: Result = Result.PASS,
+    *,
+    measurement: str | MeasurementId = "",
+    setting: str = "",
+    **more: object,
+) -> GateResult:
+    if isinstance(measurement, MeasurementId):
+        more["measurement"] = measurement
+    elif measurement:
+        more["measurement"] = named(measurement, setting)
     fields = {
         "blocking": True,
         "reason": "A limit that supervisors have published.",
@@ -144,7 +162,7 @@ def judged(outcome: AuditOutcome, *results: GateResult) -> Evidence:
 
 def passing() -> Evidence:
     outcomes = (
-        answering(with_subgroups(singling_out())),
+        with_subgroups(answering(singling_out())),
         answering(closest_record()),
         marginals(),
         utility(),
@@ -183,7 +201,7 @@ def crowded() -> Evidence:
     """Forty measurements: a few blind, one without a number, the others from sharp to dull."""
     name = "linkability"
     scopes = [f"{i} columns beside {HOSTILE} and others" for i in range(40)]
-    ms = [measurement(f"{name}.risk", 0.01 * i, 0.02, scope=s) for i, s in enumerate(scopes)]
+    ms = [measurement(f"{name}.risk", 0.01 * i, 0.02, setting=s) for i, s in enumerate(scopes)]
     responses = [response(m, 0.9 - 0.01 * i, 0.001 * 1.2**i) for i, m in enumerate(ms)]
     responses[7] = replace(responses[7], half_width=math.nan, minimum_detectable=None)
     responses[30:] = [blind(m, HOSTILE) for m in ms[30:]]
@@ -199,14 +217,15 @@ def crowded() -> Evidence:
         responses=tuple(responses),
     )
     gated = gate(
-        "link", "Nobody is linked", Result.INSUFFICIENT, measurement=f"{name}.risk", scope=scopes[35],
-        value=0.35, low=0.33, high=0.37, maximum=0.09,
+        "link", "Nobody is linked", Result.INSUFFICIENT, measurement=f"{name}.risk", setting=scopes[35],
+        every=True, value=0.35, low=0.33, high=0.37, maximum=0.09,
     )  # fmt: skip
-    suite = {"expectations": [{"kwargs": {"scope": "*"}, "meta": {"id": "link"}}, "odd", {"kwargs": 3}]}
-    report = replace(report_of((gated,)), suite=suite)
-    groups = tuple(ExposedGroup(name, s, (HOSTILE,), 100, 50, 100, None) for s in scopes)
+    report = report_of((gated,))
+    groups = tuple(ExposedGroup(m.id, (HOSTILE,), 100, 50, 100, None) for m in ms)
     span = Interval(math.nan, math.inf, 0.95, "w")
-    subgroups = tuple(Subgroup(name, s, HOSTILE, HOSTILE, 100, math.nan, span) for s in scopes[:20])
+    subgroups = tuple(
+        Subgroup(WORST_SUBGROUP.derived(m.id, HOSTILE), HOSTILE, 100, math.nan, span) for m in ms[:20]
+    )
     records = RecordView(39084, None, 9758, 0, groups, subgroups)
     return evidence((outcome,), report, planting=PLANTING, records=records)
 
@@ -224,18 +243,18 @@ def hostile() -> Evidence:
         config={name: [name]},
         measurements=(
             measurement(f"{name}.tv", math.nan, n_requested=100, n_achieved=3, n_minimum=50),
-            *(measurement(f"{name}.tv", i / many, 0.01, scope=f"{name}{i}") for i in range(many)),
+            *(measurement(f"{name}.tv", i / many, 0.01, column=f"{name}{i}") for i in range(many)),
         ),
         series=(
             Series(
-                name, name, "bar", name, name, tuple(f"{name}{i}" for i in range(60)),
-                {name: tuple(float(i) for i in range(60))}, scope=name,
+                MeasurementId("", name, column=name), name, "bar", name, name,
+                tuple(f"{name}{i}" for i in range(60)), {name: tuple(float(i) for i in range(60))},
             ),
         ),
         notes=(name,),
     )  # fmt: skip
     failed = replace(errored(), reason=name)
-    bad = gate(name, name, Result.FAIL, scope=name, measurement=f"{name}.tv", value=math.nan, maximum=0.1,
+    bad = gate(name, name, Result.FAIL, setting=name, measurement=f"{name}.tv", value=math.nan, maximum=0.1,
                reason=name, explanation=name, advice=name)  # fmt: skip
     return evidence(
         (audit, failed),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from synth_audit.core.audit import AuditInfo
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import (
@@ -38,9 +39,24 @@ def info(risk: str, title: str, *quantities: Quantity) -> AuditInfo:
     )
 
 
-def measurement(name: str, value: float, half: float | None = None, **more: object) -> Measurement:
+def named(name: str, setting: str = "", column: str = "") -> MeasurementId:
+    """The identity of ``audit.quantity``, whatever stands before the last dot."""
+    audit, quantity = name.rsplit(".", 1)
+    return MeasurementId(audit, quantity, setting, column)
+
+
+def measurement(
+    name: str | MeasurementId,
+    value: float,
+    half: float | None = None,
+    *,
+    setting: str = "",
+    column: str = "",
+    **more: object,
+) -> Measurement:
     interval = None if half is None else Interval(value - half, value + half, 0.95, "wilson")
-    return Measurement(name, value, interval=interval, **more)  # type: ignore[arg-type]
+    whose = name if isinstance(name, MeasurementId) else named(name, setting, column)
+    return Measurement(whose, value, interval=interval, **more)  # type: ignore[arg-type]
 
 
 SHARES = (0.0, 0.01, 1.0)
@@ -54,18 +70,16 @@ def response(m: Measurement, full: float, half: float, **more: object) -> Sensit
         "half_width": half,
         "minimum_detectable": minimum_detectable(full, half, 0.95),
     }
-    return SensitivityCurve(m.name, m.scope, m.direction, Sensitivity.SENSITIVE, **{**fields, **more})  # type: ignore[arg-type]
+    return SensitivityCurve(m.id, m.direction, Sensitivity.SENSITIVE, **{**fields, **more})  # type: ignore[arg-type]
 
 
 def blind(m: Measurement, reason: str = "a full copy gives no clearly worse value") -> SensitivityCurve:
-    return SensitivityCurve(m.name, m.scope, m.direction, Sensitivity.INSENSITIVE, reason)
+    return SensitivityCurve(m.id, m.direction, Sensitivity.INSENSITIVE, reason)
 
 
 def restated(m: Measurement, value: float, half: float) -> Measurement:
     """The leak-equivalent of a measurement."""
-    audit, _, quantity = m.name.rpartition(".")
-    scope = f"{quantity}[{m.scope}]" if m.scope else quantity
-    return measurement(f"{audit}.{LEAK_EQUIVALENT.name}", value, half, scope=scope)
+    return measurement(LEAK_EQUIVALENT.derived(m.id), value, half)
 
 
 def answering(outcome: AuditOutcome, *, every: bool = True) -> AuditOutcome:
@@ -80,9 +94,10 @@ def answering(outcome: AuditOutcome, *, every: bool = True) -> AuditOutcome:
 
 def with_subgroups(outcome: AuditOutcome) -> AuditOutcome:
     """The outcome with the risk of its most exposed subgroups."""
+    attack = MeasurementId(outcome.audit, "risk", "3 columns")
     extra = tuple(
-        measurement(f"{outcome.audit}.{WORST_SUBGROUP.name}", v, 0.05, scope=s, n_achieved=n)
-        for v, s, n in ((0.11, "3 columns by sex", 410), (0.07, "3 columns by workclass", 88))
+        measurement(WORST_SUBGROUP.derived(attack, column), v, 0.05, n_achieved=n)
+        for v, column, n in ((0.11, "sex", 410), (0.07, "workclass", 88))
     )
     return replace(outcome, measurements=(*outcome.measurements, *extra))
 
@@ -108,14 +123,15 @@ def singling_out() -> AuditOutcome:
             ),
             measurement(f"{name}.control_rate", 0.0301, 0.0075, n_requested=2000, n_achieved=2000),
             *(
-                measurement(f"{name}.risk", 0.002 + 0.001 * (i * 7 % 13), 0.004, scope=f"{i} columns",
+                measurement(f"{name}.risk", 0.002 + 0.001 * (i * 7 % 13), 0.004, setting=f"{i} columns",
                             n_requested=2000, n_achieved=1990 - i)
                 for i in range(3, 13)
             ),
         ),
         series=(
             Series(
-                "by_size", "Success by number of columns combined", "line", "columns in the predicate",
+                MeasurementId("", "by_size"),
+                "Success by number of columns combined", "line", "columns in the predicate",
                 "share of guesses that hit", sizes,
                 {
                     "training rows": tuple(0.01 + 0.004 * k for k in range(10)),
@@ -155,7 +171,8 @@ def closest_record() -> AuditOutcome:
         ),
         series=(
             Series(
-                "cdf", "How far synthetic rows are from real ones", "step", "distance to the nearest row",
+                MeasurementId("", "cdf"),
+                "How far synthetic rows are from real ones", "step", "distance to the nearest row",
                 "share of rows", steps,
                 {
                     "synthetic to train": tuple(min(1.0, 1.6 * s**1.4) for s in steps),
@@ -183,21 +200,22 @@ def marginals() -> AuditOutcome:
                 reference=Reference(0.011, "train against control"),
             ),
             *(
-                measurement(f"{name}.tv", 0.012 + 0.011 * (i * 5 % 13), scope=c, unit="distance",
+                measurement(f"{name}.tv", 0.012 + 0.011 * (i * 5 % 13), column=c, unit="distance",
                             reference=Reference(0.01, "train against control"))
                 for i, c in enumerate(COLUMNS)
             ),
         ),
         series=(
             Series(
-                "tv", "Distance of each column", "bar", "column", "total variation", COLUMNS,
+                MeasurementId("", "tv"),
+                "Distance of each column", "bar", "column", "total variation", COLUMNS,
                 {
                     "synthetic": tuple(0.012 + 0.011 * (i * 5 % 13) for i in range(13)),
                     "control": tuple(0.01 + 0.001 * (i % 4) for i in range(13)),
                 },
             ),
             Series(
-                "few", "Income", "bar", "class", "share of rows", ("<=50K", ">50K"),
+                MeasurementId("", "few"), "Income", "bar", "class", "share of rows", ("<=50K", ">50K"),
                 {"train": (0.75, 0.25), "synthetic": (0.71, 0.29)},
             ),
         ),

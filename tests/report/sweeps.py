@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from synth_audit.core.identity import MeasurementId, read
 from synth_audit.core.measurement import BOX_LINES, Series
 from synth_audit.studies.correlations import Correlations
 from synth_audit.studies.frontier import CandidateResult, FrontierRecord, GateOutcome, Number, choose, scored
 
 
-def box_series(name: str, x: tuple[str, ...], centre: float, scope: str = "") -> Series:
+def box_series(
+    name: str, x: tuple[str, ...], centre: float, column: str = "", settings: tuple[str, ...] = ()
+) -> Series:
     """Boxes one tenth apart, each reaching 0.2 to both sides of its median."""
     steps = zip(BOX_LINES, (-0.2, -0.1, 0.0, 0.1, 0.2), strict=True)
     lines = {line: tuple(centre + 0.1 * i + step for i in range(len(x))) for line, step in steps}
-    return Series(name, "Games", "box", "", "size", x, lines, scope)
+    known = {"mab": "attribute_game", "privacy_gain": "membership_game"}
+    whose = MeasurementId(known.get(name, "game"), name, column=column)
+    return Series(
+        whose, "Games", "box", "", "size", x, lines, tuple(replace(whose, setting=s) for s in settings)
+    )
 
 
 def candidate(level: int | None, verdict: str, privacy: float, utility: float) -> CandidateResult:
     name = f"vine truncation={'all' if level is None else level}"
+    kinds = ("outlying", "random")
     games = (
         box_series("mab", ("synthetic sets", "real rows"), privacy, "income"),
-        box_series("privacy_gain_boxes", ("outlying", "random"), 1 - privacy),
+        box_series("privacy_gain", kinds, 1 - privacy, settings=kinds),
     )
     gated = GateOutcome("retained.max", "The secret is not handed on", verdict)
     return CandidateResult(
@@ -50,7 +60,7 @@ def sweep(*candidates: CandidateResult, **more: object) -> FrontierRecord:
     best, reason = choose(rated)
     fields: dict[str, object] = {
         "table": "adult", "plan_sha256": "cd" * 32, "seed": 7, "level": 1 - 0.05 / len(rated), "alpha": 0.5,
-        "utility": "prediction.auroc_tstr", "privacy": "exact_match.share", "candidates": rated,
+        "utility": read("prediction.auroc_tstr"), "privacy": read("exact_match.share"), "candidates": rated,
         "chosen": best and best.name, "reason": reason, "created": "2026-11-14T10:32:00+00:00",
         "releasable": True,
         "real_correlations": Correlations(("age", "sex"), ((1.0, -0.5), (-0.5, 1.0))),

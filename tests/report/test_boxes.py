@@ -9,6 +9,7 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 from report_sweeps import box_series
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import BOX_LINES, Measurement, Reference, Series
 from synth_audit.report import charts, render_report
 from synth_audit.report.boxes import Beside, Comparison
@@ -39,7 +40,7 @@ def words_in(root: ElementTree.Element) -> list[str]:
 @pytest.mark.parametrize("wrong", [{}, {"median": (1.0,)}, dict.fromkeys((*BOX_LINES, "mean"), (1.0,))])
 def test_a_box_has_its_five_lines_and_no_others(wrong: dict[str, tuple[float, ...]]) -> None:
     with pytest.raises(ValueError, match="boxes need the lines"):
-        Series("s", "S", "box", "x", "y", ("a",), wrong)
+        Series(MeasurementId("", "s"), "S", "box", "x", "y", ("a",), wrong)
 
 
 @pytest.mark.parametrize(("x", "place", "size"), [
@@ -93,13 +94,19 @@ def test_the_table_holds_the_numbers_in_their_order() -> None:
     assert picture.table.rows[1][-1] == "–"
 
 
-def test_references_are_those_of_the_labels_else_of_the_series() -> None:
-    def at(scope: str, value: float) -> Measurement:
-        return Measurement("game.gain", 0.5, scope=scope, reference=Reference(value, "none"))
+def test_references_are_those_of_the_places_else_of_the_series() -> None:
+    def at(value: float, setting: str = "", column: str = "") -> Measurement:
+        whose = MeasurementId("game", "gain", setting, column)
+        return Measurement(whose, 0.5, reference=Reference(value, "none"))
 
-    known = [at("", 1.0), at("outlying", 0.9), at("income", 0.3), Measurement("other.gain2", 0.1)]
+    known = [
+        at(1.0),
+        at(0.9, "outlying"),
+        at(0.3, column="income"),
+        Measurement(MeasurementId("a", "b"), 0.1),
+    ]
     labelled, scoped = (
-        box_series("gain_boxes", ("outlying", "x"), 1.0),
+        box_series("gain", ("seldom", "x"), 1.0, settings=("outlying", "x")),
         box_series("gain", ("x",), 1.0, "income"),
     )
     assert references(labelled, known).comparisons[0].values == (0.9, None)
@@ -112,11 +119,10 @@ def test_an_audit_shows_its_boxes_beside_the_reference(build: ModuleType) -> Non
     audit = build.singling_out()
     whole = replace(
         audit.measurements[0],
-        scope="",
         reference=Reference(0.02, "an honest release"),
-        name="singling_out.risk",
     )
-    audit = replace(audit, measurements=(whole,), series=(box_series("risk", ("one", "two"), 1.0),))
+    boxes = replace(box_series("risk", ("one", "two"), 1.0), id=whole.id)
+    audit = replace(audit, measurements=(whole,), series=(boxes,))
     page = render_report(build.judged(audit))
     assert "Box plot of size, 2 boxes. one: median 1, middle half 0.9 to 1.1, from 0.8 to 1.2" in page
     assert "dashed: reference" in text(page)

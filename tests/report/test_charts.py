@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import BOX_LINES, Series
 from synth_audit.core.verdict import Result
 from synth_audit.report import charts, svg
@@ -16,7 +17,7 @@ SPACE = "{http://www.w3.org/2000/svg}"
 
 
 def series(kind: str, x: tuple[object, ...], **lines: tuple[float, ...]) -> Series:
-    return Series("odd", "Odd & <b>bold</b>", kind, "x <label>", "y & label", x, lines)  # type: ignore[arg-type]
+    return Series(MeasurementId("", "odd"), "Odd & <b>bold</b>", kind, "x <label>", "y & label", x, lines)  # type: ignore[arg-type]
 
 
 def boxes(*labels: str, low: float = 1.0, high: float = 5.0) -> Series:
@@ -186,8 +187,8 @@ def test_an_empty_suite_gives_a_picture() -> None:
 
 def test_units_come_from_measurements_and_declarations(build: ModuleType) -> None:
     units = charts.units_of(build.passing())
-    assert units["singling_out.risk"] == "share"
-    assert units["marginals.tv"] == "distance"
+    assert units[MeasurementId("singling_out", "risk")] == "share"
+    assert units[MeasurementId("marginals", "tv")] == "distance"
 
 
 def test_a_coordinate_that_is_no_number_is_refused() -> None:
@@ -203,3 +204,25 @@ def test_ticks_are_few_and_within(low: float, high: float) -> None:
     outer, _ = svg.outer_ticks(low, high, 5)
     assert outer[0] <= low + step * 0.02
     assert outer[-1] >= high - step * 0.02
+
+
+@pytest.mark.parametrize("middle", [False, True])
+def test_a_label_without_end_is_cut_before_it_is_measured(monkeypatch, middle):
+    measured = []
+    real = svg.text_width
+    monkeypatch.setattr(
+        svg, "text_width", lambda content, size=12: measured.append(content) or real(content, size)
+    )
+    for label in ("x" * 20_000, "表" * 20_000, "a b " * 25_000, "a" + " " * 100_000):
+        cut = svg.fitted(label, 100, middle=middle)
+        assert real(cut) <= 100
+        assert cut.count("…") == 1
+        assert cut[0] == label[0]
+    assert sum(map(len, measured)) < 5000
+
+
+def test_a_drawing_holds_no_text_without_end():
+    drawn = svg.text(0, 0, "x" * 20_000) + svg.document(
+        10, 10, "", anchor="a", title="t" * 100_000, description="d " * 50_000
+    )
+    assert len(drawn) < 3000

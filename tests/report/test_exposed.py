@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from synth_audit.core.exposure import ExposedGroup, RecordView
+from synth_audit.core.identity import MeasurementId
 from synth_audit.report import render_report
 from synth_audit.report.exposed import exposed_records
 from synth_audit.report.view import ExposedView
@@ -72,7 +73,10 @@ def test_without_an_audit_of_privacy_there_is_no_chapter(build: ModuleType) -> N
 
 
 def test_nobody_hit_nobody_tried_and_unknown_audits(build: ModuleType) -> None:
-    groups = (ExposedGroup("gone", "", (), 0, 0, 0, 0), ExposedGroup("gone", "s", ("a",), 50, 0, 50, 0))
+    groups = (
+        ExposedGroup(MeasurementId("gone", "risk"), (), 0, 0, 0, 0),
+        ExposedGroup(MeasurementId("gone", "risk", "s"), ("a",), 50, 0, 50, 0),
+    )
     view = view_of(replace(build.passing(), records=RecordView(0, 0, 0, 0, groups)))
     assert [f.value for f in view.facts] == ["0", "0"]
     assert view.groups.rows[0] == ("gone", "–", "–", "not tried", "not tried", "–")
@@ -80,7 +84,7 @@ def test_nobody_hit_nobody_tried_and_unknown_audits(build: ModuleType) -> None:
 
 
 def test_many_columns_are_counted(build: ModuleType) -> None:
-    groups = (ExposedGroup("linkability", "", tuple("abcdefgh"), 50, 0, 50, 0),)
+    groups = (ExposedGroup(MeasurementId("linkability", "risk"), tuple("abcdefgh"), 50, 0, 50, 0),)
     view = view_of(replace(build.passing(), records=RecordView(50, 0, 0, 0, groups)))
     assert view.groups.rows[0][2] == "a, b, c, d, e, f and 2 more"
 

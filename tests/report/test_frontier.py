@@ -11,6 +11,8 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 from report_sweeps import box_series, candidate, sweep
 
+from synth_audit.core.identity import MeasurementId, read
+from synth_audit.core.measurement import Direction
 from synth_audit.core.verdict import Result
 from synth_audit.report import heatmap, scatter
 from synth_audit.report.candidates import axis_of, direction_of, gate_rows, short_names
@@ -92,7 +94,7 @@ def test_a_pass_without_numbers_is_not_called_a_refusal() -> None:
 
 def test_a_sweep_of_nothing_makes_a_page() -> None:
     record = replace(
-        sweep(candidate(1, "pass", 0.1, 0.6)), candidates=(), chosen=None, privacy="", utility=""
+        sweep(candidate(1, "pass", 0.1, 0.6)), candidates=(), chosen=None, privacy=None, utility=None
     )
     page = text(render_frontier(replace(record, real_correlations=Correlations())))
     assert "No candidate has both numbers." in page
@@ -134,12 +136,13 @@ def test_names_are_short_where_one_setting_tells_candidates_apart() -> None:
 
 
 def test_measurements_are_named_as_their_audit_names_them() -> None:
-    axis = axis_of("exact_match.share[age, sex]")
+    axis = axis_of(MeasurementId("exact_match", "share", "age, sex"))
     assert axis == Axis("Synthetic rows equal to a training row (age, sex)", "share", False)
-    assert axis_of("prediction.auroc_tstr").higher_is_better is True
-    assert axis_of("no_such_audit.number") == Axis("no_such_audit.number", "", None)
-    assert axis_of("") == Axis("not measured", "", None)
-    assert direction_of("no_such_series") is None
+    assert axis_of(read("prediction.auroc_tstr")).higher_is_better is True
+    assert axis_of(read("no_such_audit.number")) == Axis("no_such_audit.number", "", None)
+    assert axis_of(None) == Axis("not measured", "", None)
+    assert direction_of(read("membership_game.no_such_series")) is None
+    assert direction_of(read("membership_game.privacy_gain[outlying]")) is Direction.HIGHER
 
 
 def test_there_is_a_panel_for_each_secret_and_each_kind_of_target() -> None:
@@ -282,7 +285,8 @@ def test_hostile_names_stay_text() -> None:
         boxes=(box_series(HOSTILE, (HOSTILE, "x"), 1.0, HOSTILE), box_series(HOSTILE, (HOSTILE, "y"), 1.0)),
         correlations=Correlations((HOSTILE, "b"), ((1.0, 0.5), (0.5, 1.0))),
     )
-    record = sweep(odd, candidate(5, HOSTILE, 0.2, 0.7), table=HOSTILE, privacy=HOSTILE, utility=HOSTILE)
+    whose = MeasurementId(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    record = sweep(odd, candidate(5, HOSTILE, 0.2, 0.7), table=HOSTILE, privacy=whose, utility=whose)
     page = render_frontier(record)
     assert "<script" not in page
     assert "\u202e" not in page

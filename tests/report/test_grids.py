@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement, Series
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.report import density, heatmap
@@ -23,19 +24,21 @@ NAN = math.nan
 SPACE = "{http://www.w3.org/2000/svg}"
 
 
-def matrix(scope: str, *rows: tuple[float, ...]) -> Series:
+def matrix(setting: str, *rows: tuple[float, ...]) -> Series:
     names = tuple("abcdefgh"[: len(rows)])
     lines = dict(zip(names, rows, strict=True))
     return Series(
-        "ties", f"Ties of columns: {scope}", "matrix", "column", "column", names, lines, scope=scope
+        MeasurementId("", "ties", setting), "Ties of columns", "matrix", "column", "column", names, lines
     )
 
 
-def cells(scope: str, *rows: tuple[float, ...]) -> Series:
+def cells(setting: str, *rows: tuple[float, ...]) -> Series:
     """Rows from low to high."""
     x = tuple(float(i) for i in range(len(rows[0])))
     lines = {f"{i - 1}": row for i, row in enumerate(rows)}
-    return Series("places", "Where rows lie", "density", "first", "second", x, lines, scope=scope)
+    return Series(
+        MeasurementId("", "places", setting), "Where rows lie", "density", "first", "second", x, lines
+    )
 
 
 TRAIN = cells("train", (0.4, 0.1), (NAN, 0.2))
@@ -119,7 +122,9 @@ def test_a_matrix_that_is_not_symmetric_has_both_orders_in_its_table() -> None:
 def test_a_table_of_many_pairs_says_how_many_it_leaves_out() -> None:
     names = tuple(f"c{i}" for i in range(40))
     lines = {n: tuple(0.001 * (i * j) for j in range(40)) for i, n in enumerate(names)}
-    table = grids_picture([Series("m", "M", "matrix", "", "", names, lines, scope="train")], "p").table
+    table = grids_picture(
+        [Series(MeasurementId("", "m", "train"), "M", "matrix", "", "", names, lines)], "p"
+    ).table
     assert len(table.rows) == 300
     assert table.caption == "M: the 300 of 780 pairs of columns that stand out most"
     assert table.rows[0][0] == "c39 with c38"
@@ -138,8 +143,10 @@ def test_what_is_withheld_is_crossed_out_and_explained() -> None:
 
 
 def test_those_of_one_name_are_one_figure_at_the_place_of_the_first() -> None:
-    bar = Series("other", "Other", "bar", "x", "y", ("a",), {"": (1.0,)})
-    column = Series("column", "Column", "bar", "x", "y", ("a",), {"": (1.0,)}, scope="age")
+    bar = Series(MeasurementId("", "other"), "Other", "bar", "x", "y", ("a",), {"": (1.0,)})
+    column = Series(
+        MeasurementId("", "column", column="age"), "Column", "bar", "x", "y", ("a",), {"": (1.0,)}
+    )
     found = pictures_of([TRAIN, bar, OTHER, column, matrix("train", (1.0,))], [], "a")
     assert [p.title for p, _ in found] == ["Where rows lie", "Other", "Column: age", "Ties of columns"]
     assert [whole for _, whole in found] == [True, True, False, True]
@@ -153,14 +160,22 @@ def outcome(build: ModuleType, *series: Series) -> AuditOutcome:
         family="fidelity",
         status=Status.MEASURED,
         info=build.info("fidelity", "Places", build.quantity("gap", "Gap")),
-        measurements=(Measurement("places.gap", 0.1),),
+        measurements=(Measurement(MeasurementId("places", "gap"), 0.1),),
         series=series,
     )
 
 
 def of_columns(n: int) -> list[Series]:
     return [
-        Series("column", f"Distribution of c{i}", "bar", "x", "y", ("a",), {"": (1.0,)}, scope=f"c{i}")
+        Series(
+            MeasurementId("", "column", column=f"c{i}"),
+            f"Distribution of c{i}",
+            "bar",
+            "x",
+            "y",
+            ("a",),
+            {"": (1.0,)},
+        )
         for i in range(n)
     ]
 

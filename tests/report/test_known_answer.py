@@ -35,7 +35,7 @@ def test_its_numbers_are_those_of_the_evidence(build: ModuleType) -> None:
     assert len(rows) == sum(len(o.responses) for o in evidence.outcomes)
     for w in found_in(evidence):
         (row,) = (
-            t for h, t in rows.items() if text(h) == text(f"{w.title} {w.response.scope} {w.audit_title}")
+            t for h, t in rows.items() if text(h) == text(f"{w.title} {w.response.id.label} {w.audit_title}")
         )
         assert words.detectable(w.response.minimum_detectable or 0.0).replace(NB, " ") in row
         for answer in w.response.answers:
@@ -105,7 +105,7 @@ def test_the_curve_is_the_kernels_and_crosses_at_the_smallest_leak(build: Module
 def test_each_audit_has_one_line_its_sharpest(build: ModuleType) -> None:
     found = found_in(build.passing())
     best = best_of_audits(found)
-    assert [w.response.name for w in best] == ["singling_out.risk", "closest_record.share"]
+    assert [str(w.response.id) for w in best] == ["singling_out.risk", "closest_record.share"]
     picture = detection_picture(found, "x")
     assert picture is not None
     assert len(picture.table.header) == 3

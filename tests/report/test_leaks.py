@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from report_reading import chapter, text  # made importable by conftest.py
 
+from synth_audit.core.identity import read
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
 from synth_audit.report import render_report, words
@@ -55,7 +56,7 @@ def test_every_leak_stands_beside_its_number_and_in_no_table_of_its_own(build: M
     evidence = build.passing()
     page = render_report(evidence)
     assert LEAK_EQUIVALENT.title not in chapter(page, "risk-membership")
-    share = evidence.measurement("closest_record.leak_equivalent", "share")
+    share = evidence.measurement("closest_record.leak_equivalent[of share]")
     assert share.interval is not None
     said = words.behaves_like(share.value, share.interval.low, share.interval.high)
     row = re.search(r"<tr>\n<th[^>]*>Share of synthetic rows closer.*?</tr>", page, re.DOTALL)
@@ -71,7 +72,7 @@ def test_a_gate_on_the_restated_number_stands_beside_it_with_its_unit(
     build: ModuleType, one: AuditOutcome
 ) -> None:
     gate = build.gate(
-        "leak", "Few copies", measurement="closest_record.leak_equivalent", scope="share",
+        "leak", "Few copies", measurement=read("closest_record.leak_equivalent[of share]"),
         value=0.003, low=-0.003, high=0.009, maximum=0.02,
     )  # fmt: skip
     page = render_report(build.judged(one, gate))

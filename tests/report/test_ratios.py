@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Interval, Measurement, Reference
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.report.audits import audit_view
 from synth_audit.report.view import NumberRow
 
+GAP = MeasurementId("gaps", "gap")
 NB = "\u00a0"
 
 
 def row(build: ModuleType, unit: str, *, ratio: float, low: float, high: float) -> NumberRow:
     reference = Reference(0.04, "control rows", Interval(0.03, 0.05, 0.95, "w"))
     found = (
+        Measurement(GAP, 0.1, interval=Interval(0.09, 0.11, 0.95, "w"), unit=unit, reference=reference),
         Measurement(
-            "gaps.gap", 0.1, interval=Interval(0.09, 0.11, 0.95, "w"), unit=unit, reference=reference
-        ),
-        Measurement(
-            f"gaps.{REFERENCE_RATIO.name}",
+            REFERENCE_RATIO.derived(GAP),
             ratio,
-            scope="gap",
             interval=Interval(low, high, 0.95, "w"),
             unit="ratio",
         ),
@@ -66,8 +66,8 @@ def test_a_unit_in_words_is_said_once(build: ModuleType, unit: str, text: str) -
 def test_a_lone_setting_is_said_with_its_value(build: ModuleType) -> None:
     info = build.info("fidelity", "Gaps", build.quantity("gap", "Gap"))
 
-    def summary(*scopes: str) -> str:
-        found = tuple(Measurement("gaps.gap", 0.1 * i, scope=s) for i, s in enumerate(scopes, 1))
+    def summary(*columns: str) -> str:
+        found = tuple(Measurement(replace(GAP, column=c), 0.1 * i) for i, c in enumerate(columns, 1))
         outcome = AuditOutcome("gaps", "fidelity", Status.MEASURED, info=info, measurements=found)
         return audit_view(outcome, (), (), "a").scopes[0].summary
 

@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.verdict import Result
 from synth_audit.report import render_report
@@ -200,8 +201,8 @@ def test_hundreds_of_columns_are_folded_away_worst_first(pages: dict[str, str]) 
 def test_worst_first_knows_both_directions_and_missing_values() -> None:
     def order(direction: Direction) -> list[str]:
         values = {"a": 0.2, "b": float("nan"), "c": 0.9}
-        group = [Measurement("x.y", v, scope=s, direction=direction) for s, v in values.items()]
-        return [m.scope for m in worst_first(group)]
+        group = [Measurement(MeasurementId("x", "y", s), v, direction=direction) for s, v in values.items()]
+        return [m.id.setting for m in worst_first(group)]
 
     assert order(Direction.LOWER) == ["b", "c", "a"]
     assert order(Direction.HIGHER) == ["b", "a", "c"]
@@ -288,3 +289,13 @@ def test_importing_the_report_is_light() -> None:
     code = f"import sys, synth_audit.report; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_names_without_end_make_no_page_without_end(build: ModuleType) -> None:
+    evidence = replace(
+        build.passing(), table="n" * 100_000, warnings=("w" * 100_000, "\x1b[31mred\u202e" * 1000)
+    )
+    page = render_report(evidence)
+    assert len(page) < len(render_report(build.passing())) + 200_000
+    assert "n" * 300 not in page
+    assert not {"\x1b", "\u202e"} & set(page)

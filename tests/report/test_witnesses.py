@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 from report_reading import found_in, line_of, text, view_of  # made importable by conftest.py
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP, PlantedLeaks
 from synth_audit.report import render_report, words
@@ -17,22 +18,27 @@ def test_gates_on_a_number_its_restatement_or_its_subgroups_rest_on_it(
     build: ModuleType, one: AuditOutcome
 ) -> None:
     outcome = build.answering(build.singling_out())
-    name = "singling_out"
+
+    def risk(setting: str = "") -> MeasurementId:
+        return MeasurementId("singling_out", "risk", setting)
+
+    control = MeasurementId("singling_out", "control_rate")
     made = (
-        build.gate("itself", "t", measurement=f"{name}.risk"),
-        build.gate("scoped", "t", measurement=f"{name}.risk", scope="3 columns"),
-        build.gate("restated", "t", measurement=f"{name}.{LEAK_EQUIVALENT.name}", scope="risk[4 columns]"),
-        build.gate("groups", "t", measurement=f"{name}.{WORST_SUBGROUP.name}", scope="5 columns by sex"),
-        build.gate("other", "t", measurement=f"{name}.control_rate"),
+        build.gate("itself", "t", measurement=risk()),
+        build.gate("scoped", "t", measurement=risk("3 columns")),
+        build.gate("restated", "t", measurement=LEAK_EQUIVALENT.derived(risk("4 columns"))),
+        build.gate("groups", "t", measurement=WORST_SUBGROUP.derived(risk("5 columns"), "sex")),
+        build.gate("other", "t", measurement=control),
+        build.gate("table", "t"),
     )
     found = found_in(build.judged(outcome, *made))
-    relied = {(w.response.name, w.response.scope): [g.gate for g in w.gates] for w in found if w.gates}
+    relied = {w.response.id: [g.gate for g in w.gates] for w in found if w.gates}
     assert relied == {
-        (f"{name}.risk", ""): ["itself"],
-        (f"{name}.risk", "3 columns"): ["scoped"],
-        (f"{name}.risk", "4 columns"): ["restated"],
-        (f"{name}.risk", "5 columns"): ["groups"],
-        (f"{name}.control_rate", ""): ["other"],
+        risk(): ["itself"],
+        risk("3 columns"): ["scoped"],
+        risk("4 columns"): ["restated"],
+        risk("5 columns"): ["groups"],
+        control: ["other"],
     }
 
 
@@ -48,8 +54,8 @@ def test_a_number_out_of_proportion_is_not_the_sharpest(build: ModuleType, one: 
     second = sharpest(found_in(build.judged(changed)))
     assert first is not None
     assert second is not None
-    assert first.response.name == "closest_record.share"
-    assert second.response.name == "closest_record.exact_copies"
+    assert str(first.response.id) == "closest_record.share"
+    assert str(second.response.id) == "closest_record.exact_copies"
     assert "not in proportion, so not known" in [r.least for r in view_of(build.judged(changed)).rows]
 
 

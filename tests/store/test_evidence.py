@@ -89,6 +89,11 @@ def test_missing_evidence_says_how_to_get_some(tmp_path):
 
 def test_looking_up_a_measurement(finished):
     assert finished.evidence.measurement("exact_match.share").value == 0
-    assert finished.evidence.measurement("marginals.total_variation", "age").scope == "age"
-    with pytest.raises(KeyError):
-        finished.evidence.measurement("exact_match.share", "age")
+    assert finished.evidence.measurement("marginals.total_variation", "by age").id.column == "age"
+    distance = finished.evidence.measurement("marginals.total_variation[by age]")
+    assert finished.evidence.measurement(distance.id) == distance
+    assert finished.evidence.measurement('marginals.total_variation[by "age"]') == distance
+    with pytest.raises(KeyError, match="did you mean"):
+        finished.evidence.measurement("marginals.total_variation", "age")
+    with pytest.raises(KeyError, match="cannot be read"):
+        finished.evidence.measurement("exact_match.share", "by the age")

@@ -114,8 +114,8 @@ def test_a_missing_salt_is_never_replaced(workspace, file):
 
 @pytest.mark.parametrize("file", ["review/calibration.json", "restricted/.sweep.lock", "candidates/.x.tmp/a"])
 def test_what_rests_on_no_salt_is_no_history(workspace, file):
-    path = workspace.root / file
-    path.parent.mkdir(parents=True)
+    path = workspace.prepare().root / file
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     assert workspace_salt(workspace) == read_salt(workspace.salt)
 

@@ -27,7 +27,7 @@ def found():
 
 def test_every_measurement_under_every_noise(found):
     assert {c.noise for c in found.curves} == set(LOUD)
-    assert {c.name for c in found.curves} == {
+    assert {c.id.name for c in found.curves} == {
         f"exact_match.{name}"
         for name in ("share", "excess", "unique_excess", "record_excess", "all_but_one_excess")
     }
@@ -35,19 +35,19 @@ def test_every_measurement_under_every_noise(found):
 
 
 def test_copies_are_counted_one_for_one(found):
-    [share] = [c for c in found.curves if c.name == "exact_match.share" and c.noise.none]
+    [share] = [c for c in found.curves if str(c.id) == "exact_match.share" and c.noise.none]
     assert [p.value for p in share.points] == pytest.approx([0, 0.25, 0.5, 0.75, 1])
     assert (share.slope, share.intercept, share.r_squared) == pytest.approx((1, 0, 1))
 
 
 def test_noise_hides_exact_copies(found):
-    blurred = [c for c in found.curves if c.name == "exact_match.share" and c.noise.sigma]
+    blurred = [c for c in found.curves if str(c.id) == "exact_match.share" and c.noise.sigma]
     assert [c.points[-1].value for c in blurred] == [0.0] * 4
 
 
 def test_it_survives_the_file(found):
     again = parse_calibration(found.to_json())
-    assert [c.name for c in again.curves] == [c.name for c in found.curves]
+    assert [c.id for c in again.curves] == [c.id for c in found.curves]
     assert math.isnan(again.curves[0].r_squared) == math.isnan(found.curves[0].r_squared)
 
 

@@ -114,11 +114,11 @@ def test_a_candidate_is_a_plan_of_its_own(tmp_path):
         ({"frontier": {"privacy": "nonsense.share"}}, "unknown audit"),
         ({"frontier": {"privacy": "exact_match.nonsense"}}, "no measurement"),
         ({"frontier": {"privacy": "exact_match"}}, "no measurement"),
-        ({"frontier": {"privacy": "exact_match.share[x"}}, "no measurement"),
-        ({"frontier": {"privacy": "exact_match.excess["}}, "no measurement"),
-        ({"frontier": {"privacy": "exact_match.excess[]"}}, "no measurement"),
-        ({"frontier": {"privacy": "exact_match.excess]"}}, "no measurement"),
-        ({"frontier": {"privacy": "exact_match.excess[x]y"}}, "no measurement"),
+        ({"frontier": {"privacy": "exact_match.share[x"}}, "cannot be read"),
+        ({"frontier": {"privacy": "exact_match.excess["}}, "cannot be read"),
+        ({"frontier": {"privacy": "exact_match.excess[]"}}, "cannot be read"),
+        ({"frontier": {"privacy": "exact_match.excess]"}}, "cannot be read"),
+        ({"frontier": {"privacy": "exact_match.excess[x]y"}}, "cannot be read"),
     ],
 )
 def test_what_cannot_be_swept_is_named(values, message):

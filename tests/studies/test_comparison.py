@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from synth_audit.core.errors import PlanError
+from synth_audit.core.identity import read
 from synth_audit.core.measurement import Measurement
 from synth_audit.studies.comparison import Measure, measure_of, reliable, settle, shortfall
 
@@ -11,9 +13,28 @@ from synth_audit.studies.comparison import Measure, measure_of, reliable, settle
 def test_directions_come_from_the_audit():
     assert measure_of("closest_record.privacy_score", "privacy").higher is False
     assert measure_of("prediction.auroc_tstr[logistic]", "utility").higher is True
-    assert measure_of("prediction.auroc_tstr[logistic]", "utility").scope == "logistic"
-    assert str(measure_of("inference.risk[x]", "privacy")) == "inference.risk[x]"
-    assert measure_of("exact_match.leak_equivalent[excess]", "privacy").higher is False
+    assert measure_of("prediction.auroc_tstr[logistic]", "utility").id.setting == "logistic"
+    assert measure_of("inference.risk[by x]", "privacy").id.column == "x"
+    assert measure_of("exact_match.leak_equivalent[of excess]", "privacy").higher is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "exact_match",
+        "exact_match.leak_equivalent",
+        "exact_match.leak_equivalent[excess]",
+        "exact_match.leak_equivalent[of nothing]",
+        "exact_match.excess[of share]",
+        "inference.risk[by baby weight]",
+        "inference.risk[",
+    ],
+)
+def test_a_text_that_names_no_measurement_is_refused(text):
+    with pytest.raises(PlanError) as error:
+        measure_of(text, "privacy")
+    assert error.value.where == "frontier.privacy"
+    assert error.value.expected
 
 
 class Found:
@@ -22,7 +43,10 @@ class Found:
     def __init__(self, *names, short=(), nan=()):
         self.measurements = [
             Measurement(
-                n, float("nan") if n in nan else 0.0, n_achieved=12 if n in short else 100, n_minimum=100
+                read(n),
+                float("nan") if n in nan else 0.0,
+                n_achieved=12 if n in short else 100,
+                n_minimum=100,
             )
             for n in names
         ]
@@ -47,15 +71,15 @@ USUAL = ("prediction.auroc_tstr", "prediction.r2_tstr", "marginals.total_variati
 )
 def test_what_is_compared_is_what_all_have_else_what_any_has(found, name):
     chosen = settle(None, USUAL, "utility", found)
-    assert (chosen and chosen.name) == name
+    assert (chosen and str(chosen.id)) == name
 
 
 def test_a_named_measurement_is_taken_even_if_none_has_it():
-    assert settle("prediction.r2_tstr", USUAL, "utility", [Found()]).name == "prediction.r2_tstr"
+    assert settle("prediction.r2_tstr", USUAL, "utility", [Found()]).id.name == "prediction.r2_tstr"
 
 
 def test_a_number_that_does_not_count_is_none_and_told_of_with_its_attempts():
-    measure = Measure(USUAL[0], "", True)
+    measure = Measure(read(USUAL[0]), True)
     found = [Found(*USUAL), Found(*USUAL, short=USUAL[:1]), Found()]
     assert [reliable(e, measure) is not None for e in found] == [True, False, False]
     assert shortfall(measure, found) == (

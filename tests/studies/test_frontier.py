@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import BOX_LINES, Series
 from synth_audit.studies.correlations import Correlations
 from synth_audit.studies.frontier import (
@@ -23,7 +24,15 @@ from synth_audit.studies.frontier import (
     scored,
 )
 
-BOX = Series("mab", "MAB", "box", "secret", "MAB", ("x",), dict.fromkeys(BOX_LINES, (0.1,)), "x")
+BOX = Series(
+    MeasurementId("", "mab", column="x"),
+    "MAB",
+    "box",
+    "secret",
+    "MAB",
+    ("x",),
+    dict.fromkeys(BOX_LINES, (0.1,)),
+)
 TAU = Correlations(("a", "b"), ((1.0, 0.25), (0.25, 1.0)))
 
 
@@ -41,7 +50,18 @@ def record(*candidates):
     best, reason = choose(candidates)
     name = best.name if best else None
     return FrontierRecord(
-        "t", "0" * 64, 1, 0.975, 0.5, "u.u", "p.p", candidates, name, reason, TAU, "2026-11-21T00:00:00"
+        "t",
+        "0" * 64,
+        1,
+        0.975,
+        0.5,
+        MeasurementId("u", "u"),
+        MeasurementId("p", "p"),
+        candidates,
+        name,
+        reason,
+        TAU,
+        "2026-11-21T00:00:00",
     )
 
 
@@ -168,7 +188,7 @@ def test_what_is_no_record_is_refused(tmp_path, text):
     with pytest.raises(DataError, match="record of the sweep"):
         read_frontier(path)
     path.write_text(
-        record(candidate()).to_json().replace('"schema_version": "1.0"', '"schema_version": "9.0"')
+        record(candidate()).to_json().replace('"schema_version": "1.1"', '"schema_version": "9.0"')
     )
     with pytest.raises(DataError, match="record of the sweep"):
         read_frontier(path)

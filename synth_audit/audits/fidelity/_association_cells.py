@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.kernels.association import Cells, Floats, Rows
+from synth_audit.kernels.association import JackknifeRows
 from synth_audit.kernels.distributions import cell_codes, quantile_cells
 
 _RARER, _UNSEEN, _MISSING = 0, 1, 2
@@ -53,12 +53,12 @@ class Scale:
         return cls(columns, edges, labels, rarer)
 
     @property
-    def numeric(self) -> npt.NDArray[np.bool_]:
+    def numeric(self) -> Bools:
         """Which columns hold numbers, shape (d,)."""
         return np.array([c.kind.numeric for c in self.columns], dtype=bool)
 
     @property
-    def sizes(self) -> Cells:
+    def sizes(self) -> Codes:
         """Number of cells of each column, shape (d,)."""
         return np.array(
             [
@@ -68,18 +68,18 @@ class Scale:
         )
 
     @property
-    def not_compared(self) -> Cells:
+    def not_compared(self) -> Codes:
         """The cell of missing numbers, which correlations pass over; −1 for labels; shape (d,)."""
         return np.where(self.numeric, self.sizes - 1, -1)
 
-    def rows(self, table: Table, n_groups: int = 1, rng: np.random.Generator | None = None) -> Rows:
+    def rows(self, table: Table, n_groups: int = 1, rng: np.random.Generator | None = None) -> JackknifeRows:
         """The rows of a table, in groups to be left out once each."""
         cells = np.column_stack([self._cells(table, c) for c in self.columns])
         numbers = [table.numbers(c.name) for c in self.columns if c.kind.numeric]
         values = np.column_stack([np.empty((table.n_rows, 0)), *numbers])
-        return Rows.of(cells, self.sizes, values, n_groups, rng)
+        return JackknifeRows.of(cells, self.sizes, values, n_groups, rng)
 
-    def _cells(self, table: Table, column: Column) -> Cells:
+    def _cells(self, table: Table, column: Column) -> Codes:
         if column.kind.numeric:
             return cell_codes(table.numbers(column.name), self.edges[column.name])
         first = len(self.labels[column.name])

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._association_cells import Scale
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels import association as kernel
-from synth_audit.kernels.association import Floats, Rows
-
-Pairs = npt.NDArray[np.bool_]
+from synth_audit.kernels.association import JackknifeRows
 
 N_GROUPS = 20
 """Groups of rows that are left out once each."""
@@ -62,7 +60,7 @@ class AssociationMatrices:
     information: Jackknifed
 
     @classmethod
-    def of(cls, rows: Rows, numeric: npt.NDArray[np.bool_]) -> AssociationMatrices:
+    def of(cls, rows: JackknifeRows, numeric: Bools) -> AssociationMatrices:
         """Measure all pairs of columns."""
         counts = kernel.contingency(rows)
         shares = kernel.variance_shares(rows, np.flatnonzero(~numeric))
@@ -77,7 +75,7 @@ class AssociationMatrices:
         return cls(Jackknifed.of(*mixed), Jackknifed.of(pearson), Jackknifed.of(*information))
 
 
-def _between_numbers(values: Floats, numeric: npt.NDArray[np.bool_]) -> Floats:
+def _between_numbers(values: Floats, numeric: Bools) -> Floats:
     """Correlations of the numbers, shape (t, p, p), among all columns; 0 elsewhere; shape (t, d, d)."""
     numbers = np.flatnonzero(numeric)
     found = np.zeros((len(values), len(numeric), len(numeric)))
@@ -85,9 +83,7 @@ def _between_numbers(values: Floats, numeric: npt.NDArray[np.bool_]) -> Floats:
     return found
 
 
-def _joined(
-    between_numbers: Floats, ratios: Floats, between_labels: Floats, numeric: npt.NDArray[np.bool_]
-) -> Floats:
+def _joined(between_numbers: Floats, ratios: Floats, between_labels: Floats, numeric: Bools) -> Floats:
     numbers, labels = np.flatnonzero(numeric), np.flatnonzero(~numeric)
     found = np.where(np.logical_and.outer(~numeric, ~numeric), between_labels, between_numbers)
     found[:, labels[:, None], numbers] = ratios
@@ -95,7 +91,7 @@ def _joined(
     return found
 
 
-def told_pairs(rows: Rows, scale: Scale, fewest: int, *, missing_counts: bool = False) -> Pairs:
+def told_pairs(rows: JackknifeRows, scale: Scale, fewest: int, *, missing_counts: bool = False) -> Bools:
     """Pairs in each column of which at least so many rows differ from the fullest cell, shape (d, d).
 
     An association that rests on fewer says nothing of the columns, and much of those few people.
@@ -115,7 +111,9 @@ def told_pairs(rows: Rows, scale: Scale, fewest: int, *, missing_counts: bool = 
     return told
 
 
-def readable_pairs(rows: Rows, scale: Scale, suppression: int, *, missing_counts: bool = False) -> Pairs:
+def readable_pairs(
+    rows: JackknifeRows, scale: Scale, suppression: int, *, missing_counts: bool = False
+) -> Bools:
     """Pairs whose association gives away a count of few rows, shape (d, d).
 
     Of two columns with two levels each, what one knows of either column leaves one count free in the table of
@@ -140,7 +138,7 @@ def readable_pairs(rows: Rows, scale: Scale, suppression: int, *, missing_counts
     return found
 
 
-def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -> Estimate:
+def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> Estimate:
     """``mean |a − b|`` over the pairs, with its interval ``value ± t · se``, which stops at 0.
 
     se is the jackknife's standard error of the differences, each with its sign, and t is Student's for the
@@ -151,14 +149,14 @@ def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -
     return found
 
 
-def column_gaps(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -> dict[int, Estimate]:
+def column_gaps(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> dict[int, Estimate]:
     """:func:`mean_gap` over the pairs of each column that has any, by its position."""
     columns = [int(i) for i in np.flatnonzero(pairs.any(axis=1))]
     at = [slice(i, i + 1) for i in columns]
     return dict(zip(columns, _Gaps.between(train, other, pairs).means(at, level), strict=True))
 
 
-def norm_gap(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -> Estimate:
+def norm_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> Estimate:
     """``sqrt(Σ (a − b)²)`` over the pairs, each counted both ways round; interval as of :func:`mean_gap`."""
     gap = np.where(pairs, other.values - train.values, 0.0)
     value = float(np.linalg.norm(gap))
@@ -167,7 +165,7 @@ def norm_gap(train: Jackknifed, other: Jackknifed, pairs: Pairs, level: float) -
     return _estimate(value, moved, level)
 
 
-def lost_share(train: Jackknifed, gap: Estimate, pairs: Pairs) -> Estimate | None:
+def lost_share(train: Jackknifed, gap: Estimate, pairs: Bools) -> Estimate | None:
     """The gap of :func:`norm_gap` by the norm of the real matrix, taken as given; None where that is 0."""
     norm = float(np.linalg.norm(np.where(pairs, train.values, 0.0)))
     if norm == 0:
@@ -193,7 +191,7 @@ class _Gaps:
     moved: tuple[Floats, Floats]
 
     @classmethod
-    def between(cls, train: Jackknifed, other: Jackknifed, pairs: Pairs) -> _Gaps:
+    def between(cls, train: Jackknifed, other: Jackknifed, pairs: Bools) -> _Gaps:
         gap = other.values - train.values
         slope = np.where(pairs, np.where(gap < 0, -1.0, 1.0), 0.0)
         moved = ((train.deviations * slope).sum(axis=-1), (other.deviations * slope).sum(axis=-1))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._association_cells import Scale
-from synth_audit.audits.fidelity._association_gaps import AssociationMatrices, Pairs, told_pairs
+from synth_audit.audits.fidelity._association_gaps import AssociationMatrices, told_pairs
 from synth_audit.audits.fidelity._reference import sample
+from synth_audit.core.arrays import Bools, Floats
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
@@ -22,8 +23,8 @@ DIGITS = 2
 def matrices(
     subject: Subject,
     scale: Scale,
-    real: npt.NDArray[np.float64],
-    pairs: Pairs,
+    real: Floats,
+    pairs: Bools,
     most_rows: int,
     rng: np.random.Generator,
 ) -> tuple[Series, ...]:
@@ -34,8 +35,8 @@ def matrices(
     told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
     # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.
     return tuple(
-        _matrix(scope, np.where(told, values, np.nan), shown, scale.columns, diagonal)
-        for scope, values, diagonal in (
+        _matrix(shows, np.where(told, values, np.nan), shown, scale.columns, diagonal)
+        for shows, values, diagonal in (
             ("train", real, 1.0),
             ("synthetic", made, 1.0),
             ("difference", made - real, 0.0),
@@ -44,8 +45,8 @@ def matrices(
 
 
 def _matrix(
-    scope: str,
-    values: npt.NDArray[np.float64],
+    shows: str,
+    values: Floats,
     shown: list[int],
     columns: tuple[Column, ...],
     diagonal: float,
@@ -54,12 +55,11 @@ def _matrix(
     np.fill_diagonal(values, diagonal)
     names = tuple(columns[i].name for i in shown)
     return Series(
-        name="associations",
-        title=f"Associations between columns: {scope}",
+        id=MeasurementId("", "associations", shows),
+        title="Associations between columns",
         kind="matrix",
         x_label="column",
         y_label="column",
         x=names,
         lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
-        scope=scope,
     )

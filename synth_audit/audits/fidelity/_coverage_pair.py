@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Estimate, Interval
-from synth_audit.kernels.attacks import Tally
+from synth_audit.kernels.attacks import SuccessCount
 from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.intervals import critical_value
 from synth_audit.kernels.support import Support, bootstrap_weights, squared_radii, strangers
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +24,8 @@ class Pair:
 
     train: Coordinates
     other: Coordinates
-    train_met: npt.NDArray[np.bool_]
-    other_met: npt.NDArray[np.bool_]
+    train_met: Bools
+    other_met: Bools
 
     @property
     def least(self) -> int:
@@ -61,7 +59,7 @@ class Curves:
         return np.array([precision, recall, precision * recall])
 
 
-def _balls(home: Coordinates, away: Coordinates, met: npt.NDArray[np.bool_]) -> Support:
+def _balls(home: Coordinates, away: Coordinates, met: Bools) -> Support:
     n = len(home)
     others_only = (n / max(n - 1, 1)) ** 2
     [inside], [outside] = squared_radii(home, home), squared_radii(away, home)
@@ -131,7 +129,7 @@ def authenticity(pair: Pair, most: int, level: float, rng: np.random.Generator) 
     _, owner = np.unique(found.nearest, return_inverse=True)
     tries = np.bincount(owner)
     hits = np.bincount(owner, found.authentic).astype(np.int64)
-    interval = Tally.of_clusters(hits, tries).interval(level)
+    interval = SuccessCount.of_clusters(hits, tries).interval(level)
     return Estimate(float(found.authentic.mean()), interval)
 
 

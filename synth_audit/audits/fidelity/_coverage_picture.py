@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._coverage_pair import Curves
+from synth_audit.core.arrays import Floats
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series
 from synth_audit.core.subject import Subject
-
-Floats = npt.NDArray[np.float64]
 
 _GRID = np.arange(1, 50) / 50
 
@@ -19,7 +18,7 @@ _GRID = np.arange(1, 50) / 50
 CONTROL = "control rows"
 
 
-def curves(seen: Mapping[str, Curves], subject: Subject, scope: str) -> tuple[Series, ...]:
+def curves(seen: Mapping[str, Curves], subject: Subject, setting: str) -> tuple[Series, ...]:
     """Pictures of P_α and R_β, a line for each label; none where train has too few rows for any.
 
     Whoever holds the release could tell from P_α where the real radii lie: so the share α and the share
@@ -40,24 +39,22 @@ def curves(seen: Mapping[str, Curves], subject: Subject, scope: str) -> tuple[Se
     covered = {label: _in_steps(pair.recall.share_within(alphas), n, fewest) for label, pair in seen.items()}
     return (
         Series(
-            name="precision_curve",
+            id=MeasurementId("", "precision_curve", setting),
             title="Rows inside the balls of the real ones",
             kind="line",
             x_label="most typical share of train",
             y_label="share of rows in the same ball",
             x=tuple(alphas.tolist()),
             lines=_lines(inside),
-            scope=scope,
         ),
         Series(
-            name="recall_curve",
+            id=MeasurementId("", "recall_curve", setting),
             title="Real rows inside the balls of others",
             kind="line",
             x_label="most typical share of the synthetic or control rows",
             y_label="share of train in the same ball",
             x=tuple(alphas.tolist()),
             lines=_lines(covered),
-            scope=scope,
         ),
     )
 

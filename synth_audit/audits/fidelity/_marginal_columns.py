@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
@@ -16,9 +16,6 @@ from synth_audit.core.table import Table
 from synth_audit.kernels import distributions as dist
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.intervals import newcombe
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 MOST_CELLS = 1024
 """Labels beyond so many share cells where resamples are drawn, so that memory does not grow with them."""

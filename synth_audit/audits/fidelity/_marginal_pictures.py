@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._marginal_columns import discrete_cells, number_edges
+from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import distributions as dist
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 _MOST_BARS = 20
 _REAL, _SYNTHETIC, _CONTROL = "real", "synthetic", "control rows"
@@ -34,14 +32,13 @@ def picture(column: Column, subject: Subject, most_cells: int) -> Series:
         del bars[_CONTROL]
     others = ("all others",) if len(bars[_REAL]) > len(shown) else ()
     return Series(
-        name="distribution",
+        id=MeasurementId("", "distribution", column=column.name),
         title=f"Distribution of {column.name}",
         kind="bar",
         x_label="cells of equal real mass, low to high" if column.kind.numeric else "category",
         y_label="share of rows",
         x=(*(held.names[i] for i in shown), *others),
         lines={label: tuple((counts / counts.sum()).tolist()) for label, counts in bars.items()},
-        scope=column.name,
     )
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Estimate, Measurement, Quantity, Reference
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 
-Found = Mapping[tuple[str, str], Estimate]
-"""What a comparison found, by quantity and scope."""
+Found = Mapping[MeasurementId, Estimate]
+"""What a comparison found, by quantity, setting and column."""
 
 Compare = Callable[[Table, np.random.Generator], Found]
 """Compares a table with train; equal tables and equal generators must give equal numbers."""
@@ -45,15 +46,16 @@ def measured(
             part = sample(subject.synthetic, subject.control.n_rows, rng)
             alike = compare(part, np.random.default_rng(seed))
     return [
-        by_name[name].at(
+        by_name[x.quantity].at(
             found.value,
-            scope=scope,
+            setting=x.setting,
+            column=x.column,
             interval=found.interval,
             n_requested=n,
             n_achieved=n,
-            reference=_reference(reference.get((name, scope)), alike.get((name, scope))),
+            reference=_reference(reference.get(x), alike.get(x)),
         )
-        for (name, scope), found in own.items()
+        for x, found in own.items()
     ]
 
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._association_cells import Scale
 from synth_audit.audits.fidelity._association_gaps import (
     N_GROUPS,
     AssociationMatrices,
-    Pairs,
     column_gaps,
     lost_share,
     mean_gap,
@@ -22,9 +20,11 @@ from synth_audit.audits.fidelity._association_gaps import (
 )
 from synth_audit.audits.fidelity._association_pictures import matrices
 from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.core.arrays import Bools
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import (
     Direction,
     Estimate,
@@ -34,7 +34,7 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.association import Rows
+from synth_audit.kernels.association import JackknifeRows
 
 DIFFERENCE = Quantity(
     "difference",
@@ -112,7 +112,7 @@ class Associations:
     for which numbers are cut into cells on train.
 
     With R the real and S the synthetic matrix, ``difference = mean |R_ij − S_ij|`` over all pairs i < j (no
-    scope) or those of one column, ``frobenius = ‖R − S‖_F`` and ``lost = ‖R − S‖_F / ‖R‖_F``, R being taken
+    column) or those of one column, ``frobenius = ‖R − S‖_F`` and ``lost = ‖R − S‖_F / ‖R‖_F``, R being taken
     as given. Pairs count if in either column at least as many training rows as may be told of differ from its
     fullest cell: others rest on a few people. Nor do pairs of columns of two levels each count where fewer
     training or control rows than that share two levels, for their association tells how many.
@@ -180,7 +180,7 @@ class Associations:
             raise NotApplicable("every pair of columns that could be compared tells of a few rows")
         train = AssociationMatrices.of(rows, scale.numeric)
 
-        def compare(table: Table, draws: np.random.Generator) -> dict[tuple[str, str], Estimate]:
+        def compare(table: Table, draws: np.random.Generator) -> dict[MeasurementId, Estimate]:
             part = scale.rows(sample(table, self.most_rows, draws), N_GROUPS, draws)
             other = AssociationMatrices.of(part, scale.numeric)
             return _compared(train, other, pairs, cell_pairs, scale, subject.level)
@@ -192,8 +192,8 @@ class Associations:
 
 
 def _withheld(
-    subject: Subject, train: Rows, scale: Scale, pairs: Pairs, *, missing_counts: bool = False
-) -> tuple[Pairs, int]:
+    subject: Subject, train: JackknifeRows, scale: Scale, pairs: Bools, *, missing_counts: bool = False
+) -> tuple[Bools, int]:
     """The pairs whose association tells no small count of training or control rows, and how many do."""
     told = readable_pairs(train, scale, subject.suppression, missing_counts=missing_counts)
     if subject.control is not None:
@@ -205,22 +205,22 @@ def _withheld(
 def _compared(
     train: AssociationMatrices,
     other: AssociationMatrices,
-    pairs: Pairs,
-    cell_pairs: Pairs,
+    pairs: Bools,
+    cell_pairs: Bools,
     scale: Scale,
     level: float,
-) -> dict[tuple[str, str], Estimate]:
+) -> dict[MeasurementId, Estimate]:
     """Every quantity of one table; a measure that no pair has is left out."""
     mixed = (train.mixed, other.mixed)
     norm = norm_gap(*mixed, pairs, level)
-    found = {(DIFFERENCE.name, ""): mean_gap(*mixed, pairs, level)}
+    found = {DIFFERENCE.id(): mean_gap(*mixed, pairs, level)}
     share = lost_share(train.mixed, norm, pairs)
     if share is not None:
-        found[LOST.name, ""] = share
-    found[FROBENIUS.name, ""] = norm
+        found[LOST.id()] = share
+    found[FROBENIUS.id()] = norm
     if cell_pairs.any():
         information = (train.information, other.information)
-        found[MUTUAL_INFORMATION.name, ""] = mean_gap(*information, cell_pairs, level)
+        found[MUTUAL_INFORMATION.id()] = mean_gap(*information, cell_pairs, level)
     number = scale.numeric
     both, neither = np.logical_and.outer(number, number), np.logical_and.outer(~number, ~number)
     for quantity, sides, kind in (
@@ -230,17 +230,17 @@ def _compared(
         (ETA, mixed, ~both & ~neither),
     ):
         if (pairs & kind).any():
-            found[quantity.name, ""] = mean_gap(*sides, pairs & kind, level)
+            found[quantity.id()] = mean_gap(*sides, pairs & kind, level)
     for i, estimate in column_gaps(*mixed, pairs, level).items():
-        found[DIFFERENCE.name, scale.columns[i].name] = estimate
+        found[DIFFERENCE.id(column=scale.columns[i].name)] = estimate
     return found
 
 
-def _no_association(train: AssociationMatrices, pairs: Pairs) -> Measurement:
+def _no_association(train: AssociationMatrices, pairs: Bools) -> Measurement:
     return NO_ASSOCIATION.at(float(np.abs(train.mixed.values[pairs]).mean()))
 
 
-def _notes(subject: Subject, varied: npt.NDArray[np.bool_], withheld: int, most_rows: int) -> tuple[str, ...]:
+def _notes(subject: Subject, varied: Bools, withheld: int, most_rows: int) -> tuple[str, ...]:
     notes = []
     left_out = int((~varied).sum())
     if left_out:

@@ -13,6 +13,7 @@ from synth_audit.audits.fidelity._reference import measured
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Measurement, Quantity
 from synth_audit.core.rules import Determines, Rule, declared_rules
 from synth_audit.core.subject import Subject
@@ -52,7 +53,7 @@ class Constraints:
     """Share of synthetic rows that break the rules declared in the plan.
 
     Rules are those under ``rules`` and the bounds and categories under ``columns``. For each,
-    ``violations = broken / asked`` over the rows that hold all values it needs; an empty scope is the share
+    ``violations = broken / asked`` over the rows that hold all values it needs; without a rule, the share
     of rows that break any among those that can be asked for at least one. A row breaks ``a -> b`` when its b
     is not one that train holds most often beside its a, whichever of equally frequent ones. Wilson's
     intervals; that of the worst rule is corrected for their number (Bonferroni).
@@ -88,7 +89,7 @@ class Constraints:
             )
         tallied: list[_Tallies] = []
 
-        def compare(table: Table, rng: np.random.Generator) -> Mapping[tuple[str, str], Estimate]:
+        def compare(table: Table, rng: np.random.Generator) -> Mapping[MeasurementId, Estimate]:
             tallied.append(_Tallies.of(rules, table, subject.train))
             return tallied[-1].estimates(subject.level)
 
@@ -150,17 +151,17 @@ class _Tallies:
     def worst(self) -> _Tally:
         return max(self.broken.values(), key=lambda t: (t.share if t.asked else -1.0, t.asked))
 
-    def by_key(self) -> Iterator[tuple[tuple[str, str], _Tally]]:
-        yield (VIOLATIONS.name, ""), self.any
-        yield (WORST.name, ""), self.worst
+    def by_key(self) -> Iterator[tuple[MeasurementId, _Tally]]:
+        yield VIOLATIONS.id(), self.any
+        yield WORST.id(), self.worst
         for text, tally in self.broken.items():
-            yield (VIOLATIONS.name, text), tally
+            yield VIOLATIONS.id(text), tally
         for text, tally in self.unseen.items():
-            yield (UNSEEN.name, text), tally
+            yield UNSEEN.id(text), tally
 
-    def estimates(self, level: float) -> dict[tuple[str, str], Estimate]:
+    def estimates(self, level: float) -> dict[MeasurementId, Estimate]:
         found = {key: tally.estimate(level) for key, tally in self.by_key()}
-        found[WORST.name, ""] = Estimate(self.worst.share, self._worst_interval(level))
+        found[WORST.id()] = Estimate(self.worst.share, self._worst_interval(level))
         return found
 
     def _worst_interval(self, level: float) -> Interval | None:
@@ -170,7 +171,7 @@ class _Tallies:
         tried = f"{len(asked)} rule{'s' * (len(asked) > 1)}"
         return worst_interval(intervals, level, tried) if intervals else None
 
-    def hidden(self, suppression: int) -> frozenset[tuple[str, str]]:
+    def hidden(self, suppression: int) -> frozenset[MeasurementId]:
         """Keys whose number would tell of few rows; where a rule's would, so would those of all together.
 
         A share and its interval tell their denominator too, and so how many rows could not be asked. The rows
@@ -179,12 +180,12 @@ class _Tallies:
         """
         small = {key for key, tally in self.by_key() if tally.small(suppression)}
         found = small | {key for key, t in self.by_key() if _few(self.n_rows - t.asked, suppression)}
-        if any(name == VIOLATIONS.name for name, _ in found):
-            found.add((WORST.name, ""))
+        if any(x.quantity == VIOLATIONS.name for x in found):
+            found.add(WORST.id())
         counts = [tally.counted for tally in self.broken.values()]
         told = [*(self.any.counted - n for n in counts), sum(counts) - self.any.counted]
-        if any(name == VIOLATIONS.name for name, _ in small) or any(_few(n, suppression) for n in told):
-            found.add((VIOLATIONS.name, ""))
+        if any(x.quantity == VIOLATIONS.name for x in small) or any(_few(n, suppression) for n in told):
+            found.add(VIOLATIONS.id())
         return frozenset(found)
 
 
@@ -193,24 +194,24 @@ def _few(n: int, suppression: int) -> bool:
     return 0 < n < suppression
 
 
-def _told(m: Measurement, release: _Tallies, hidden: frozenset[tuple[str, str]]) -> Measurement:
+def _told(m: Measurement, release: _Tallies, hidden: frozenset[MeasurementId]) -> Measurement:
     """A measurement with the rows it rests on, and without a reference that would tell of a few people."""
-    asked = dict(release.by_key())[m.name, m.scope].asked
-    reference = None if (m.name, m.scope) in hidden else m.reference
+    asked = dict(release.by_key())[m.id].asked
+    reference = None if m.id in hidden else m.reference
     if reference is not None and math.isnan(reference.value):
         reference = None
     return replace(m, n_achieved=asked, n_minimum=1, reference=reference)
 
 
-def _withheld(hidden: frozenset[tuple[str, str]], suppression: int) -> list[str]:
-    texts = sorted(scope for name, scope in hidden if scope and name == VIOLATIONS.name)
+def _withheld(hidden: frozenset[MeasurementId], suppression: int) -> list[str]:
+    texts = sorted(x.setting for x in hidden if x.setting and x.quantity == VIOLATIONS.name)
     if texts:
         return [
             f"some control rows, but fewer than {suppression}, break, keep or lack values for "
             f"{'; '.join(texts)}: the shares in control of these rules and of the worst are withheld, and "
             f"that of all together where it would tell of these rows"
         ]
-    if (VIOLATIONS.name, "") in hidden:
+    if VIOLATIONS.id() in hidden:
         return ["the share of control rows that break any rule is withheld: it would tell of a few rows"]
     return []
 
@@ -228,7 +229,7 @@ def _habits(rules: Sequence[Rule], train: Table, suppression: int) -> tuple[list
         elif _few(n - tally.asked, suppression):
             told = f"about {tally.share:.0%}"  # an exact share tells how many rows lack values
         else:
-            habits.append(TRAIN_VIOLATIONS.at(tally.share, scope=rule.text, n_requested=n, n_achieved=n))
+            habits.append(TRAIN_VIOLATIONS.at(tally.share, setting=rule.text, n_requested=n, n_achieved=n))
         notes.append(f"training rows break {rule.text!r} themselves ({told})")
     return habits, notes
 

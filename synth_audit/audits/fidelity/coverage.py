@@ -14,6 +14,7 @@ from synth_audit.audits.fidelity._coverage_spaces import SPACES, SpaceName, plac
 from synth_audit.audits.fidelity._reference import measured
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Estimate, Findings, Quantity, Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -69,7 +70,7 @@ class Coverage:
     as given, in which rows with one nearest training row are a cluster.
 
     Fields:
-        spaces: ``features`` (scope ""), standardised and one-hot, and ``embedding``, the contrastive
+        spaces: ``features`` (without a setting), standardised and one-hot, and ``embedding``, the contrastive
             embedding, which takes minutes.
         max_queries: at most this many rows, drawn at random, are asked for authenticity, all of train being
             searched.
@@ -118,23 +119,26 @@ class Coverage:
         seen: list[dict[SpaceName, Curves]] = []
         with context.keeping() as keeping:  # or the embedding would be learnt anew for every table
 
-            def compare(table: Table, draws: np.random.Generator) -> dict[tuple[str, str], Estimate]:
-                found: dict[tuple[str, str], Estimate] = {}
+            def compare(table: Table, draws: np.random.Generator) -> dict[MeasurementId, Estimate]:
+                found: dict[MeasurementId, Estimate] = {}
                 seen.append({})
                 for space in self.spaces:
                     pair = placed(space, subject, table, keeping)
                     seen[-1][space] = Curves.of(pair)
                     estimates = self._estimates(pair, seen[-1][space], subject.level, draws)
-                    found |= {(name, _scope(space)): estimate for name, estimate in estimates.items()}
+                    found |= {
+                        MeasurementId("", name, _setting(space)): estimate
+                        for name, estimate in estimates.items()
+                    }
                 return found
 
             measurements = measured(subject, compare, self.info.quantities, context.rng)
         asked = min(self.max_queries, subject.synthetic.n_rows)
         counted = tuple(
-            replace(m, n_requested=asked, n_achieved=asked) if m.name == AUTHENTICITY.name else m
+            replace(m, n_requested=asked, n_achieved=asked) if m.id.quantity == AUTHENTICITY.name else m
             for m in measurements
         )
-        pictures = [p for s in self.spaces for p in _pictures([c[s] for c in seen], subject, _scope(s))]
+        pictures = [p for s in self.spaces for p in _pictures([c[s] for c in seen], subject, _setting(s))]
         return Findings(counted, tuple(pictures), _doubles(subject))
 
     def _estimates(
@@ -145,14 +149,16 @@ class Coverage:
         return {**scored(curves, pair.least, drawn, level), AUTHENTICITY.name: new}
 
 
-def _scope(space: SpaceName) -> str:
+def _setting(space: SpaceName) -> str:
     return "" if space == "features" else space
 
 
-def _pictures(seen: Sequence[Curves], subject: Subject, scope: str) -> tuple[Series, ...]:
+def _pictures(seen: Sequence[Curves], subject: Subject, setting: str) -> tuple[Series, ...]:
     """Curves of the release, which is compared first, and of control rows, compared next."""
     labels = ("synthetic rows", CONTROL) if subject.control is not None else ("synthetic rows",)
-    return curves(dict(zip(labels, seen, strict=False)), subject, scope)  # a third may be a part of the first
+    return curves(
+        dict(zip(labels, seen, strict=False)), subject, setting
+    )  # a third may be a part of the first
 
 
 def _doubles(subject: Subject) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from synth_audit.audits.fidelity._marginal_pictures import picture
 from synth_audit.audits.fidelity._reference import measured
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -95,7 +96,7 @@ class Marginals:
     cells where that leaves more to compare. ``ks`` and ``wasserstein`` are left out where fewer rows differ
     from the most frequent value. All of that is decided by train and control alone.
 
-    An empty scope is the mean over columns; ``marginal_distance`` is the mean of ``ks`` for numeric and
+    Without a column it is the mean over columns; ``marginal_distance`` is the mean of ``ks`` for numeric and
     ``chi_square`` for discrete columns, 1 for a numeric column that is wholly missing in the table. Intervals
     are ± z standard errors from resampling the rows of both tables, the same rows for all columns; Newcombe's
     for ``missingness``, averaged over columns; none for the two that describe, whose resamples say nothing.
@@ -129,28 +130,31 @@ class Marginals:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Measure every released column against train, with control against train as reference."""
 
-        def compare(table: Table, rng: np.random.Generator) -> dict[tuple[str, str], Estimate]:
+        def compare(table: Table, rng: np.random.Generator) -> dict[MeasurementId, Estimate]:
             return self._compare(subject, table, rng)
 
         found = measured(subject, compare, self.info.quantities, context.rng)
-        apart = {m.scope: m.value for m in found if m.name == TOTAL_VARIATION.name}
+        apart = {m.id.column: m.value for m in found if m.id.quantity == TOTAL_VARIATION.name}
         worst_first = sorted(subject.features, key=lambda c: -apart.get(c.name, 0.0))
         pictures = tuple(picture(c, subject, self.cells) for c in worst_first)
         return Findings(tuple(found), pictures, _left_out(subject, apart))
 
     def _compare(
         self, subject: Subject, table: Table, rng: np.random.Generator
-    ) -> dict[tuple[str, str], Estimate]:
+    ) -> dict[MeasurementId, Estimate]:
         """Every distance of a table from train, overall and by column."""
         pair = Pair.of(subject, table, self.n_bootstrap, rng)
         by_column = {c.name: pair.distances(c, self.cells) for c in subject.features}
         n, level = min(subject.train.n_rows, table.n_rows), subject.level
-        found = {(name, ""): _estimate(name, mean, n, level) for name, mean in _means(by_column).items()}
+        found = {
+            MeasurementId("", name): _estimate(name, mean, n, level)
+            for name, mean in _means(by_column).items()
+        }
         shares = [d[TOTAL_VARIATION.name] for d in by_column.values() if TOTAL_VARIATION.name in d]
         found |= _worst(shares, n, level)
         for column, distances in by_column.items():
             found |= {
-                (name, column): _estimate(name, d, n, level)
+                MeasurementId("", name, column=column): _estimate(name, d, n, level)
                 for name, d in distances.items()
                 if name != MARGINAL_DISTANCE.name
             }
@@ -167,14 +171,14 @@ def _estimate(name: str, found: Distance, n: int, level: float) -> Estimate:
     return Estimate(found.value, distance_interval(found.value, found.draws, level, unseen))
 
 
-def _worst(found: Sequence[Distance], n: int, level: float) -> dict[tuple[str, str], Estimate]:
+def _worst(found: Sequence[Distance], n: int, level: float) -> dict[MeasurementId, Estimate]:
     """The largest total variation of all columns that have one."""
     if not found:
         return {}
     each = corrected_level(level, len(found))
     known = [_estimate(TOTAL_VARIATION.name, d, n, each).interval for d in found]
     interval = worst_interval([i for i in known if i is not None], level, f"{len(found)} columns")
-    return {(WORST_TOTAL_VARIATION.name, ""): Estimate(max(d.value for d in found), interval)}
+    return {WORST_TOTAL_VARIATION.id(): Estimate(max(d.value for d in found), interval)}
 
 
 def _left_out(subject: Subject, compared: Collection[str]) -> tuple[str, ...]:
@@ -207,13 +211,13 @@ def _means(by_column: Mapping[str, Mapping[str, Distance]]) -> dict[str, Distanc
     return means
 
 
-def _missingness(subject: Subject, table: Table) -> dict[tuple[str, str], Estimate]:
+def _missingness(subject: Subject, table: Table) -> dict[MeasurementId, Estimate]:
     """Differences of the columns with gaps, and their mean; over all columns where none has any."""
     names = [c.name for c in subject.features]
     gaps = [name for name in names if has_gaps([subject.train, table], name, subject)]
     found = {name: missing_difference(subject.train, table, name, subject) for name in gaps or names}
     mean = _averaged(list(found.values()))
-    return {(MISSINGNESS.name, ""): mean} | {(MISSINGNESS.name, name): found[name] for name in gaps}
+    return {MISSINGNESS.id(): mean} | {MISSINGNESS.id(column=name): found[name] for name in gaps}
 
 
 def _averaged(found: Sequence[Estimate]) -> Estimate:

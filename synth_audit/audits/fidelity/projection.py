@@ -7,20 +7,19 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._reference import Found, measured
+from synth_audit.core.arrays import Counts, Floats
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Estimate, Findings, Interval, Quantity, Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import projection as pca
-from synth_audit.kernels.frame import Frame
 from synth_audit.kernels.intervals import normal_interval
-
-Floats = npt.NDArray[np.float64]
+from synth_audit.kernels.standardised_coordinates import StandardisedCoordinates
 
 EIGENVALUE_DIFFERENCE = Quantity(
     "eigenvalue_difference",
@@ -38,7 +37,7 @@ ANGLE = Quantity(
 )
 
 NUMERIC = "numeric columns, each table on its own scale"
-"""Scope of the principal components of the correlation matrix of the numeric columns."""
+"""Setting of the principal components of the correlation matrix of the numeric columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +45,10 @@ class Projection:
     """Compares the principal components of the release with those of train, and shows rows on two of them.
 
     Every column that varies in train adds the same variance there, see
-    :class:`~synth_audit.kernels.frame.Frame`. With λ the shares of the variance along d components, and u, v
-    the first component of train and of the table compared:
+    :class:`~synth_audit.kernels.standardised_coordinates.StandardisedCoordinates`. With λ the shares of the
+    variance along d components, and u, v the first component of train and of the table compared:
     ``eigenvalue_difference = d / (2 (d − 1)) · Σ |λ_i − λ′_i|``, ``angle = 2/π · arccos |u · v|``, both in
-    [0, 1]. The scope ``numeric columns, each table on its own scale`` is of the correlation matrices of the
+    [0, 1]. The setting ``numeric columns, each table on its own scale`` is of the correlation matrices of the
     numeric columns, missing values read as train's mean. Intervals: standard deviation over bootstrap samples
     of random groups of rows of both tables. Pictures: shares of rows over train's first two components, cut
     at train's 0.5 % and 99.5 % quantiles.
@@ -93,7 +92,7 @@ class Projection:
         """
         rng = context.rng
         tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
-        frame = Frame.of(tables, subject.features, self.most_coordinates)
+        frame = StandardisedCoordinates.of(tables, subject.features, self.most_coordinates)
         if len(frame.parts) < 2:
             raise NotApplicable("fewer than two columns vary in train, so no directions can be told apart")
         train = pca.Moments.of(frame.read(subject.train), rng)
@@ -108,11 +107,11 @@ class _Comparison:
     """Train's components and those of its resamples, which every comparison shares.
 
     Attributes:
-        views: what is decomposed, by scope.
+        views: what is decomposed, by setting.
         train: components of train by view. draws: of each resample by view.
     """
 
-    frame: Frame
+    frame: StandardisedCoordinates
     views: dict[str, pca.View]
     train: tuple[pca.Spectrum, ...]
     draws: list[tuple[pca.Spectrum, ...]]
@@ -120,7 +119,12 @@ class _Comparison:
 
     @classmethod
     def of(
-        cls, frame: Frame, train: pca.Moments, n_draws: int, level: float, rng: np.random.Generator
+        cls,
+        frame: StandardisedCoordinates,
+        train: pca.Moments,
+        n_draws: int,
+        level: float,
+        rng: np.random.Generator,
     ) -> _Comparison:
         n = frame.n_numeric
         views: dict[str, pca.View] = {"": lambda c: c}
@@ -136,11 +140,13 @@ class _Comparison:
         own = pca.components(moments, views)
         draws = pca.resampled(moments, views, len(self.draws), rng)
         found = {}
-        for i, scope in enumerate(self.views):
+        for i, setting in enumerate(self.views):
             for quantity, measure in _MEASURES.items():
                 value = measure(self.train[i], own[i])
                 drawn = [measure(a[i], b[i]) for a, b in zip(self.draws, draws, strict=True)]
-                found[quantity, scope] = Estimate(value, _interval(value, np.array(drawn), self.level))
+                found[MeasurementId("", quantity, setting)] = Estimate(
+                    value, _interval(value, np.array(drawn), self.level)
+                )
         return found
 
 
@@ -170,7 +176,7 @@ class _Pictures:
     """Shares of rows over train's first two components."""
 
     subject: Subject
-    frame: Frame
+    frame: StandardisedCoordinates
     train: pca.Moments
     most_cells: int
 
@@ -202,7 +208,7 @@ class _Pictures:
         return pca.positions(self.frame.read(table), axes, self.train.mean)
 
     def _density(
-        self, name: str, counts: pca.Counts, n: int, edges: tuple[Floats, Floats], carried: Floats
+        self, name: str, counts: Counts, n: int, edges: tuple[Floats, Floats], carried: Floats
     ) -> Series:
         told = pca.told(counts, self.subject.suppression)
         shares = [
@@ -212,14 +218,13 @@ class _Pictures:
         across, up = (_centres(e) for e in edges)
         first, second = (f"{_ORDINALS[i]} component ({_percent(carried[i])} of variance)" for i in (0, 1))
         return Series(
-            name="projection",
+            id=MeasurementId("", "projection", name),
             title="Where rows lie on train's first two components",
             kind="density",
             x_label=first,
             y_label=second,
             x=tuple(across),
             lines={f"{y:g}": row for y, row in zip(up, shares, strict=True)},
-            scope=name,
         )
 
 
@@ -232,7 +237,7 @@ def _centres(edges: Floats) -> list[float]:
     return [round(float(c), max(0, 2 - math.floor(math.log10(width)))) for c in (edges[1:] + edges[:-1]) / 2]
 
 
-def _made_of(frame: Frame, axis: Floats, carried: float, i: int) -> str:
+def _made_of(frame: StandardisedCoordinates, axis: Floats, carried: float, i: int) -> str:
     """The columns that make up most of a component."""
     parts: dict[str, float] = {}
     for owner, loading in zip(frame.owners, axis.tolist(), strict=True):

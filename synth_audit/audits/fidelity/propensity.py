@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity, Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -66,7 +67,7 @@ _POINTS = 20
 _RELEASE, _CONTROL = "the release", "control rows"
 
 
-Found = dict[tuple[str, str], Estimate]
+Found = dict[MeasurementId, Estimate]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +128,7 @@ class Propensity:
             replace(m, n_achieved=taken)
             for m in measured(subject, compare, self.info.quantities, context.rng)
         ]
-        if not any(m.name == PMSE_RATIO.name for m in found):
+        if not any(m.id.quantity == PMSE_RATIO.name for m in found):
             raise NotApplicable("no column has two different values, so that nothing could tell rows apart")
         pictured = dict(zip((_RELEASE, _CONTROL), curves, strict=False))  # in the order of the comparisons
         return Findings(tuple(found), (_picture(pictured, subject),))
@@ -152,10 +153,10 @@ class Propensity:
         told = trees.discriminate(features, first, folds, self.trees, rng)
         placed = told.folds
         curves.append(_Curve(1 - np.concatenate([f.members for f in placed]), first))
-        found = {(C2ST_AUROC.name, ""): _area(placed, subject.level)}
+        found = {C2ST_AUROC.id(): _area(placed, subject.level)}
         lost = {c.name: _area(x, subject.level) for c, x in zip(subject.features, told.lost, strict=True)}
         worst_first = sorted(lost.items(), key=lambda item: -item[1].value)
-        return found | {(GIVEAWAY.name, name): estimate for name, estimate in worst_first}
+        return found | {GIVEAWAY.id(column=name): estimate for name, estimate in worst_first}
 
 
 def _area(folds: Sequence[roc.PlacementValues], level: float) -> Estimate:
@@ -165,13 +166,13 @@ def _area(folds: Sequence[roc.PlacementValues], level: float) -> Estimate:
 def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
     """pMSE and its ratios; pMSE alone where no term varies."""
     first, second = (t.n_rows for t in tables)
-    fitted = logistic.Propensity.of(
+    fitted = logistic.PropensityFit.of(
         logistic.terms(tables, subject.features), np.arange(first + second) >= first
     )
     units = {PMSE: 1.0, PMSE_RATIO: fitted.expected, PMSE_RATIO_RESAMPLED: fitted.expected_resampled}
     value, half = fitted.squared_error, critical_value(subject.level) * fitted.standard_error()
     return {
-        (quantity.name, ""): Estimate(
+        quantity.id(): Estimate(
             value / unit,
             Interval((value - half) / unit, (value + half) / unit, subject.level, "delta method or null"),
         )
@@ -184,7 +185,7 @@ def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
 class _Curve:
     """Share of ``n_real`` real rows that score at least as high as each row of a table, shape (m,)."""
 
-    reached: npt.NDArray[np.float64]
+    reached: Floats
     n_real: int
 
 
@@ -200,7 +201,7 @@ def _picture(curves: Mapping[str, _Curve], subject: Subject) -> Series:
         told = counts[:-1] // unit * unit / len(curve.reached)
         lines[label] = (*told.tolist(), 1.0)
     return Series(
-        name="roc",
+        id=MeasurementId("", "roc"),
         title="Telling rows from training rows",
         kind="line",
         x_label="share of training rows taken for foreign",

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.audits.privacy._attribute_design import Design, Secret
+from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
+from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.linear import GroupMeans, Regression, Scaling, chance_of_share, correlation
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Test = tuple[int, int, float]
 
 BINS = 8
@@ -27,7 +24,7 @@ CHANCE = 0.01
 
 
 @dataclass(frozen=True)
-class Grouping:
+class Binning:
     """The groups that one column puts rows into: its labels, or quantile bins of its numbers, as in train.
 
     Group 0 is of missing values, the last one of labels that train does not have.
@@ -41,7 +38,7 @@ class Grouping:
     labels: npt.NDArray[np.str_]
 
     @classmethod
-    def on(cls, train: Table, column: Column) -> Grouping:
+    def on(cls, train: Table, column: Column) -> Binning:
         """Read off train."""
         known = ~train.missing(column.name)
         if not column.kind.numeric:
@@ -87,7 +84,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.known)
 
-    def take(self, rows: Mask) -> Rows:
+    def take(self, rows: Bools) -> Rows:
         return Rows(self.known[rows], self.answers[rows], tuple(g[rows] for g in self.groups))
 
 
@@ -101,9 +98,9 @@ class View:
         weights: of the answers, shape (c,), summing to 1.
     """
 
-    design: Design
+    design: DesignMatrix
     secret: Secret
-    groupings: tuple[Grouping, ...]
+    groupings: tuple[Binning, ...]
     weights: Floats
     rare: tuple[str, ...] | None = None
 

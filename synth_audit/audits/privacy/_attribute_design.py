@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Labels, Positions
 from synth_audit.core.schema import Column
-from synth_audit.core.table import Labels, Table
-
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
+from synth_audit.core.table import Table
 
 RARE = 0.02
 """A category or a gap that a smaller share of train has gets no number of its own: a set of some hundred rows
@@ -99,7 +96,7 @@ class _Coding:
             parts.append(np.array([label in seldom for label in labels], dtype=bool))
         return np.column_stack(parts).astype(np.float64)
 
-    def present(self, table: Table) -> npt.NDArray[np.bool_]:
+    def present(self, table: Table) -> Bools:
         """Rows that hold a value: a number, or a label that train has; shape (n,)."""
         if self.column.kind.numeric:
             return np.asarray(~np.isnan(table.numbers(self.column.name)))
@@ -107,7 +104,7 @@ class _Coding:
 
 
 @dataclass(frozen=True)
-class Design:
+class DesignMatrix:
     """The columns that vary in train as numbers; anchored on train, so that no candidate moves its yardstick.
 
     Numbers and dates stand for themselves, as in the paper's tables. A label becomes indicators, since no
@@ -120,7 +117,7 @@ class Design:
     codings: tuple[_Coding, ...]
 
     @classmethod
-    def anchored_on(cls, train: Table, columns: Sequence[Column]) -> Design:
+    def anchored_on(cls, train: Table, columns: Sequence[Column]) -> DesignMatrix:
         """Read off train which columns vary and which labels are frequent."""
         codings: list[_Coding] = []
         for column in columns:
@@ -134,7 +131,7 @@ class Design:
         """The numbers of a table, shape (n, p), NaN where missing."""
         return np.hstack([np.empty((table.n_rows, 0)), *(c.numbers(table) for c in self.codings)])
 
-    def present(self, table: Table, name: str) -> npt.NDArray[np.bool_]:
+    def present(self, table: Table, name: str) -> Bools:
         """Rows of a table that hold a value of a coded column, shape (n,)."""
         return next(c for c in self.codings if c.column.name == name).present(table)
 
@@ -181,5 +178,5 @@ def _label(train: Table, column: Column, start: int) -> _Coding | None:
     return _Coding(column, start, tuple(frequent), parts, known=frozenset(labels.tolist()), pooled=pooled)
 
 
-def _equal(values: Labels, label: str | None) -> npt.NDArray[np.bool_]:
+def _equal(values: Labels, label: str | None) -> Bools:
     return np.asarray(values == label, dtype=bool)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from synth_audit.audits.privacy._attribute_attack import CHANCE, Attack, Grouping, Rows, Test, View
-from synth_audit.audits.privacy._attribute_design import RARE, Design, Secret
+from synth_audit.audits.privacy._attribute_attack import CHANCE, Attack, Binning, Rows, Test, View
+from synth_audit.audits.privacy._attribute_design import RARE, DesignMatrix, Secret
 from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, FOLDS, NAME
+from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.errors import PluginError
 from synth_audit.core.measurement import Interval
 from synth_audit.core.seeds import child_rng
@@ -19,9 +19,6 @@ from synth_audit.core.table import Table
 from synth_audit.kernels.games import reference_rows
 from synth_audit.kernels.intervals import critical_value, enough_draws, normal_interval
 from synth_audit.kernels.linear import Regression, Scaling, correlation, share_overlooked, signed_r_squared
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 _MOST_LEARNT = 20_000
 _MOST_SCORED = 5_000
@@ -94,7 +91,7 @@ class Released:
     rare: Read | None
 
     @classmethod
-    def of(cls, subject: Subject, design: Design, secret: Secret, seed: int) -> Released:
+    def of(cls, subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> Released:
         """Score on control, or on train where there is none worth it."""
         for column in subject.features:
             if column.kind.numeric and np.isinf(subject.synthetic.numbers(column.name)).any():
@@ -104,7 +101,7 @@ class Released:
         apart = control is not None and control.n_rows >= FEWEST_SCORED
         scored = _some(control if control is not None and apart else subject.train, _MOST_SCORED, rng)
         tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
-        groupings = tuple(Grouping.on(subject.train, c) for c in subject.features if c.name != secret.name)
+        groupings = tuple(Binning.on(subject.train, c) for c in subject.features if c.name != secret.name)
         view = View(design, secret, groupings, secret.weights)
         draws = enough_draws(_DRAWS, subject.level)
         trial = _Trial.of(view, tables, apart, draws)
@@ -187,7 +184,7 @@ def _some(table: Table, most: int, rng: np.random.Generator) -> Table:
     return table.take(reference_rows(table.n_rows, (), most, rng))
 
 
-def associated(subject: Subject, design: Design, secret: Secret, seed: int) -> bool:
+def associated(subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> bool:
     """True when the other columns tell more of the secret in train than chance would, by a permutation test.
 
     ``p = (1 + #{R² of the shuffled secret ≥ R²}) / (1 + #shuffles) ≤ 1 − level``.
@@ -210,7 +207,7 @@ def associated(subject: Subject, design: Design, secret: Secret, seed: int) -> b
     return bool((1 + np.sum(np.array(others) >= observed)) / (1 + shuffles) <= 1 - subject.level + 1e-12)
 
 
-def unseen(subject: Subject, design: Design, secret: Secret, seed: int, *, linear: bool) -> bool:
+def unseen(subject: Subject, design: DesignMatrix, secret: Secret, seed: int, *, linear: bool) -> bool:
     """True when no line ties the secret to another column but its groups do.
 
     A permutation test of the largest ``η²`` of the secret, or of its distance from its median, between the
@@ -221,7 +218,7 @@ def unseen(subject: Subject, design: Design, secret: Secret, seed: int, *, linea
     rng = child_rng(seed, NAME, "unseen", secret.name)
     table = _some(subject.train, _MOST_TESTED, rng)
     table = table.take(design.present(table, secret.name))
-    groups = [Grouping.on(subject.train, c).of(table) for c in subject.features if c.name != secret.name]
+    groups = [Binning.on(subject.train, c).of(table) for c in subject.features if c.name != secret.name]
     if not groups or table.n_rows < FEWEST_SCORED:
         return False
     y = design.encode(table)[:, secret.responses]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from synth_audit.audits.privacy._attribute_design import Design, Secret
+from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
+from synth_audit.core.arrays import Bools, Codes, Floats, Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.fitting import draw, fit_shared
 from synth_audit.core.seeds import as_int_seed
@@ -18,11 +18,6 @@ from synth_audit.kernels.encode import codes
 from synth_audit.kernels.games import iteration_rng, outlying, rarest, reference_rows
 from synth_audit.kernels.linear import Regression, Scaling, correlation, signed_r_squared
 from synth_audit.kernels.parallel import single_threaded_algebra
-
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NAME = "attribute_game"
 TARGETS = 4
@@ -78,7 +73,7 @@ class Learnt:
 
     @classmethod
     def of_rows(
-        cls, values: Floats, present: Mask, secret: Secret, rng: np.random.Generator | None = None
+        cls, values: Floats, present: Bools, secret: Secret, rng: np.random.Generator | None = None
     ) -> Learnt:
         """Learn from the encoded rows, shape (n, p), that hold the secret; from a copy that ``rng`` shuffled
         too."""
@@ -102,7 +97,7 @@ class Trial:
     folds: Codes | None = None
 
     @classmethod
-    def on(cls, values: Floats, present: Mask, secret: Secret, folds: Codes | None = None) -> Trial:
+    def on(cls, values: Floats, present: Bools, secret: Secret, folds: Codes | None = None) -> Trial:
         """Those of the encoded rows that hold the secret."""
         z = Scaling.of(values[present]).apply(values[present])
         own = None if folds is None else folds[present]
@@ -112,7 +107,7 @@ class Trial:
         """Signed squared correlation of guesses ``Σ β_k x_k`` with the secret, weighted over its labels."""
         return self._score(self.known @ learnt.coefficients)
 
-    def taught(self, values: Floats, present: Mask, secret: Secret) -> float:
+    def taught(self, values: Floats, present: Bools, secret: Secret) -> float:
         """Skill of what the encoded reference rows teach.
 
         Where they are scored themselves, each fold is guessed by what the others teach: coefficients fitted
@@ -176,7 +171,7 @@ class Round:
 def play(
     subject: Subject,
     context: RunContext,
-    design: Design,
+    design: DesignMatrix,
     secrets: Sequence[Secret],
     sizes: Sizes,
     turn: tuple[int, np.random.Generator],
@@ -193,7 +188,7 @@ def play(
 def _played(
     subject: Subject,
     context: RunContext,
-    design: Design,
+    design: DesignMatrix,
     secrets: Sequence[Secret],
     sizes: Sizes,
     iteration: int,
@@ -228,7 +223,7 @@ def _played(
 
 
 def _trials(
-    train: Table, design: Design, secrets: Sequence[Secret], rows: Positions, rng: np.random.Generator
+    train: Table, design: DesignMatrix, secrets: Sequence[Secret], rows: Positions, rng: np.random.Generator
 ) -> list[Trial]:
     """Real rows outside the reference sample, or that sample itself where train leaves too few."""
     chosen = reference_rows(train.n_rows, rows, _MOST_SCORED, rng) if len(rows) < train.n_rows else rows[:0]
@@ -240,7 +235,11 @@ def _trials(
 
 
 def _yardsticks(
-    values: Floats, present: Sequence[Mask], secrets: Sequence[Secret], sizes: Sizes, rng: np.random.Generator
+    values: Floats,
+    present: Sequence[Bools],
+    secrets: Sequence[Secret],
+    sizes: Sizes,
+    rng: np.random.Generator,
 ) -> list[tuple[float, float]]:
     """For each secret in real sets, drawn with replacement: the mean size of effects and R²."""
     found = np.empty((sizes.sets, len(secrets), 2))

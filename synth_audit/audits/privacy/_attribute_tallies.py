@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._attribute_quantities import (
     MAB,
@@ -20,11 +19,13 @@ from synth_audit.audits.privacy._attribute_quantities import (
 )
 from synth_audit.audits.privacy._attribute_release import Read, Released
 from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, TARGETS, Guesses, Round
+from synth_audit.core.arrays import Floats
 from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference, Series
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval, ratio_interval
 
-Floats = npt.NDArray[np.float64]
+THIS_RELEASE, RARE_LABELS = "this release", "this release, rare labels"
+"""Settings in which the release at hand is attacked, instead of others that its generator makes."""
 
 FEWEST_ITERATIONS = 5
 """Fewer iterations say too little of how much games differ."""
@@ -120,10 +121,10 @@ class Tally:
             interval = ratio_interval(turned * found, real, level)
             yield self._at(RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
         if self.read and not self.repeated:
-            yield _of_release(self.released.told, f"this release of {self.name}", level)
+            yield _of_release(self.released.told, self.name, THIS_RELEASE, level)
         rare = self.released.rare
         if rare is not None and rare.measurable(self.level):
-            yield _of_release(rare, f"this release of {self.name}, rare labels", level)
+            yield _of_release(rare, self.name, RARE_LABELS, level)
 
     def others(self) -> Iterator[Measurement]:
         """What describes the attack and is not judged."""
@@ -131,29 +132,28 @@ class Tally:
         if self.explained:
             yield self._mean(REAL_MR2, self.of(lambda r: r.real_r_squared), self.level)
         yield self._at(WCAB, float(self.of(lambda r: r.worst).max()))
-        for scope, guesses in self.guesses().items():
+        for targets, guesses in self.guesses().items():
             if _many(guesses, self.suppression):
-                yield _error(scope, guesses, len(self.rounds), self.level)
+                yield _error(self.name, targets, guesses, len(self.rounds), self.level)
 
     def guesses(self) -> dict[str, list[Guesses]]:
         """Guesses of the iterations that had targets, by kind of target."""
         return {
-            f"outlying targets of {self.name}": [r.outlying for r in self.rounds if r.outlying],
-            f"random targets of {self.name}": [r.usual for r in self.rounds if r.usual],
+            "outlying targets": [r.outlying for r in self.rounds if r.outlying],
+            "random targets": [r.usual for r in self.rounds if r.usual],
         }
 
     def boxes(self) -> Series:
         """Iterations beside their nulls: the release, the same shuffled, and the real rows."""
         groups = [self.of(lambda r: r.mab), self.of(lambda r: r.chance), self.of(lambda r: r.real_mab)]
         return Series(
-            name="mab",
+            id=MAB.id(column=self.name),
             title=f"What other columns tell of {self.name}",
             kind="box",
             x_label="",
             y_label="mean absolute coefficient",
             x=("synthetic sets", "secret shuffled", "real rows"),
             lines=box_lines(groups),
-            scope=self.name,
         )
 
     def _mean(
@@ -170,7 +170,7 @@ class Tally:
     ) -> Measurement:
         return quantity.at(
             value,
-            scope=self.name,
+            column=self.name,
             interval=interval,
             n_requested=len(self.rounds),
             n_achieved=len(self.rounds),
@@ -228,9 +228,10 @@ def remarks(tallies: Sequence[Tally], n_sets: int) -> Iterator[str]:
                 f"nothing is said of R² of {tally.name}: {ROWS_EACH} rows are needed for each number that "
                 "predicts it, so raise `reference` and `rows` as far as train allows"
             )
-        for scope, guesses in tally.guesses().items():
+        for targets, guesses in tally.guesses().items():
             if not _many(guesses, tally.suppression):
-                yield f"errors of guesses at {scope} are withheld: too few rows are such targets"
+                which = f"{targets} of {tally.name}"
+                yield f"errors of guesses at {which} are withheld: too few rows are such targets"
         if singular := sum(r.singular for r in tally.rounds):
             yield (
                 f"{tally.name}: in {singular} of {n_sets} sets other columns were collinear or constant; "
@@ -242,16 +243,17 @@ def _worst(found: Sequence[Measurement], level: float) -> Measurement:
     """The largest value, the measurements being at the level at which they hold together."""
     worst = max(found, key=lambda m: m.value)
     if len(found) == 1:
-        return replace(worst, scope="")
+        return replace(worst, id=worst.id.whole)
     intervals = [m.interval for m in found if m.interval]
     interval = worst_interval(intervals, level, f"{len(found)} numbers")
-    return replace(worst, scope="", interval=interval)
+    return replace(worst, id=worst.id.whole, interval=interval)
 
 
-def _of_release(read: Read, scope: str, level: float) -> Measurement:
+def _of_release(read: Read, secret: str, setting: str, level: float) -> Measurement:
     return RETAINED.at(
         read.retained,
-        scope=scope,
+        setting=setting,
+        column=secret,
         interval=read.interval(level),
         n_requested=read.rows,
         n_achieved=read.rows,
@@ -264,12 +266,15 @@ def _many(guesses: Sequence[Guesses], suppression: int) -> bool:
     return len(guesses) > 1 and len({row for g in guesses for row in g.rows}) >= suppression
 
 
-def _error(scope: str, guesses: Sequence[Guesses], iterations: int, level: float) -> Measurement:
+def _error(
+    secret: str, setting: str, guesses: Sequence[Guesses], iterations: int, level: float
+) -> Measurement:
     """The mean squared error over iterations that had targets, beside that of guessing the mean."""
     errors, unaided = (np.array([getattr(g, part) for g in guesses]) for part in ("error", "unaided"))
     return MSE.at(
         float(errors.mean()),
-        scope=scope,
+        setting=setting,
+        column=secret,
         interval=mean_interval(errors, level),
         n_requested=TARGETS * iterations,
         n_achieved=sum(len(g.rows) for g in guesses),

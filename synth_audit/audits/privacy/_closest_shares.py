@@ -6,7 +6,7 @@ import math
 from statistics import NormalDist
 
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
-from synth_audit.kernels import closeness
+from synth_audit.kernels import dcr
 from synth_audit.kernels.intervals import wilson
 from synth_audit.kernels.neighbours import Nearest
 
@@ -44,10 +44,10 @@ _INDEPENDENT = "a release that is independent of the split"
 
 
 def shares(
-    to_train: Nearest, to_control: Nearest, n_train: int, n_control: int, level: float, scope: str = ""
+    to_train: Nearest, to_control: Nearest, n_train: int, n_control: int, level: float, setting: str = ""
 ) -> list[Measurement]:
     """Share of synthetic rows nearest to train, with Wilson's interval on the independent number of rows."""
-    share, n_effective = closeness.closest_share(to_train, to_control, n_train)
+    share, n_effective = dcr.closest_share(to_train, to_control, n_train)
     null = n_train / (n_train + n_control)
     around = wilson(min(share * n_effective, n_effective), n_effective, level)
     z = (share - null) / math.sqrt(null * (1 - null) / n_effective)
@@ -56,7 +56,7 @@ def shares(
     def restated(quantity: Quantity, origin: float, unit: float) -> Measurement:
         return quantity.at(
             (share - origin) / unit,
-            scope=scope,
+            setting=setting,
             interval=Interval(
                 (around.low - origin) / unit,
                 (around.high - origin) / unit,
@@ -73,5 +73,5 @@ def shares(
         restated(SHARE, 0.0, 1.0),
         restated(SHARE_EXCESS, null, 1.0),
         restated(SHARE_LEAK, null, 1 - null),
-        SHARE_P_VALUE.at(NormalDist().cdf(-z), scope=scope, n_requested=n, n_achieved=n),
+        SHARE_P_VALUE.at(NormalDist().cdf(-z), setting=setting, n_requested=n, n_achieved=n),
     ]

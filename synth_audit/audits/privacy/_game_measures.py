@@ -7,19 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._membership_rates import ONE_PER_MILLE, ONE_PERCENT, told
 from synth_audit.audits.privacy._shadow_game import Scores
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval
 from synth_audit.kernels.intervals import critical_value, newcombe, wilson
 from synth_audit.kernels.roc import auroc
-from synth_audit.kernels.shadow import FeatureSet
-
-Floats = npt.NDArray[np.float64]
+from synth_audit.kernels.shadow_features import FeatureSet
 
 FEWEST_GAMES = 10
 """With fewer games of one kind, an iteration and a target each, single models decide the number."""
@@ -91,7 +89,7 @@ class Played:
     outside: Floats
 
     @property
-    def scope(self) -> str:
+    def setting(self) -> str:
         """Kind of target and feature set."""
         return f"{self.kind}, {self.features}"
 
@@ -126,7 +124,7 @@ class Estimate:
     interval: Interval
 
 
-def played(games: Sequence[Scores], kinds: Mapping[str, npt.NDArray[np.intp]]) -> list[Played]:
+def played(games: Sequence[Scores], kinds: Mapping[str, Positions]) -> list[Played]:
     """The games of each kind of target and feature set.
 
     Args:
@@ -183,7 +181,7 @@ def rate(game: Played, false_alarms: float, level: float) -> Estimate:
     """
     from scipy.special import stdtrit  # here, since a code location must not load it
 
-    def found(kept: npt.NDArray[np.bool_]) -> float:
+    def found(kept: Bools) -> float:
         inside, outside = game.inside[kept].ravel(), game.outside[kept].ravel()
         return float(np.mean(membership.alarm(inside, outside, false_alarms)))
 
@@ -231,11 +229,11 @@ def measured(games: Sequence[Played], requested: Mapping[str, int], level: float
     """
     kinds = list(dict.fromkeys(g.kind for g in games))
     groups = [("", list(games)), *((kind, [g for g in games if g.kind == kind]) for kind in kinds)]
-    groups += [(g.scope, [g]) for g in games]
+    groups += [(g.setting, [g]) for g in games]
     pooled = [
-        _worst(quantity, scope, group, requested, level)
-        for scope, group in groups
-        for quantity in (_POOLED if scope in ("", *kinds) else (PRIVACY_GAIN,))
+        _worst(quantity, setting, group, requested, level)
+        for setting, group in groups
+        for quantity in (_POOLED if setting in ("", *kinds) else (PRIVACY_GAIN,))
         if all(_told(quantity, g) for g in group)
     ]
     return [pooled[0], worst_target(games, requested, level), *pooled[1:]]
@@ -255,7 +253,7 @@ def _told(quantity: Quantity, game: Played) -> bool:
 
 
 def _worst(
-    quantity: Quantity, scope: str, games: Sequence[Played], requested: Mapping[str, int], level: float
+    quantity: Quantity, setting: str, games: Sequence[Played], requested: Mapping[str, int], level: float
 ) -> Measurement:
     """The worst of several games; both ends of its interval are the worst of intervals that hold for all."""
     each = corrected_level(level, len(games))
@@ -268,7 +266,7 @@ def _worst(
     kinds = {g.kind: g for g in games}
     return quantity.at(
         worst(f.value for f in found),
-        scope=scope,
+        setting=setting,
         interval=interval,
         n_requested=sum(requested[kind] for kind in kinds),
         n_achieved=sum(g.gains.size for g in kinds.values()),
@@ -282,11 +280,12 @@ def boxes(games: Sequence[Played], suppression: int) -> Iterator[Series]:
     shown = [g for g in games if g.gains.size >= suppression]
     if shown:
         yield Series(
-            name="privacy_gain_boxes",
+            id=PRIVACY_GAIN.id(),
             title="Privacy gain over iterations and targets",
             kind="box",
             x_label="targets and what the attacker looks at",
             y_label="privacy gain",
-            x=tuple(g.scope.replace("_", " ") for g in shown),
+            x=tuple(g.setting.replace("_", " ") for g in shown),
             lines=box_lines([g.gains.ravel() for g in shown]),
+            places=tuple(PRIVACY_GAIN.id(g.setting) for g in shown),
         )

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._targets import drawn, named
+from synth_audit.core.arrays import Positions
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.encode import EuclideanEncoder, codes
 from synth_audit.kernels.games import outlying, rarest
 from synth_audit.kernels.neighbours import nearest_other
-
-Positions = npt.NDArray[np.intp]
 
 MOST_SEARCHED = 20_000
 """At most this many rows are looked at, drawn at random, for those farthest from all others."""

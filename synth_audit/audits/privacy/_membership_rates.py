@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement, Quantity, Reference, Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attacks import corrected_level, worst_interval
 from synth_audit.kernels.intervals import newcombe, wilson
 from synth_audit.kernels.roc import auroc, auroc_interval
-
-Floats = npt.NDArray[np.float64]
 
 FEWEST_TESTED = 50
 """With fewer members or strangers tested the interval of the area is wider than ±0.1 at chance."""
@@ -84,9 +83,9 @@ class _Counts(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """One attack's scores, higher for likelier members, and the score above which it names a record."""
+    """One attack's name, its scores, higher for likelier members, and the score above which it names one."""
 
-    scope: str
+    name: str
     members: Floats
     others: Floats
     threshold: float
@@ -108,7 +107,7 @@ def rates(attack: Scored, level: float) -> list[Measurement]:
     found = [
         AUC.at(
             auroc(members, others),
-            scope=attack.scope,
+            setting=attack.name,
             interval=auroc_interval(members, others, level),
             reference=_GUESSING,
             **_counted(attack),
@@ -120,7 +119,7 @@ def rates(attack: Scored, level: float) -> list[Measurement]:
             found.append(
                 quantity.at(
                     detected.value,
-                    scope=attack.scope,
+                    setting=attack.name,
                     interval=detected.interval,
                     n_requested=n,
                     n_achieved=n,
@@ -138,21 +137,21 @@ def _counted(attack: Scored) -> _Counts:
 
 def _named(attack: Scored, level: float) -> list[Measurement]:
     """Precision, recall and advantage at the attack's own threshold; no precision where nobody is named."""
-    scope, counted = attack.scope, _counted(attack)
+    name, counted = attack.name, _counted(attack)
     hits, alarms = attack.flagged()
     m, n = len(attack.members), len(attack.others)
     sure = membership.precision(hits, m, alarms, n, level)
     found = [
         RECALL.at(
             hits / m,
-            scope=scope,
+            setting=name,
             interval=wilson(hits, m, level),
             reference=Reference(alarms / n, "share of strangers named", wilson(alarms, n, level)),
             **counted,
         ),
         ADVANTAGE.at(
             hits / m - alarms / n,
-            scope=scope,
+            setting=name,
             interval=newcombe(hits, m, alarms, n, level),
             reference=_NO_MORE,
             **counted,
@@ -160,7 +159,7 @@ def _named(attack: Scored, level: float) -> list[Measurement]:
     ]
     if hits + alarms:
         found.append(
-            PRECISION.at(sure.value, scope=scope, interval=sure.interval, reference=_GUESSING, **counted)
+            PRECISION.at(sure.value, setting=name, interval=sure.interval, reference=_GUESSING, **counted)
         )
     return found
 
@@ -186,11 +185,11 @@ def curves(scored: Sequence[Scored], suppression: int) -> Series:
         return float(count // suppression * suppression / len(attack.members))
 
     return Series(
-        name="attackers_curve",
+        id=MeasurementId("", "attackers_curve"),
         title="Training rows found against false alarms",
         kind="line",
         x_label="share of strangers named",
         y_label="share of training rows named",
         x=tuple(grid.tolist()),
-        lines={a.scope.replace("_", " "): tuple(found(a, x) for x in grid.tolist()) for a in scored},
+        lines={a.name.replace("_", " "): tuple(found(a, x) for x in grid.tolist()) for a in scored},
     )

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Integers, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.agreement import cells, nearly_copied
-from synth_audit.kernels.closeness import independent_number, part_nearer
+from synth_audit.kernels.dcr import independent_number, part_nearer
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest, nearest_other
 from synth_audit.kernels.intervals import newcombe, wilson
+from synth_audit.kernels.mixed_hamming import cells, nearly_copied
 from synth_audit.kernels.neighbours import Nearest
-
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
 
 FEWEST_ROWS = 100
 """Fewer rows than this on either side decide nothing: the interval of a share is then wider than ±0.1."""
@@ -83,7 +80,7 @@ class _Share:
     n: int
 
     @classmethod
-    def of(cls, parts: npt.NDArray[np.bool_] | Floats, n_effective: float | None = None) -> _Share:
+    def of(cls, parts: Bools | Floats, n_effective: float | None = None) -> _Share:
         n = len(parts)
         return cls(float(np.mean(parts)), n if n_effective is None else n_effective, n)
 
@@ -256,7 +253,7 @@ def _counted(*sizes: int) -> _Counts:
     return {"n_requested": min(sizes), "n_achieved": min(sizes), "n_minimum": FEWEST_ROWS}
 
 
-def _one_over_entropy(values: npt.NDArray[np.int64]) -> float:
+def _one_over_entropy(values: Integers) -> float:
     """``1 / H``, ``H = −Σ p log p`` over the distinct values, missing counted as one; 0 without entropy."""
     share = np.sort(np.unique(values, return_counts=True)[1]) / len(values)
     entropy = -float(np.sum(share * np.log(share)))

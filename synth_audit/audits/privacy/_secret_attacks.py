@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
+from synth_audit.core.arrays import Bools, Positions
 from synth_audit.core.measurement import Direction, Exposure, Interval, Measurement, Quantity, Reference
-from synth_audit.kernels.attacks import Risk, Tally, corrected_level, risk, worst_interval
-
-Rows = npt.NDArray[np.intp]
+from synth_audit.kernels.attacks import AttackRisk, SuccessCount, corrected_level, risk, worst_interval
 
 _NULL = Reference(0.0, "as often as for people the generator never saw")
 
@@ -70,45 +68,46 @@ class SecretAttack:
         train, control: guesses from the release. without: those at train rows by attackers without it.
     """
 
-    train: Tally
-    control: Tally
-    without: tuple[Tally, ...]
+    train: SuccessCount
+    control: SuccessCount
+    without: tuple[SuccessCount, ...]
     exposure: Exposure
 
     @classmethod
     def of(
         cls,
         secret: str,
-        chosen: Sequence[Rows],
-        hits: Sequence[npt.NDArray[np.bool_]],
-        without: Sequence[npt.NDArray[np.bool_]],
+        chosen: Sequence[Positions],
+        hits: Sequence[Bools],
+        without: Sequence[Bools],
     ) -> SecretAttack:
         exposure = Exposure(
-            scope=secret,
+            measurement=RISK.id(column=secret),
             columns=(secret,),
             train_tried=chosen[0],
             train_hit=chosen[0][hits[0]],
             control_tried=chosen[1],
             control_hit=chosen[1][hits[1]],
         )
-        return cls(Tally.of(hits[0]), Tally.of(hits[1]), tuple(Tally.of(h) for h in without), exposure)
+        train, control, *others = (SuccessCount.of(h) for h in (*hits, *without))
+        return cls(train, control, tuple(others), exposure)
 
     @property
     def guesses(self) -> int:
         """Guesses made on the side with fewer."""
         return min(self.train.guesses, self.control.guesses)
 
-    def risk(self, level: float) -> Risk:
+    def risk(self, level: float) -> AttackRisk:
         return risk(self.train, self.control, level)
 
     def measured(self, requested: int, level: float) -> Iterator[Measurement]:
         """The risk, and the rates it comes from; a rate without a guess is left out."""
-        scope, left = self.exposure.scope, self.risk(level)
-        yield _risk_as(RISK, left.value, left.interval, scope, requested, self.guesses)
+        secret, left = self.exposure.measurement.column, self.risk(level)
+        yield _risk_as(RISK, left.value, left.interval, requested, self.guesses, secret)
         quantities = (TRAIN_RATE, CONTROL_RATE, NAIVE_RATE, MODEL_RATE)
         for quantity, tally in zip(quantities, (self.train, self.control, *self.without), strict=False):
             if tally.guesses:
-                yield rate(quantity, tally, scope, requested, level)
+                yield rate(quantity, tally, requested, level, column=secret)
 
 
 def overall(attacks: Sequence[SecretAttack], requested: int, level: float) -> Measurement:
@@ -123,18 +122,18 @@ def overall(attacks: Sequence[SecretAttack], requested: int, level: float) -> Me
             [a.exposure.control_tried for a in attacks],
         )
     )
-    return _risk_as(OVERALL_RISK, found.value, found.interval, "", max(requested, records), records)
+    return _risk_as(OVERALL_RISK, found.value, found.interval, max(requested, records), records)
 
 
-def _together(tried: Sequence[tuple[Rows, Rows]]) -> Tally:
+def _together(tried: Sequence[tuple[Positions, Positions]]) -> SuccessCount:
     """One tally of several attacks on the same table, given the positions tried and hit by each."""
     rows = np.concatenate([t for t, _ in tried])
     if not len(rows):
-        return Tally(0.0, 0)
+        return SuccessCount(0.0, 0)
     n = int(rows.max()) + 1
     tries = np.bincount(rows, minlength=n)
     hits = np.bincount(np.concatenate([h for _, h in tried]), minlength=n)
-    return Tally.of_clusters(hits[tries > 0], tries[tries > 0])
+    return SuccessCount.of_clusters(hits[tries > 0], tries[tries > 0])
 
 
 def worst(attacks: Sequence[SecretAttack], requested: int, level: float) -> Measurement:
@@ -143,15 +142,15 @@ def worst(attacks: Sequence[SecretAttack], requested: int, level: float) -> Meas
     tried = [attack.risk(level).value for attack in attacks if attack.guesses]
     value = max(tried, default=math.nan)
     interval = worst_interval([r.interval for r in together], level, f"{len(attacks)} secrets")
-    return _risk_as(WORST_RISK, value, interval, "", requested, min(attack.guesses for attack in attacks))
+    return _risk_as(WORST_RISK, value, interval, requested, min(attack.guesses for attack in attacks))
 
 
 def _risk_as(
-    quantity: Quantity, value: float, interval: Interval, scope: str, requested: int, achieved: int
+    quantity: Quantity, value: float, interval: Interval, requested: int, achieved: int, secret: str = ""
 ) -> Measurement:
     return quantity.at(
         value,
-        scope=scope,
+        column=secret,
         interval=interval,
         n_requested=requested,
         n_achieved=achieved,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.fitting import draw, fit_shared
@@ -16,18 +16,16 @@ from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.table import Table
 from synth_audit.kernels.games import iteration_rng, reference_rows
 from synth_audit.kernels.parallel import single_threaded_algebra
-from synth_audit.kernels.shadow import (
+from synth_audit.kernels.shadow_features import (
     Classifier,
     FeatureSet,
-    Yardstick,
+    ReferenceScaler,
     coded,
     gathered,
     guesses,
     parts_of,
 )
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
 Parts = dict[FeatureSet, Floats]
 
 GAME = "membership_game"
@@ -141,16 +139,16 @@ class ShadowGame:
             np.sort(rng.choice(own, self.sizes.shadow, replace=False)) for _ in range(self.sizes.shadows)
         ]
         columns = self.train.schema.columns
-        yardstick = Yardstick.of(coded(self.train.take(own), columns), columns)
+        scaler = ReferenceScaler.of(coded(self.train.take(own), columns), columns)
         place = f"iteration {iteration}"
         shadows = [
-            self._sides(yardstick, rows, f"{place}, shadow {i}", self.sizes.sets)
+            self._sides(scaler, rows, f"{place}, shadow {i}", self.sizes.sets)
             for i, rows in enumerate(samples)
         ]
-        asked = self._sides(yardstick, challenge, f"{place}, challenge", self.sizes.evaluated)
+        asked = self._sides(scaler, challenge, f"{place}, challenge", self.sizes.evaluated)
         return self._scores(shadows, asked, place)
 
-    def _sides(self, yardstick: Yardstick, rows: Positions, place: str, sets: int) -> _Sides:
+    def _sides(self, scaler: ReferenceScaler, rows: Positions, place: str, sets: int) -> _Sides:
         """Fit without and with each target, and draw from every model."""
         apart = f"{place}, without"
         model = self._fit(rows, apart)
@@ -158,9 +156,9 @@ class ShadowGame:
         for i, target in enumerate(self.targets):
             joined = f"{place}, with {i}"
             added = self._fit(np.sort(np.append(rows, target)), joined)
-            held.append(self._parts(yardstick, added, self.targets[i : i + 1], joined, sets))
+            held.append(self._parts(scaler, added, self.targets[i : i + 1], joined, sets))
         return _Sides(
-            without=self._parts(yardstick, model, self.targets, apart, sets),
+            without=self._parts(scaler, model, self.targets, apart, sets),
             held={part: np.concatenate([h[part] for h in held]) for part in held[0]},
             certificate=model.certificate,
         )
@@ -169,7 +167,9 @@ class ShadowGame:
         seed = as_int_seed(child_rng(self.context.seed, GAME, place))
         return fit_shared(self.generator, self.train.take(rows), seed, self.context)
 
-    def _parts(self, yardstick: Yardstick, model: Model, targets: Positions, place: str, sets: int) -> Parts:
+    def _parts(
+        self, scaler: ReferenceScaler, model: Model, targets: Positions, place: str, sets: int
+    ) -> Parts:
         """Features of sets from a model towards these targets, shape (targets, sets, F) each."""
         columns = self.train.schema.columns
         wanted = coded(self.train.take(targets), columns)
@@ -178,7 +178,7 @@ class ShadowGame:
         found = []
         for start in range(0, sets, at_once):
             drawn = [self._set(model, rng) for _ in range(min(at_once, sets - start))]
-            found.append(parts_of(np.stack(drawn), yardstick, wanted, self.features))
+            found.append(parts_of(np.stack(drawn), scaler, wanted, self.features))
         return {part: np.concatenate([f[part] for f in found], axis=1) for part in found[0]}
 
     def _set(self, model: Model, rng: np.random.Generator) -> Floats:

@@ -6,15 +6,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Exposure, Series
-from synth_audit.kernels.isolation import Trial
 from synth_audit.kernels.predicates import ColumnCodebook
+from synth_audit.kernels.singling_out import PredicateTrial
 
 _MOST_COLUMNS = 5
 """An exposure names at most this many columns."""
 
 
-def exposure_of(scope: str, trial: Trial, lexicon: ColumnCodebook, n_train: int) -> Exposure:
+def exposure_of(
+    measurement: MeasurementId, trial: PredicateTrial, lexicon: ColumnCodebook, n_train: int
+) -> Exposure:
     """The records singled out, and the columns most used for it.
 
     No trial on control: as fewer rows leave more of them alone, the same guesses would single out another
@@ -22,7 +25,7 @@ def exposure_of(scope: str, trial: Trial, lexicon: ColumnCodebook, n_train: int)
     """
     none = np.empty(0, dtype=np.intp)
     return Exposure(
-        scope=scope,
+        measurement=measurement,
         columns=tuple(lexicon.columns[j].name for j in trial.most_used()[:_MOST_COLUMNS]),
         train_tried=np.arange(n_train),
         train_hit=np.unique(trial.in_train.rows[trial.in_train.single]),
@@ -31,10 +34,10 @@ def exposure_of(scope: str, trial: Trial, lexicon: ColumnCodebook, n_train: int)
     )
 
 
-def pictured(made: Mapping[str, Trial]) -> Series:
+def pictured(made: Mapping[str, PredicateTrial]) -> Series:
     """Success rates of all settings side by side."""
     return Series(
-        name="success_rates",
+        id=MeasurementId("", "success_rates"),
         title="Guesses that single out one person",
         kind="bar",
         x_label="attack",

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
+from synth_audit.core.arrays import Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import gower, neighbours
@@ -19,7 +17,6 @@ from synth_audit.kernels.ranks import RankEncoder
 
 Distance = Literal["euclidean", "gower", "ranks", "embedding"]
 Part = Literal["train", "control", "synthetic"]
-Positions = npt.NDArray[np.intp]
 Rows = TypeVar("Rows", Coordinates, gower.Mixed)
 
 DISTANCES: tuple[Distance, ...] = ("euclidean", "gower", "ranks", "embedding")

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Positions
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Measurement, Quantity
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import Tally
-
-Rows = npt.NDArray[np.intp]
+from synth_audit.kernels.attacks import SuccessCount
 
 FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""
 
 
-def drawn(candidates: Rows, most: int, rng: np.random.Generator) -> Rows:
+def drawn(candidates: Positions, most: int, rng: np.random.Generator) -> Positions:
     """At most ``most`` of these positions, drawn without replacement, ascending."""
     if len(candidates) <= most:
         return candidates
@@ -40,11 +38,13 @@ def named(subject: Subject, names: Iterable[str], setting: str) -> tuple[Column,
     return tuple(subject.schema[name] for name in names)
 
 
-def rate(quantity: Quantity, tally: Tally, scope: str, requested: int, level: float) -> Measurement:
+def rate(
+    quantity: Quantity, tally: SuccessCount, requested: int, level: float, *, column: str = ""
+) -> Measurement:
     """A success rate with Wilson's interval."""
     return quantity.at(
         tally.share,
-        scope=scope,
+        column=column,
         interval=tally.interval(level),
         n_requested=max(requested, tally.guesses),
         n_achieved=tally.guesses,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from synth_audit.audits.privacy._attribute_design import Design, Secret
+from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.audits.privacy._attribute_quantities import (
     MAB,
     MR2,
@@ -47,7 +47,7 @@ class AttributeGame:
     secrets of real rows outside the reference, averaged over sets; skill_real that of β learnt from the
     reference rows themselves. Where train leaves fewer than 50 others, the reference rows are scored, and
     skill_real is cross-fitted in ten folds. 0 is a release whose other columns tell nothing of the secret,
-    1 one that teaches the attack as much as real rows do. Without a scope it is the worst number of all
+    1 one that teaches the attack as much as real rows do. Without a column it is the worst number of all
     secrets, its interval corrected for their number; there is none while a secret could not be judged.
 
     The same is asked of the release at hand, learnt from all of it against all of train and scored on control
@@ -128,7 +128,7 @@ class AttributeGame:
         n = subject.train.n_rows
         if n < FEWEST_ROWS:
             raise NotApplicable(f"train has {n} rows; the game needs reference samples of {FEWEST_ROWS}")
-        design = Design.anchored_on(subject.train, subject.features)
+        design = DesignMatrix.anchored_on(subject.train, subject.features)
         columns = self._columns(subject)
         secrets, notes = _secrets(design, columns)
         complete, missed = _complete(subject, columns, secrets)
@@ -179,7 +179,7 @@ class AttributeGame:
         return chosen
 
 
-def _secrets(design: Design, columns: Sequence[Column]) -> tuple[list[Secret], list[str]]:
+def _secrets(design: DesignMatrix, columns: Sequence[Column]) -> tuple[list[Secret], list[str]]:
     """What can be attacked, and why the others cannot.
 
     Raises:

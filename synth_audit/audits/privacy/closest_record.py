@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy import _closest_shares, _neighbour_measures
 from synth_audit.audits.privacy._closest_shares import FEWEST_ROWS, SHARE_LEAK, shares
 from synth_audit.audits.privacy._spaces import DISTANCES, Distance, spaces
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import (
     Direction,
     Findings,
@@ -23,15 +24,13 @@ from synth_audit.core.measurement import (
     Series,
 )
 from synth_audit.core.subject import Subject
-from synth_audit.kernels import closeness
-from synth_audit.kernels.agreement import cells, least_disagreement
+from synth_audit.kernels import dcr
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
+from synth_audit.kernels.mixed_hamming import cells, least_disagreement
 from synth_audit.kernels.neighbours import Nearest
 
-Floats = npt.NDArray[np.float64]
-
 AGREEMENT = "agreement"
-"""Scope of the score whose distance is the number of columns that disagree."""
+"""Setting of the score whose distance is the number of columns that disagree."""
 
 PRIVACY_SCORE = Quantity(
     "privacy_score",
@@ -64,11 +63,11 @@ class ClosestRecord:
 
     ``privacy_score = (DCR − 1) / (DCR_max − 1)`` with ``DCR = share{d(s, train) < q} / α``, q the α-quantile
     of d(control, train), and DCR_max its value for a copy of train (1/α unless q = 0). Both distances search
-    the same reference set, so unequal sizes do not bias it. Without a scope the distance is Euclidean;
+    the same reference set, so unequal sizes do not bias it. Without a setting the distance is Euclidean;
     ``gower`` and ``embedding`` take Gower's distance and that in the contrastive embedding, ``ranks`` the
-    Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter. The score of
-    scope ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/30 of
-    train's range), which a few spoilt columns cannot swamp.
+    Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter. The score
+    in setting ``agreement`` takes the number of columns that disagree as distance (a number in part, up to
+    1/30 of train's range), which a few spoilt columns cannot swamp.
 
     ``share = P(the nearest real row of s is in train)``, whose expectation is n_train / (n_train + n_control)
     if the release is independent of the split; ``share_excess = share − expectation`` and
@@ -150,13 +149,13 @@ class ClosestRecord:
             to_train = space.nearest("synthetic", chosen, "train")
             to_control = space.nearest("synthetic", chosen, "control")
             real = space.nearest("control", self._draw(space.size("control"), self.max_queries, rng), "train")
-            scope = "" if name == "euclidean" else name
-            found.append(self._score(to_train.first, real.first, scope, subject.level, rng))
+            setting = "" if name == "euclidean" else name
+            found.append(self._score(to_train.first, real.first, setting, subject.level, rng))
             share = shares(
-                to_train, to_control, space.size("train"), space.size("control"), subject.level, scope
+                to_train, to_control, space.size("train"), space.size("control"), subject.level, setting
             )
-            if scope:
-                found += [m for m in share if m.name == SHARE_LEAK.name]
+            if setting:
+                found += [m for m in share if m.id.quantity == SHARE_LEAK.name]
                 continue
             within = space.nearest_other("train", self._draw(space.size("train"), self.max_within, rng))
             medians, notes = self._medians(to_train, real, within.first, subject.level, rng)
@@ -167,7 +166,7 @@ class ClosestRecord:
         found += _neighbour_measures.hits(subject, self.max_compared, rng)
         return Findings(tuple(found), series, notes)
 
-    def _draw(self, n: int, most: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    def _draw(self, n: int, most: int, rng: np.random.Generator) -> Positions:
         """Positions to look up: all, or a random subset in ascending order."""
         return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
@@ -175,7 +174,7 @@ class ClosestRecord:
         self, to_train: Nearest, real: Nearest, within: Floats, level: float, rng: np.random.Generator
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         """The two medians, or a note where the second has no unit."""
-        ratios = closeness.distance_ratio(to_train), closeness.distance_ratio(real)
+        ratios = dcr.distance_ratio(to_train), dcr.distance_ratio(real)
         found = [self._median(NNDR, *ratios, level, rng)]
         if not (typical := float(np.median(within))) > 0:
             return found, (
@@ -194,18 +193,18 @@ class ClosestRecord:
         return least_disagreement(made, train), least_disagreement(real, train)
 
     def _score(
-        self, made: Floats, real: Floats, scope: str, level: float, rng: np.random.Generator
+        self, made: Floats, real: Floats, setting: str, level: float, rng: np.random.Generator
     ) -> Measurement:
         """The score with a bootstrap interval, widened to Wilson's where resampling sees no spread."""
-        value = closeness.privacy_score(made, real, self.alpha)
-        draws = closeness.bootstrap_privacy_score(
+        value = dcr.privacy_score(made, real, self.alpha)
+        draws = dcr.bootstrap_privacy_score(
             made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng
         )
         drawn = percentile_interval(draws, level)
-        counted = closeness.wilson_privacy_score(made, real, self.alpha, level)
+        counted = dcr.wilson_privacy_score(made, real, self.alpha, level)
         return PRIVACY_SCORE.at(
             value,
-            scope=scope,
+            setting=setting,
             interval=Interval(
                 min(drawn.low, counted.low), max(drawn.high, counted.high), level, "bootstrap and wilson"
             ),
@@ -242,7 +241,7 @@ def _curve(to_train: Nearest, real: Nearest, suppression: int) -> Series:
         return tuple((counts // suppression * suppression / len(values)).tolist())
 
     return Series(
-        name="distance_to_train",
+        id=MeasurementId("", "distance_to_train"),
         title="Distance to the closest training row",
         kind="line",
         x_label="distance (standard deviations)",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Codes
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import (
@@ -23,7 +23,7 @@ from synth_audit.core.measurement import (
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.attacks import corrected_level, worst_interval
-from synth_audit.kernels.encode import Codes, row_groups, row_groups_but_one
+from synth_audit.kernels.encode import row_groups, row_groups_but_one
 from synth_audit.kernels.intervals import newcombe, wilson
 
 SHARE = Quantity(
@@ -192,7 +192,7 @@ def _exposure(groups: list[Codes], subject: Subject) -> Exposure:
     """The real rows that stand in the release."""
     train, synthetic, control = groups
     return Exposure(
-        scope="",
+        measurement=RECORD_EXCESS.id(),
         columns=tuple(c.name for c in subject.features),
         train_tried=np.arange(len(train)),
         train_hit=np.flatnonzero(np.isin(train, synthetic)),
@@ -251,6 +251,6 @@ def _identifier_reuse(subject: Subject) -> Measurement:
     return IDENTIFIER_REUSE.at(float(reused.mean()), n_requested=n, n_achieved=n)
 
 
-def _holds(table: Table, name: str, keys: set[str]) -> npt.NDArray[np.bool_]:
+def _holds(table: Table, name: str, keys: set[str]) -> Bools:
     """Where a column's label is one of the keys, shape (n,)."""
     return np.fromiter((label in keys for label in table.labels(name)), dtype=bool, count=table.n_rows)

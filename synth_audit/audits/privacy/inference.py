@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._secret_attacks import (
     CONTROL_RATE,
@@ -22,6 +21,7 @@ from synth_audit.audits.privacy._secret_attacks import (
     worst,
 )
 from synth_audit.audits.privacy._targets import drawn, named
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -30,10 +30,7 @@ from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.encode import MISSING, codes
 from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest
-from synth_audit.kernels.secret import Equality, Yardstick, predicted
-
-Rows = npt.NDArray[np.intp]
-Floats = npt.NDArray[np.float64]
+from synth_audit.kernels.secret import Equality, GuessTolerance, predicted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +39,9 @@ class Inference:
 
     Nearest by Gower's distance, ties broken at random. A label is guessed right when equal, a number or date
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
-    :class:`~synth_audit.kernels.secret.Yardstick`. Records whose secret is missing are not attacked: there
-    is nothing to learn. A missing guess is wrong. ``risk = (r_train − r_control) / (1 − r_control)`` on the
-    middles of Wilson's intervals, with the delta method's interval; ``worst_risk`` is the largest, its
+    :class:`~synth_audit.kernels.secret.GuessTolerance`. Records whose secret is missing are not attacked:
+    there is nothing to learn. A missing guess is wrong. ``risk = (r_train − r_control) / (1 − r_control)`` on
+    the middles of Wilson's intervals, with the delta method's interval; ``worst_risk`` is the largest, its
     interval at ``1 − (1 − level) / secrets``. ``overall_risk`` takes the guesses at all secrets together,
     those at one record as one: it is the number to gate where no column is declared sensitive, for the
     worst of many secrets is that of a column which nearly everybody shares, and hardly certain.
@@ -132,7 +129,7 @@ class Inference:
         guesses = truth[2][shuffled[nearest(asked, reference).index]]
         secrets = [values[rows] for values, rows in zip(truth[:2], chosen, strict=True)]
         n = len(chosen[0])
-        without: list[npt.NDArray[np.bool_]] = []
+        without: list[Bools] = []
         if len(present[1]):
             others, learnt = control.take(present[1]), truth[1][present[1]]
             model = predicted(judge, others, learnt, train.take(chosen[0]), self.n_trees, seed)
@@ -173,7 +170,9 @@ class _Prepared:
         return tuple(table.without(self.order.index(secret.name)) for table in self.rows)
 
 
-def _values(subject: Subject, secret: Column, tolerance: float) -> tuple[list[Floats], Yardstick | Equality]:
+def _values(
+    subject: Subject, secret: Column, tolerance: float
+) -> tuple[list[Floats], GuessTolerance | Equality]:
     """The secret in train, control and the release, missing as NaN, and when a guess at it is right.
 
     Labels are given by codes that the tables share.
@@ -182,7 +181,7 @@ def _values(subject: Subject, secret: Column, tolerance: float) -> tuple[list[Fl
     tables = [subject.train, subject.control, subject.synthetic]
     if secret.kind.numeric:
         numbers = [table.numbers(secret.name) for table in tables]
-        return numbers, Yardstick.from_train(numbers[0], tolerance)
+        return numbers, GuessTolerance.from_train(numbers[0], tolerance)
     return [np.where(x == MISSING, np.nan, x) for x in codes(tables, secret)], Equality()
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, named, rate
+from synth_audit.core.arrays import Bools, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -24,12 +24,10 @@ from synth_audit.core.measurement import (
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.attacks import Tally, risk
+from synth_audit.kernels.attacks import SuccessCount, risk
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.gower import GowerEncoder, nearest_k
 
-Rows = npt.NDArray[np.intp]
-Hits = npt.NDArray[np.bool_]
 Sides = tuple[tuple[Column, ...], tuple[Column, ...]]
 
 RISK = Quantity(
@@ -126,7 +124,7 @@ class Linkability:
         measured = self._measured(hits, subject, rng)
         names = [", ".join(c.name for c in side) for side in sides]
         exposure = Exposure(
-            scope="",
+            measurement=RISK.id(),
             columns=tuple(c.name for side in sides for c in side),
             train_tried=chosen[0],
             train_hit=chosen[0][hits[0]],
@@ -149,8 +147,8 @@ class Linkability:
         return sides
 
     def _candidates(
-        self, side: Sequence[Column], subject: Subject, chosen: Sequence[Rows], rng: np.random.Generator
-    ) -> list[Rows]:
+        self, side: Sequence[Column], subject: Subject, chosen: Sequence[Positions], rng: np.random.Generator
+    ) -> list[Positions]:
         """The k nearest synthetic rows by one side's columns, for the train and the control rows attacked."""
         assert subject.control is not None
         encoder = GowerEncoder.anchored_on(subject.train, side)
@@ -163,13 +161,13 @@ class Linkability:
         ]
 
     def _measured(
-        self, hits: Sequence[Hits], subject: Subject, rng: np.random.Generator
+        self, hits: Sequence[Bools], subject: Subject, rng: np.random.Generator
     ) -> list[Measurement]:
-        train, control = Tally.of(hits[0]), Tally.of(hits[1])
+        train, control = SuccessCount.of(hits[0]), SuccessCount.of(hits[1])
         level, n = subject.level, subject.synthetic.n_rows
         k = min(self.n_neighbours, n)
         # Of two random sets of k rows, the number in both is hypergeometric.
-        naive = Tally.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
+        naive = SuccessCount.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
         left = risk(train, control, level)
         return [
             RISK.at(
@@ -180,9 +178,9 @@ class Linkability:
                 n_minimum=FEWEST_GUESSES,
                 reference=Reference(0.0, "as often as for people the generator never saw"),
             ),
-            rate(TRAIN_RATE, train, "", self.n_attacks, level),
-            rate(CONTROL_RATE, control, "", self.n_attacks, level),
-            rate(NAIVE_RATE, naive, "", self.n_attacks, level),
+            rate(TRAIN_RATE, train, self.n_attacks, level),
+            rate(CONTROL_RATE, control, self.n_attacks, level),
+            rate(NAIVE_RATE, naive, self.n_attacks, level),
         ]
 
 
@@ -208,7 +206,7 @@ def _entropy(train: Table, column: Column) -> float:
     return round(float(-np.sum(np.sort(shares) * np.log2(np.sort(shares)))), 9) + 0.0
 
 
-def _share_a_row(one: Rows, other: Rows) -> Hits:
+def _share_a_row(one: Positions, other: Positions) -> Bools:
     """Whether the two sets of synthetic rows of each record meet; shapes (n, k) each, result (n,)."""
     most = int(max(one.max(initial=0), other.max(initial=0))) + 1
     of_record = np.arange(len(one))[:, None] * most

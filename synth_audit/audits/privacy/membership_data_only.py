@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._membership_rates import (
+    AUC,
     ONE_PERCENT,
     QUANTITIES,
     TOLD_RATES,
@@ -18,6 +18,7 @@ from synth_audit.audits.privacy._membership_rates import (
     told,
     worst,
 )
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -27,9 +28,6 @@ from synth_audit.kernels import membership
 from synth_audit.kernels.density import log_density_ratio, ranks, tree_share
 from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest, nearest_other
 from synth_audit.kernels.neighbours import Nearest
-
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
 
 FEWEST_CONTROL = 20
 """With fewer control rows there is neither a reference for the attacker nor anyone to be told apart."""
@@ -163,8 +161,8 @@ def _by_distance(subject: Subject, draw: _Draw, rng: np.random.Generator) -> lis
     of_others = scores(others, nearest(others, reference))
     known = scores(reference.take(few), nearest_other(reference, few))
     return [
-        Scored(scope, of_members[i], of_others[i], float(np.median(known[i])))
-        for i, scope in enumerate(("distance", "density_ratio"))
+        Scored(name, of_members[i], of_others[i], float(np.median(known[i])))
+        for i, name in enumerate(("distance", "density_ratio"))
     ]
 
 
@@ -177,7 +175,7 @@ def _exposure(attack: Scored, draw: _Draw) -> Exposure:
     members = membership.alarm(attack.members, attack.others, ONE_PERCENT) >= 0.5
     others = membership.own_alarm(attack.others, ONE_PERCENT) >= 0.5
     return Exposure(
-        scope=attack.scope,
+        measurement=AUC.id(attack.name),
         columns=(),
         train_tried=draw.members,
         train_hit=draw.members[members],

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy import _game_measures, _game_targets
 from synth_audit.audits.privacy._game_measures import Played
 from synth_audit.audits.privacy._shadow_game import GAME, ShadowGame, Sizes
+from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.generator import PrivacyCertificate
@@ -21,9 +21,7 @@ from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attacks import corrected_level
 from synth_audit.kernels.games import mean_interval
-from synth_audit.kernels.shadow import CLASSIFIERS, FEATURE_SETS, Classifier, FeatureSet
-
-Positions = npt.NDArray[np.intp]
+from synth_audit.kernels.shadow_features import CLASSIFIERS, FEATURE_SETS, Classifier, FeatureSet
 
 KINDS = ("outlying", "random", "vulnerable")
 
@@ -40,7 +38,7 @@ class MembershipGame:
     classifier's probabilities.
 
     Intervals are over iterations, Student's t (a jackknife for the rates), since neither the sets of one
-    model nor the targets of one iteration are independent. Without a scope and for a kind of target the
+    model nor the targets of one iteration are independent. Without a setting and for a kind of target the
     number is that of the worst feature set, with an interval corrected for their number (Bonferroni).
     ``worst_target_gain`` is the gain of the one target that some feature set finds most often, with an
     interval corrected for all targets and feature sets: a mean over targets hides one who is always found.
@@ -205,5 +203,9 @@ def _exposures(games: Sequence[Played], chosen: Mapping[str, Positions], level: 
         gains = [g.gains for g in games if g.kind == kind]
         each = corrected_level(level, len(gains) * len(rows))
         hit = [any(mean_interval(g[:, i], each).high < 1 for g in gains) for i in range(len(rows))]
-        found.append(Exposure(kind, (), rows, rows[np.array(hit, dtype=bool)], none, none))
+        found.append(
+            Exposure(
+                _game_measures.PRIVACY_GAIN.id(kind), (), rows, rows[np.array(hit, dtype=bool)], none, none
+            )
+        )
     return found

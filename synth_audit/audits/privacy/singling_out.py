@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._singled_out import exposure_of, pictured
+from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -21,11 +22,11 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import guesses
-from synth_audit.kernels.attacks import Tally, corrected_level, paired_risk, risk, worst_interval
+from synth_audit.kernels.attacks import SuccessCount, corrected_level, paired_risk, risk, worst_interval
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
-from synth_audit.kernels.isolation import Trial, published_factor
 from synth_audit.kernels.neighbours import nearest_other
-from synth_audit.kernels.predicates import ColumnCodebook, Positions, Predicates, Rows, encode
+from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates, encode
+from synth_audit.kernels.singling_out import PredicateTrial, published_factor
 
 RISK = Quantity(
     "risk",
@@ -84,7 +85,7 @@ class SinglingOut:
 
     A predicate that matches exactly one synthetic row is a guess; it succeeds when it matches exactly one
     real row. ``risk = (r_train − r_control) / (1 − r_control)``, where r_control is the success rate among as
-    many people as train has whom the generator never saw (:func:`isolation.control_rate`, exact for any
+    many people as train has whom the generator never saw (:func:`control_rate`, exact for any
     sizes). No predicate is guessed twice, and rates are over the guesses made.
 
     Settings: ``univariate`` asks for values that occur once and for extremes; ``multivariate[k]`` joins k
@@ -95,8 +96,8 @@ class SinglingOut:
     upper end at ``1 − (1 − level) / settings``. A setting with fewer than ``n_minimum`` guesses is not a weak
     attack: the release holds hardly more unique predicates of its kind. It enters when it proves a risk (its
     lower end is above 0), or when no setting reached the minimum, and then worst_risk falls short too.
-    Otherwise a handful of extremes would keep every table of labels from being judged; the risk of its own
-    scope still falls short.
+    Otherwise a handful of extremes would keep every table of labels from being judged; the risk of the
+    setting itself still falls short.
 
     Fields:
         univariate: guess on single columns.
@@ -165,15 +166,17 @@ class SinglingOut:
             [subject.train, subject.control, subject.synthetic], subject.features
         )
         tried = {
-            scope: Trial.of(found, lexicon, train, control, context.rng)
-            for scope, found in self._guesses(subject, synthetic, lexicon, context)
+            setting: PredicateTrial.of(found, lexicon, train, control, context.rng)
+            for setting, found in self._guesses(subject, synthetic, lexicon, context)
         }
-        made = {scope: trial for scope, trial in tried.items() if len(trial)}
+        made = {setting: trial for setting, trial in tried.items() if len(trial)}
         if not made:
             raise NotApplicable(
                 "no predicate matches exactly one synthetic row, so there is nothing to guess"
             )
-        measured = [m for scope, trial in tried.items() for m in self._measured(scope, trial, subject.level)]
+        measured = [
+            m for setting, trial in tried.items() for m in self._measured(setting, trial, subject.level)
+        ]
         if self.published:
             factor = published_factor(len(control), len(train))
             measured += [self._published(*item, factor, subject.level) for item in made.items()]
@@ -182,13 +185,15 @@ class SinglingOut:
             (self._worst(made.values(), subject.level), *measured),
             (pictured(made),),
             self._notes(tried, *sizes),
-            tuple(exposure_of(scope, trial, lexicon, len(train)) for scope, trial in made.items()),
+            tuple(
+                exposure_of(RISK.id(setting), trial, lexicon, len(train)) for setting, trial in made.items()
+            ),
         )
 
     def _guesses(
-        self, subject: Subject, synthetic: Rows, lexicon: ColumnCodebook, context: RunContext
+        self, subject: Subject, synthetic: CodedRows, lexicon: ColumnCodebook, context: RunContext
     ) -> Iterator[tuple[str, Predicates]]:
-        """Scope and distinct guesses of each setting."""
+        """Name and distinct guesses of each setting."""
         n, d, rng = self.n_attacks, len(lexicon.columns), context.rng
         if self.univariate:
             yield UNIVARIATE, guesses.univariate(synthetic, lexicon, n, rng)
@@ -209,12 +214,12 @@ class SinglingOut:
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 
-    def _measured(self, scope: str, trial: Trial, level: float) -> Iterator[Measurement]:
+    def _measured(self, setting: str, trial: PredicateTrial, level: float) -> Iterator[Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
         found, n = trial.risk(level), len(trial)
         yield RISK.at(
             found.value,
-            scope=scope,
+            setting=setting,
             interval=found.interval,
             n_requested=self.n_attacks,
             n_achieved=n,
@@ -224,7 +229,7 @@ class SinglingOut:
         if not n:
             return
         hits, strangers = trial.in_train.single, trial.in_control.single
-        train, naive = Tally.of(hits), Tally.of(trial.naive)
+        train, naive = SuccessCount.of(hits), SuccessCount.of(trial.naive)
         rates = [
             (TRAIN_RATE, train.share, train.interval(level), self.n_attacks, n),
             (CONTROL_RATE, trial.control.share, trial.control.interval(level), self.n_attacks, n),
@@ -234,17 +239,17 @@ class SinglingOut:
             paired = paired_risk(hits, strangers, level)
             rates.append((PAIRED_RISK, paired.value, paired.interval, self.n_attacks, n))
         for quantity, value, interval, asked, made in rates:
-            yield quantity.at(value, scope=scope, interval=interval, n_requested=asked, n_achieved=made)
+            yield quantity.at(value, setting=setting, interval=interval, n_requested=asked, n_achieved=made)
 
-    def _published(self, scope: str, trial: Trial, factor: float, level: float) -> Measurement:
-        """The risk as the literature puts it; see :func:`isolation.published_factor`."""
+    def _published(self, setting: str, trial: PredicateTrial, factor: float, level: float) -> Measurement:
+        """The risk as the literature puts it; see :func:`published_factor`."""
         n, hits = len(trial), float(trial.in_control.single.sum())
-        found = risk(Tally.of(trial.in_train.single), Tally(min(n, factor * hits), n), level)
+        found = risk(SuccessCount.of(trial.in_train.single), SuccessCount(min(n, factor * hits), n), level)
         return PUBLISHED_RISK.at(
-            found.value, scope=scope, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
+            found.value, setting=setting, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
         )
 
-    def _worst(self, made: Collection[Trial], level: float) -> Measurement:
+    def _worst(self, made: Collection[PredicateTrial], level: float) -> Measurement:
         """The riskiest setting; the class says what becomes of those that fell short."""
         each = corrected_level(level, len(made))
         most = max(len(trial) for trial in made)
@@ -264,8 +269,8 @@ class SinglingOut:
             reference=_HONEST,
         )
 
-    def _notes(self, tried: Mapping[str, Trial], n_train: int, n_control: int) -> tuple[str, ...]:
-        few = [scope for scope, trial in tried.items() if len(trial) < self.n_minimum]
+    def _notes(self, tried: Mapping[str, PredicateTrial], n_train: int, n_control: int) -> tuple[str, ...]:
+        few = [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]
         notes = []
         if few:
             notes.append(

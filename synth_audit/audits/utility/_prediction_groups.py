@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.utility._prediction_task import Task
+from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
@@ -16,9 +16,6 @@ from synth_audit.kernels.encode import codes
 from synth_audit.kernels.intervals import critical_value
 from synth_audit.kernels.prediction_scores import sides
 from synth_audit.kernels.roc import auroc_influence
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 Predicted = Mapping[str, Sequence[Sequence[Floats]]]
 """By arm, for each model and each repeat the predictions for the tested rows."""
@@ -85,7 +82,7 @@ def _columns(subject: Subject) -> list[Column]:
     return sorted(labelled, key=lambda c: Role.SENSITIVE not in c.roles)[:MOST_COLUMNS]
 
 
-def _categories(task: Task, column: Column, fewest: int) -> Iterator[Flags]:
+def _categories(task: Task, column: Column, fewest: int) -> Iterator[Bools]:
     """Rows of each category that is large enough, the largest first; missing is a category."""
     [found] = codes([task.tested], column)
     values, counts = np.unique(found, return_counts=True)
@@ -94,7 +91,7 @@ def _categories(task: Task, column: Column, fewest: int) -> Iterator[Flags]:
             yield found == values[i]
 
 
-def _loss(task: Task, predicted: Predicted, rows: Flags, fewest: int) -> _Loss | None:
+def _loss(task: Task, predicted: Predicted, rows: Bools, fewest: int) -> _Loss | None:
     """Loss among these rows, mean over models and repeats; None where there is too little contrast."""
     y = task.y_test[rows]
     classes: list[int] = []
@@ -117,9 +114,7 @@ def _loss(task: Task, predicted: Predicted, rows: Flags, fewest: int) -> _Loss |
     return _Loss(float(by_repeat.mean()), float(error))
 
 
-def _area_lost(
-    tstr: Floats, trtr: Floats, y: npt.NDArray[np.int64], classes: Sequence[int]
-) -> tuple[float, Floats]:
+def _area_lost(tstr: Floats, trtr: Floats, y: Integers, classes: Sequence[int]) -> tuple[float, Floats]:
     value, influence = 0.0, np.zeros(len(y))
     for k in classes:
         (low, of_low), (high, of_high) = (auroc_influence(p[:, k], y == k) for p in (tstr, trtr))

@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.utility._prediction_task import Task
+from synth_audit.core.arrays import Counts8, Floats, Positions
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.kernels.prediction import ModelName, Predictor
-from synth_audit.kernels.prediction_scores import Counts, Score, resampled_counts, scored
-
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
+from synth_audit.kernels.prediction_scores import Score, resampled_counts, scored
 
 MOST_TESTED = 1_500
 """Tested rows that the columns are shuffled among."""
@@ -113,7 +110,7 @@ def _asked(task: Task, rng: np.random.Generator) -> Positions:
 
 
 def _lost(
-    task: Task, model: Predictor, score: Score, asked: Positions, order: Positions, counts: Counts
+    task: Task, model: Predictor, score: Score, asked: Positions, order: Positions, counts: Counts8
 ) -> Floats:
     """Score lost by shuffling each column, for every resample, shape (1 + d, p); NaN where there is none."""
     x, y = task.x_test[asked], task.y_test[asked]

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.utility._prediction_groups import Worst
 from synth_audit.audits.utility._prediction_importance import Importances
 from synth_audit.audits.utility._prediction_task import ARMS, Task
+from synth_audit.core.arrays import Counts8, Floats, Integers
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.kernels import prediction_scores as scores
 from synth_audit.kernels.intervals import normal_interval, percentile_interval
-
-Floats = npt.NDArray[np.float64]
 
 FEWEST_TESTED = 30
 """Control rows below which a score is insufficient evidence: one of them moves it by some hundredths."""
@@ -85,6 +83,9 @@ IMPORTANCE_AGREEMENT = Quantity(
 QUANTITIES = (LOSS, *_quantities(), WORST_SUBGROUP_LOSS, IMPORTANCE_AGREEMENT)
 
 _BY_NAME = {q.name: q for q in QUANTITIES}
+_LOSSES = {LOSS.name, *(f"{key}_loss" for key in TITLES)}
+_BEST = {f"{key}_tstr": f"{key}_trtr" for key in TITLES}
+"""The score that real rows reach, by that of synthetic ones."""
 
 
 def main_score(task: Task) -> str:
@@ -92,7 +93,7 @@ def main_score(task: Task) -> str:
     return "auroc" if task.n_classes else "r2"
 
 
-def score_all(task: Task, arms: Mapping[str, Sequence[Floats]], counts: scores.Counts) -> dict[str, Floats]:
+def score_all(task: Task, arms: Mapping[str, Sequence[Floats]], counts: Counts8) -> dict[str, Floats]:
     """Each quantity for every repeat and every resample of the tested rows, shape (repeats, 1 + draws).
 
     Args:
@@ -105,9 +106,7 @@ def score_all(task: Task, arms: Mapping[str, Sequence[Floats]], counts: scores.C
     return found
 
 
-def _score_repeats(
-    score: scores.Score, repeats: Sequence[Floats], task: Task, counts: scores.Counts
-) -> Floats:
+def _score_repeats(score: scores.Score, repeats: Sequence[Floats], task: Task, counts: Counts8) -> Floats:
     alike = all(p is repeats[0] for p in repeats)
     each = [scores.scored(score, p, task.y_test, counts) for p in (repeats[:1] if alike else repeats)]
     return np.stack(each * len(repeats) if alike else each)
@@ -122,8 +121,8 @@ class Resampled:
         picks: the repeats that count in each draw, shape (draws, repeats − 1), or the only one.
     """
 
-    counts: scores.Counts
-    picks: npt.NDArray[np.int64]
+    counts: Counts8
+    picks: Integers
     level: float
 
     @classmethod
@@ -146,13 +145,13 @@ class Resampled:
         found = percentile_interval(draws, self.level, "bootstrap percentile over control rows and repeats")
         return Interval(min(found.low, value), max(found.high, value), found.level, found.method)
 
-    def measured(self, found: Mapping[str, Floats], scope: str) -> list[Measurement]:
+    def measured(self, found: Mapping[str, Floats], model: str = "") -> list[Measurement]:
         """Every quantity of :func:`score_all`, TSTR beside its TRTR and a loss beside none."""
         n = self.counts.shape[1]
         return [
             _BY_NAME[key].at(
                 float(values[:, 0].mean()),
-                scope=scope,
+                setting=model,
                 interval=self.interval(values),
                 n_requested=n,
                 n_achieved=n,
@@ -163,11 +162,11 @@ class Resampled:
         ]
 
     def _reference(self, key: str, found: Mapping[str, Floats]) -> Reference | None:
-        if key.endswith(LOSS.name):
+        if key in _LOSSES:
             return Reference(0.0, "as many real rows of other people, on average")
-        if not key.endswith("_tstr"):
+        if key not in _BEST:
             return None
-        best = found[key.replace("_tstr", "_trtr")]
+        best = found[_BEST[key]]
         return Reference(
             float(best[:, 0].mean()), "the same models trained on real rows", self.interval(best)
         )
@@ -199,7 +198,7 @@ def subgroups(worst: Mapping[str, Worst], overall: float, n: int) -> list[Measur
     return [
         WORST_SUBGROUP_LOSS.at(
             found.loss.value,
-            scope=name,
+            column=name,
             interval=found.loss.interval,
             n_requested=n,
             n_achieved=n,

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from synth_audit.audits.utility._prediction_importance import Importances
 from synth_audit.audits.utility._prediction_numbers import TITLES
 from synth_audit.audits.utility._prediction_task import MOST_CLASSES, Task
+from synth_audit.core.arrays import Floats
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement, Series
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.prediction import ModelName
-
-Floats = npt.NDArray[np.float64]
 
 MOST_BARS = 10
 """Columns in the picture of importances."""
@@ -31,7 +28,7 @@ def score_bars(models: Sequence[ModelName], per_model: Sequence[Mapping[str, Flo
     """The main score of each model on both arms."""
     words = {"tstr": "trained on synthetic", "trtr": "trained on real"}
     return Series(
-        name="prediction",
+        id=MeasurementId("", "prediction"),
         title=f"{TITLES[main]} on control rows, by model",
         kind="bar",
         x_label="model",
@@ -51,7 +48,7 @@ def importance_bars(found: Importances | None, main: str, name: ModelName) -> li
     columns, lines = found.top(MOST_BARS)
     return [
         Series(
-            name="importance",
+            id=MeasurementId("", "importance"),
             title=f"Columns that the {_MODEL_TITLES[name]} leans on",
             kind="bar",
             x_label="column",
@@ -79,7 +76,7 @@ def notes(task: Task, subject: Subject) -> tuple[str, ...]:
 
 def little_to_lose(real: Measurement) -> tuple[str, ...]:
     """A note where models trained on real rows may hardly predict the target either."""
-    least = {"auroc_trtr": 0.6, "r2_trtr": 0.1}[real.name]
+    least = {"auroc_trtr": 0.6, "r2_trtr": 0.1}[real.id.quantity]
     if real.interval is not None and real.interval.low >= least:
         return ()
     return (

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Codes, Floats, Positions, Target
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.schema import Column
 from synth_audit.core.seeds import as_int_seed
@@ -18,11 +17,6 @@ from synth_audit.kernels.encode import MOST_ONE_HOT, EuclideanEncoder, codes, on
 from synth_audit.kernels.linear import Scaling
 from synth_audit.kernels.ordering import scale_by_frequency
 from synth_audit.kernels.prediction import ModelName, Predictor, fit
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-Positions = npt.NDArray[np.intp]
-Target = npt.NDArray[Any]
 
 ARMS = ("synthetic", "train")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.utility._prediction_groups import worst_losses
 from synth_audit.audits.utility._prediction_importance import importances
@@ -22,6 +21,7 @@ from synth_audit.audits.utility._prediction_numbers import (
 )
 from synth_audit.audits.utility._prediction_pictures import importance_bars, little_to_lose, notes, score_bars
 from synth_audit.audits.utility._prediction_task import ARMS, Task, prepare
+from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Findings
@@ -30,16 +30,14 @@ from synth_audit.core.subject import Subject
 from synth_audit.kernels.intervals import enough_draws
 from synth_audit.kernels.prediction import SEEDED, ModelName
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
     """Scores models trained on synthetic (TSTR) and on real rows (TRTR), both tested on control rows.
 
     ``loss = TRTR − TSTR``. A categorical or boolean target gives AUROC from scores, accuracy and macro F1; a
-    numeric target gives R². Values are means over ``repeats`` trainings; an empty scope is the mean over
-    models. Intervals are for these two tables to learn from: each draw resamples the control rows, the same
+    numeric target gives R². Values are means over ``repeats`` trainings, and over models where none is
+    named. Intervals are for these two tables to learn from: each draw resamples the control rows, the same
     ones for both arms, and ``repeats − 1`` of the repeats with replacement, whose mean varies as the mean of
     all repeats does (Rao & Wu 1988). A repeat has its own model seed and, where there are more rows than
     ``most_rows``, its own training rows. ``worst_subgroup_loss`` tells on whom the loss falls,
@@ -104,11 +102,11 @@ class Prediction:
         ]
         overall = {key: np.mean([s[key] for s in per_model], axis=0) for key in per_model[0]}
         main = main_score(task)
-        found = resampled.measured(overall, "")
-        whole = {m.name: m for m in found}
+        found = resampled.measured(overall)
+        whole = {m.id.quantity: m for m in found}
         little = little_to_lose(whole[f"{main}_trtr"])
         if not little:
-            found = [*resampled.measured({LOSS.name: overall[f"{main}_loss"]}, ""), *found]
+            found = [*resampled.measured({LOSS.name: overall[f"{main}_loss"]}), *found]
         if len(self.models) > 1:
             for name, of_model in zip(self.models, per_model, strict=True):
                 found += resampled.measured(of_model, name)

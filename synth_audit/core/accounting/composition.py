@@ -27,9 +27,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.core.accounting.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring
+from synth_audit.core.arrays import Floats
 from synth_audit.core.errors import PluginError
 
 BASIC = "basic composition"
@@ -97,7 +97,7 @@ def by_rdp(records: Sequence[MechanismRecord], delta: float, neighbouring: Neigh
     from dp_accounting import rdp
 
     orders = rdp.RdpAccountant().orders
-    total: npt.NDArray[np.float64] = np.zeros_like(orders)
+    total: Floats = np.zeros_like(orders)
     with _quiet():
         for record in _merged(records):
             total = total + record.count * _divergences(record, neighbouring, orders)
@@ -152,9 +152,7 @@ def _guaranteed(record: MechanismRecord, neighbouring: Neighbouring) -> tuple[fl
     return size * record.epsilon, min(delta, 1.0)
 
 
-def _divergences(
-    record: MechanismRecord, neighbouring: Neighbouring, orders: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _divergences(record: MechanismRecord, neighbouring: Neighbouring, orders: Floats) -> Floats:
     """Rényi divergence of one run at each order."""
     import dp_accounting as dp
     from dp_accounting import rdp
@@ -174,7 +172,7 @@ def _divergences(
             return np.full_like(orders, math.inf)
         case _:
             return _pure_divergences(record, size, orders)
-    found: npt.NDArray[np.float64] = rdp.RdpAccountant().compose(event).rdp
+    found: Floats = rdp.RdpAccountant().compose(event).rdp
     return found
 
 
@@ -184,9 +182,7 @@ def _any_drawn(record: MechanismRecord) -> float:
     return 1.0 if rate == 1 else -math.expm1(record.rows * math.log1p(-rate))
 
 
-def _pure_divergences(
-    record: MechanismRecord, size: int, orders: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _pure_divergences(record: MechanismRecord, size: int, orders: Floats) -> Floats:
     import dp_accounting as dp
     from dp_accounting import rdp
 
@@ -194,7 +190,7 @@ def _pure_divergences(
     # A coin that lies with probability 1/(1 + e^ε): two answers, replaced at random with twice that.
     lie = 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
     worst = rdp.RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_ONE)
-    found: npt.NDArray[np.float64] = worst.compose(dp.RandomizedResponseDpEvent(lie, 2)).rdp
+    found: Floats = worst.compose(dp.RandomizedResponseDpEvent(lie, 2)).rdp
     if record.mechanism is Mechanism.EXPONENTIAL:
         return np.minimum(found, epsilon**2 / 8 * orders)
     return found

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from synth_audit.core.arrays import Positions
 from synth_audit.core.errors import PlanError
 
 
-def bound_contributions(keys: Sequence[str], most: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def bound_contributions(keys: Sequence[str], most: int, rng: np.random.Generator) -> Positions:
     """Positions of at most ``most`` rows per entity, chosen at random, in ascending order.
 
     An entity's rows are chosen without regard to any other entity's, so adding or removing an entity adds or

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from synth_audit.kernels import guesses
-from synth_audit.kernels.attacks import Tally, risk
-from synth_audit.kernels.isolation import (
-    Rate,
-    Trial,
+from synth_audit.kernels.attacks import SuccessCount, risk
+from synth_audit.kernels.predicates import encode
+from synth_audit.kernels.singling_out import (
+    IsolationRate,
+    PredicateTrial,
     chance_at_most,
     control_rate,
     gains_among_strangers,
     isolation_risk,
     published_factor,
 )
-from synth_audit.kernels.predicates import encode
 
 APART = np.arange(1000)
 
@@ -37,9 +37,9 @@ def test_with_equal_sizes_nothing_is_corrected():
     found = control_rate(
         np.array([1, 0, 2, 1, 0, 0, 0, 0]), APART[:8], np.array([0, 5, 1, 1, 1, 0, 0, 0]), 9, 9
     )
-    assert found == Rate(2 / 8, 8, 8)
-    train = Rate.of(hits(3, 8), APART[:8])
-    plain, ours = risk(Tally(3, 8), Tally(2, 8), 0.9), isolation_risk(train, found, 0.9)
+    assert found == IsolationRate(2 / 8, 8, 8)
+    train = IsolationRate.of(hits(3, 8), APART[:8])
+    plain, ours = risk(SuccessCount(3, 8), SuccessCount(2, 8), 0.9), isolation_risk(train, found, 0.9)
     assert ours.value == pytest.approx(plain.value)
     assert ours.interval.low == pytest.approx(plain.interval.low)
     assert ours.interval.high == pytest.approx(plain.interval.high)
@@ -89,14 +89,17 @@ def test_no_weight_beats_the_bound(n):
 
 def test_guesses_at_one_record_count_as_one():
     gains, rows = np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0]), np.array([7, 7, 7, 8, 9, -1])
-    assert Rate.of(gains, rows) == Rate(4 / 6, 6, 6 * 4 / 10)
-    assert Rate.of(gains, APART[:6]) == Rate(4 / 6, 6, 6)
-    assert Rate.of(gains * 0, rows, most=3.0) == Rate(0, 6, 2)
-    assert Rate.of(gains, rows).interval(0.95).high > Rate.of(gains, APART[:6]).interval(0.95).high
+    assert IsolationRate.of(gains, rows) == IsolationRate(4 / 6, 6, 6 * 4 / 10)
+    assert IsolationRate.of(gains, APART[:6]) == IsolationRate(4 / 6, 6, 6)
+    assert IsolationRate.of(gains * 0, rows, most=3.0) == IsolationRate(0, 6, 2)
+    assert (
+        IsolationRate.of(gains, rows).interval(0.95).high
+        > IsolationRate.of(gains, APART[:6]).interval(0.95).high
+    )
 
 
 def test_without_a_guess_nothing_is_known():
-    nothing = Rate.of(np.array([]), np.array([], dtype=int))
+    nothing = IsolationRate.of(np.array([]), np.array([], dtype=int))
     found = isolation_risk(nothing, nothing, 0.95)
     assert math.isnan(found.value)
     assert (found.interval.low, found.interval.high) == (-math.inf, math.inf)
@@ -106,16 +109,16 @@ def test_without_a_guess_nothing_is_known():
 @pytest.mark.parametrize(("s_t", "s_c"), [(31, 0), (0, 31), (31, 31), (0, 0), (5, 1)])
 @pytest.mark.parametrize("most", [1.0, 4.0, 40.0])
 def test_intervals_stand_upright_at_the_ends(s_t, s_c, most):
-    train = Rate.of(hits(s_t, 31), APART[:31])
-    control = Rate.of(hits(s_c, 31) * 1.0, APART[:31], most)
+    train = IsolationRate.of(hits(s_t, 31), APART[:31])
+    control = IsolationRate.of(hits(s_c, 31) * 1.0, APART[:31], most)
     found = isolation_risk(train, control, 0.95)
     assert found.interval.low <= found.value <= found.interval.high
     assert found.value <= 1
 
 
 def test_fewer_control_rows_widen_the_interval_and_leave_the_value():
-    train = Rate.of(hits(40, 400), APART[:400])
-    few, many = (isolation_risk(train, Rate(0.05, 400, n), 0.95) for n in (50, 400))
+    train = IsolationRate.of(hits(40, 400), APART[:400])
+    few, many = (isolation_risk(train, IsolationRate(0.05, 400, n), 0.95) for n in (50, 400))
     assert few.value == many.value
     assert few.interval.high - few.value > many.interval.high - many.value
     assert few.value - few.interval.low > many.value - many.interval.low
@@ -142,7 +145,7 @@ def trial(tables_of):
             found = guesses.univariate(synthetic, lexicon, n_guesses, rng)
         else:
             found = guesses.multivariate(synthetic, lexicon, k, n_guesses, 20 * n_guesses, rng)
-        return Trial.of(found, lexicon, train, control, rng)
+        return PredicateTrial.of(found, lexicon, train, control, rng)
 
     return run
 

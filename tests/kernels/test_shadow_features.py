@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.schema import Column, Kind
 from synth_audit.core.table import read_table
-from synth_audit.kernels import shadow
-from synth_audit.kernels._yardstick import MOST_LABELS
-from synth_audit.kernels.shadow import (
+from synth_audit.kernels import shadow_features
+from synth_audit.kernels._reference_scaler import MOST_LABELS
+from synth_audit.kernels.shadow_features import (
     CLASSIFIERS,
     FEATURE_SETS,
-    Yardstick,
+    ReferenceScaler,
     coded,
     gathered,
     guesses,
@@ -58,7 +58,7 @@ def samples(draw):
     seed, n, s = draw(st.integers(0, 10_000)), draw(st.integers(1, 15)), draw(st.integers(1, 3))
     gaps = draw(st.sampled_from([0.0, 0.3, 0.9]))
     sets = np.stack([rows(n, seed + i, gaps) for i in range(s)])
-    return Yardstick.of(rows(40, seed + 99), COLUMNS), sets, rows(1, seed + 77, gaps)[0]
+    return ReferenceScaler.of(rows(40, seed + 99), COLUMNS), sets, rows(1, seed + 77, gaps)[0]
 
 
 def known(values):
@@ -68,9 +68,9 @@ def known(values):
 @settings(max_examples=60, deadline=None)
 @given(samples())
 def test_summaries_agree_with_a_slow_twin(sample):
-    yardstick, sets, _ = sample
-    units = yardstick.measured(sets)
-    found = shadow.naive(units, yardstick)
+    scaler, sets, _ = sample
+    units = scaler.measured(sets)
+    found = shadow_features.naive(units, scaler)
     for one, got in zip(units, found, strict=True):
         expected = [np.mean([v != v for v in one[:, j]]) for j in range(4)]
         for summary in (np.mean, np.median, np.var):
@@ -84,21 +84,20 @@ def test_summaries_agree_with_a_slow_twin(sample):
 @settings(max_examples=60, deadline=None)
 @given(samples())
 def test_bins_agree_with_a_slow_twin(sample):
-    yardstick, sets, _ = sample
-    units = yardstick.measured(sets)
-    found = shadow.histogram(units, yardstick)
+    scaler, sets, _ = sample
+    units = scaler.measured(sets)
+    found = shadow_features.histogram(units, scaler)
     for one, got in zip(units, found, strict=True):
         expected = []
         for j in range(4):
             if j == 1:
                 expected += [
-                    np.mean([v == v and yardstick.ranked[1][int(v)] == b for v in one[:, 1]])
-                    for b in range(5)
+                    np.mean([v == v and scaler.ranked[1][int(v)] == b for v in one[:, 1]]) for b in range(5)
                 ]
                 continue
             bins = [0] * 12
             for v in known(one[:, j]):
-                low, high = yardstick.low[j], yardstick.high[j]
+                low, high = scaler.low[j], scaler.high[j]
                 if v < low:
                     bins[0] += 1
                 elif v > high:
@@ -112,19 +111,19 @@ def test_bins_agree_with_a_slow_twin(sample):
 
 def test_a_value_beyond_the_reference_has_a_bin_of_its_own():
     reference = np.arange(11.0)[:, None]
-    yardstick = Yardstick.of(reference, (number("a"),))
-    sets = yardstick.measured(np.array([[[0.0], [10.0], [11.0], [-1.0], [np.nan]]]))
+    scaler = ReferenceScaler.of(reference, (number("a"),))
+    sets = scaler.measured(np.array([[[0.0], [10.0], [11.0], [-1.0], [np.nan]]]))
     shares = np.zeros(12)
     shares[[0, 1, 10, 11]] = 0.2
-    assert shadow.histogram(sets, yardstick)[0].tolist() == shares.tolist()
+    assert shadow_features.histogram(sets, scaler)[0].tolist() == shares.tolist()
 
 
 @settings(max_examples=60, deadline=None)
 @given(samples())
 def test_correlations_agree_with_a_slow_twin(sample):
-    yardstick, sets, _ = sample
-    units = yardstick.measured(sets)
-    found = shadow.correlations(units, yardstick)
+    scaler, sets, _ = sample
+    units = scaler.measured(sets)
+    found = shadow_features.correlations(units, scaler)
     for one, got in zip(units, found, strict=True):
         filled = one.copy()
         for j in range(4):
@@ -140,9 +139,9 @@ def test_correlations_agree_with_a_slow_twin(sample):
 @settings(max_examples=60, deadline=None)
 @given(samples())
 def test_distances_agree_with_a_slow_twin(sample):
-    yardstick, sets, target = sample
-    units, aim = yardstick.measured(sets), yardstick.measured(target)
-    found = shadow.target_distance(units, yardstick, aim)
+    scaler, sets, target = sample
+    units, aim = scaler.measured(sets), scaler.measured(target)
+    found = shadow_features.target_distance(units, scaler, aim)
     for one, got in zip(units, found, strict=True):
         squares, agreements = [], []
         for row in one:
@@ -166,9 +165,9 @@ def test_distances_agree_with_a_slow_twin(sample):
 
 def test_a_copy_is_at_distance_nought_also_among_missing_values_and_new_labels():
     target = np.array([np.nan, 4.0, 2.5, 7.0])
-    yardstick = Yardstick.of(rows(30, 1), COLUMNS)
+    scaler = ReferenceScaler.of(rows(30, 1), COLUMNS)
     sets = np.stack([np.vstack([rows(9, 2), target]), rows(10, 3)])
-    parts = parts_of(sets, yardstick, target[None], ["target_distance"])
+    parts = parts_of(sets, scaler, target[None], ["target_distance"])
     copied, other = parts["target_distance"][0]
     assert (copied[0], copied[4], copied[5]) == (0.0, 4.0, 0.1)
     assert other[0] > 0
@@ -181,19 +180,19 @@ def test_neither_the_order_of_rows_nor_units_matter(name):
     moved = np.array([1e6, 1.0, 0.01, 3.0]), np.array([5.0, 0.0, -3.0, 1.0])
     found = []
     for scale, shift in ((np.ones(4), np.zeros(4)), moved):
-        yardstick = Yardstick.of(reference * scale + shift, COLUMNS)
+        scaler = ReferenceScaler.of(reference * scale + shift, COLUMNS)
         turned = sets[:, ::-1] * scale + shift
-        parts = parts_of(turned, yardstick, targets * scale + shift, [name])
+        parts = parts_of(turned, scaler, targets * scale + shift, [name])
         found.append(gathered(parts, name))
     assert found[0].shape[:2] == (2, 3)
     assert np.mean(np.abs(found[0] - found[1]) > 1e-6) < 0.02  # but for values on the edge of a bin
 
 
 def test_all_is_the_other_sets_side_by_side():
-    yardstick = Yardstick.of(rows(30, 1), COLUMNS)
+    scaler = ReferenceScaler.of(rows(30, 1), COLUMNS)
     sets, target = rows(40, 2).reshape(2, 20, 4), rows(1, 3)
-    every = gathered(parts_of(sets, yardstick, target, ["all"]), "all")
-    each = [gathered(parts_of(sets, yardstick, target, [name]), name) for name in FEATURE_SETS[:-1]]
+    every = gathered(parts_of(sets, scaler, target, ["all"]), "all")
+    each = [gathered(parts_of(sets, scaler, target, [name]), name) for name in FEATURE_SETS[:-1]]
     assert np.array_equal(every, np.concatenate(each, axis=-1))
 
 
@@ -201,21 +200,23 @@ def test_all_is_the_other_sets_side_by_side():
 def test_wild_numbers_overflow_nowhere(wild):
     reference, sets = rows(30, 1), rows(40, 2).reshape(2, 20, 4)
     reference[0, 0], sets[0, 0, 2], sets[1, :, 3] = 1e200, wild, wild
-    parts = parts_of(sets, Yardstick.of(reference, COLUMNS), rows(1, 3), ["all"])
+    parts = parts_of(sets, ReferenceScaler.of(reference, COLUMNS), rows(1, 3), ["all"])
     assert np.isfinite(gathered(parts, "all")).all()
 
 
 def test_columns_without_a_value_in_the_reference_do_no_harm():
     reference = np.full((20, 4), np.nan)
-    parts = parts_of(rows(40, 2).reshape(2, 20, 4), Yardstick.of(reference, COLUMNS), rows(1, 3), ["all"])
+    parts = parts_of(
+        rows(40, 2).reshape(2, 20, 4), ReferenceScaler.of(reference, COLUMNS), rows(1, 3), ["all"]
+    )
     assert np.isfinite(gathered(parts, "all")).all()
 
 
 def test_rare_labels_share_a_bin():
     column = label("l", 500)
     reference = np.repeat(np.arange(500.0), np.arange(500, 0, -1) // 50 + 1)[:, None]
-    yardstick = Yardstick.of(reference, (column,))
-    shares = shadow.histogram(reference[None], yardstick)[0]
+    scaler = ReferenceScaler.of(reference, (column,))
+    shares = shadow_features.histogram(reference[None], scaler)[0]
     assert len(shares) == MOST_LABELS
     assert shares.sum() == pytest.approx(1.0)
 

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Counts, Floats, Positions
 from synth_audit.core.measurement import Interval
-from synth_audit.kernels.attacks import Risk
+from synth_audit.kernels.attacks import AttackRisk
 from synth_audit.kernels.guesses import naive
 from synth_audit.kernels.intervals import critical_value, wilson
-from synth_audit.kernels.predicates import ColumnCodebook, Matches, Predicates, Rows, match
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
+from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Matches, Predicates, match
 
 
 @dataclass(frozen=True)
-class Rate:
+class IsolationRate:
     """Successes per guess, and how many independent guesses that rests on.
 
     Attributes:
@@ -33,7 +31,7 @@ class Rate:
     effective: float
 
     @classmethod
-    def of(cls, gains: Floats | npt.NDArray[np.bool_], rows: npt.NDArray[np.intp], most: float = 1.0) -> Rate:
+    def of(cls, gains: Floats | Bools, rows: Positions, most: float = 1.0) -> IsolationRate:
         """Mean gain per guess.
 
         Guesses that single out one and the same record succeed or fail together: with m_r the gain through
@@ -55,9 +53,9 @@ class Rate:
         shared = max(most, squares / total) if total else most
         return cls(total / n, n, n / shared)
 
-    def at_most(self, bound: float) -> Rate:
+    def at_most(self, bound: float) -> IsolationRate:
         """The same with its share cut at a bound that it cannot truly exceed."""
-        return Rate(min(self.share, bound), self.guesses, self.effective) if self.guesses else self
+        return IsolationRate(min(self.share, bound), self.guesses, self.effective) if self.guesses else self
 
     def interval(self, level: float) -> Interval:
         """Wilson's interval on the effective number of guesses; the whole of [0, 1] without one."""
@@ -74,7 +72,7 @@ class Rate:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class PredicateTrial:
     """Guesses tried on train and control.
 
     Attributes:
@@ -88,9 +86,9 @@ class Trial:
     predicates: Predicates
     in_train: Matches
     in_control: Matches
-    train: Rate
-    control: Rate
-    naive: npt.NDArray[np.bool_]
+    train: IsolationRate
+    control: IsolationRate
+    naive: Bools
     paired: bool
 
     def __len__(self) -> int:
@@ -101,10 +99,10 @@ class Trial:
         cls,
         predicates: Predicates,
         lexicon: ColumnCodebook,
-        train: Rows,
-        control: Rows,
+        train: CodedRows,
+        control: CodedRows,
         rng: np.random.Generator,
-    ) -> Trial:
+    ) -> PredicateTrial:
         """Try the guesses, counting no further than the rates need, and naive ones of the usual width."""
         n_t, n_c = len(train), len(control)
         in_train = match(train, predicates)
@@ -113,12 +111,12 @@ class Trial:
         if len(crowded := np.flatnonzero(in_control.single & (exact > 1))):
             exact[crowded] = match(train, predicates.take(crowded), limit=n_t + 1).counts
         control_share = control_rate(in_control.counts, in_control.rows, exact, n_c, n_t)
-        train_share = Rate.of(in_train.single, in_train.rows)
+        train_share = IsolationRate.of(in_train.single, in_train.rows)
         width = int(np.median(predicates.widths)) if len(predicates) else 1
         by_luck = match(train, naive(lexicon, width, len(predicates), rng)).single
         return cls(predicates, in_train, in_control, train_share, control_share, by_luck, n_t == n_c)
 
-    def risk(self, level: float) -> Risk:
+    def risk(self, level: float) -> AttackRisk:
         """See :func:`isolation_risk`."""
         return isolation_risk(self.train, self.control, level)
 
@@ -164,15 +162,15 @@ def gains_among_strangers(control: Counts, train: Counts, n_control: int, n_trai
 
 
 def control_rate(
-    control: Counts, rows: npt.NDArray[np.intp], train: Counts, n_control: int, n_train: int
-) -> Rate:
+    control: Counts, rows: Positions, train: Counts, n_control: int, n_train: int
+) -> IsolationRate:
     """Mean of :func:`gains_among_strangers`, cut at :func:`chance_at_most`, which its expectation keeps.
 
     Args:
         rows: position of one matched control row, shape (p,); the rest as there.
     """
     gains = gains_among_strangers(control, train, n_control, n_train)
-    return Rate.of(gains, rows, max(1.0, n_train / n_control)).at_most(chance_at_most(n_train))
+    return IsolationRate.of(gains, rows, max(1.0, n_train / n_control)).at_most(chance_at_most(n_train))
 
 
 def published_factor(n_control: int, n_train: int) -> float:
@@ -187,7 +185,7 @@ def published_factor(n_control: int, n_train: int) -> float:
     return (n_control + 1) / (n_train + 1)
 
 
-def isolation_risk(train: Rate, control: Rate, level: float) -> Risk:
+def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -> AttackRisk:
     """Risk of being singled out through the release, beyond chance.
 
     ``R = (r_t − r_c) / (1 − r_c)`` on the middles of Wilson's intervals of the guesses made; the interval
@@ -199,14 +197,14 @@ def isolation_risk(train: Rate, control: Rate, level: float) -> Risk:
         NaN with an infinite interval without a guess.
     """
     if not train.guesses or not control.guesses:
-        return Risk(math.nan, Interval(-math.inf, math.inf, level, _MOVER))
+        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, _MOVER))
     r_t, r_c = train.centre(level), control.centre(level)
     of_train, of_control = train.interval(level), control.interval(level)
     through_train, through_control = 1 / (1 - r_c), (1 - r_t) / (1 - r_c) ** 2
     value = (r_t - r_c) * through_train
     down = math.hypot((r_t - of_train.low) * through_train, (of_control.high - r_c) * through_control)
     up = math.hypot((of_train.high - r_t) * through_train, (r_c - of_control.low) * through_control)
-    return Risk(value, Interval(value - down, value + up, level, _MOVER))
+    return AttackRisk(value, Interval(value - down, value + up, level, _MOVER))
 
 
 def _none_of(marked: Counts, drawn: int, n: int) -> Floats:

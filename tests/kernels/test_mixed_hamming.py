@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.table import read_table
-from synth_audit.kernels import agreement
+from synth_audit.kernels import mixed_hamming
 
 TYPES = pa.schema([("n", pa.int64()), ("s", pa.string())])
 SPECS = {"n": ColumnSpec(kind="integer")}
@@ -26,7 +26,7 @@ def disagreements(one, other, span):
     if None in numbers:
         far = numbers[0] is not numbers[1]
     else:
-        far = min(1, abs(numbers[0] - numbers[1]) * agreement.NEAR / span)
+        far = min(1, abs(numbers[0] - numbers[1]) * mixed_hamming.NEAR / span)
     return far + (labels[0] != labels[1])
 
 
@@ -41,9 +41,11 @@ def test_against_loops(train, made):
     known = [row["n"] for row in train if row["n"] is not None]
     data = [pa.Table.from_pylist(rows, TYPES) for rows in (train, made)]
     schema = infer_schema(data[0], SPECS)
-    reference, queries = agreement.cells([read_table(d, schema, where="t") for d in data], schema.features)
+    reference, queries = mixed_hamming.cells(
+        [read_table(d, schema, where="t") for d in data], schema.features
+    )
     expected = [min(disagreements(row, other, max(known) - min(known)) for other in train) for row in made]
-    assert agreement.least_disagreement(queries, reference) == pytest.approx(expected, abs=1e-5)
+    assert mixed_hamming.least_disagreement(queries, reference) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("block", [1, 7, 2**18])
@@ -51,12 +53,12 @@ def test_the_size_of_blocks_changes_nothing(block, monkeypatch):
     rng = np.random.default_rng(0)
     data = pa.table({"x": rng.normal(size=50), "k": rng.choice(["a", "b"], 50)})
     table = read_table(data, infer_schema(data), where="t")
-    [cells] = agreement.cells([table], table.schema.features)
-    expected = agreement.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
-    monkeypatch.setattr(agreement, "_BLOCK", block)
-    found = agreement.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
+    [cells] = mixed_hamming.cells([table], table.schema.features)
+    expected = mixed_hamming.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
+    monkeypatch.setattr(mixed_hamming, "_BLOCK", block)
+    found = mixed_hamming.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
     assert np.array_equal(found, expected)
-    assert not agreement.least_disagreement(cells, cells).any()
+    assert not mixed_hamming.least_disagreement(cells, cells).any()
 
 
 def test_a_wild_value_is_one_disagreement():
@@ -64,8 +66,8 @@ def test_a_wild_value_is_one_disagreement():
     wild = pa.table({"x": [1e308, None, -1e308], "y": [0.0, 1.0, 0.2]})
     schema = infer_schema(data, {"x": ColumnSpec(kind="continuous"), "y": ColumnSpec(kind="continuous")})
     tables = [read_table(d, schema, where="t") for d in (data, wild)]
-    reference, queries = agreement.cells(tables, schema.features)
-    assert agreement.least_disagreement(queries, reference).tolist() == [1, 1, 1]
+    reference, queries = mixed_hamming.cells(tables, schema.features)
+    assert mixed_hamming.least_disagreement(queries, reference).tolist() == [1, 1, 1]
 
 
 @settings(max_examples=100, deadline=None)
@@ -77,10 +79,12 @@ def test_a_wild_value_is_one_disagreement():
 )
 def test_near_copies_against_loops(train, made):
     known = [row["n"] for row in train if row["n"] is not None]
-    unit = (max(known) - min(known)) / agreement.NEAR
+    unit = (max(known) - min(known)) / mixed_hamming.NEAR
     data = [pa.Table.from_pylist(rows, TYPES) for rows in (train, made)]
     schema = infer_schema(data[0], SPECS)
-    reference, queries = agreement.cells([read_table(d, schema, where="t") for d in data], schema.features)
+    reference, queries = mixed_hamming.cells(
+        [read_table(d, schema, where="t") for d in data], schema.features
+    )
 
     def near(one, other):
         if one["s"] != other["s"] or (one["n"] is None) != (other["n"] is None):
@@ -88,15 +92,15 @@ def test_near_copies_against_loops(train, made):
         return one["n"] is None or abs(one["n"] - other["n"]) <= unit * (1 + 1e-6)
 
     expected = [any(near(row, other) for other in train) for row in made]
-    assert agreement.nearly_copied(queries, reference).tolist() == expected
+    assert mixed_hamming.nearly_copied(queries, reference).tolist() == expected
 
 
 def test_labels_alone_and_many_twins_are_near_exactly_when_equal():
     rng = np.random.default_rng(0)
     data = pa.table({name: rng.choice(["a", "b", "c"], 3000) for name in "kl"})
     table = read_table(data, infer_schema(data), where="t")
-    [rows] = agreement.cells([table], table.schema.features)
+    [rows] = mixed_hamming.cells([table], table.schema.features)
     labels = [f"{k}{m}" for k, m in zip(data["k"].to_pylist(), data["l"].to_pylist(), strict=True)]
     some = np.flatnonzero(np.array(labels) != "cc")
-    found = agreement.nearly_copied(rows, rows.take(some))
+    found = mixed_hamming.nearly_copied(rows, rows.take(some))
     assert found.tolist() == [label != "cc" for label in labels]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Bools, Floats, Floats32, Integers, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
@@ -27,7 +28,7 @@ _APART, _ROUNDING = 4.0, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class MixedCells:
     """Rows prepared for comparison with other rows of the same preparation.
 
     Attributes:
@@ -35,24 +36,24 @@ class Cells:
         labels: shared codes of discrete columns, shape (n, q).
     """
 
-    numbers: npt.NDArray[np.float32]
+    numbers: Floats32
     labels: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Cells:
+    def take(self, rows: Positions) -> MixedCells:
         """The rows at these positions."""
-        return Cells(self.numbers[rows], self.labels[rows])
+        return MixedCells(self.numbers[rows], self.labels[rows])
 
 
-def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[Cells]:
+def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[MixedCells]:
     """Prepare several tables, the first of which (train) sets the ranges.
 
     A numeric column without range in train tells no training rows apart and is left out.
     """
-    numbers: list[list[npt.NDArray[np.float64]]] = []
-    labels: list[list[npt.NDArray[np.int64]]] = []
+    numbers: list[list[Floats]] = []
+    labels: list[list[Integers]] = []
     for column in columns:
         if not column.kind.numeric:
             labels.append(codes(tables, column))
@@ -63,7 +64,7 @@ def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[Cells]:
             low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
             numbers.append([_scaled(v, low, unit) for v in values])
     return [
-        Cells(
+        MixedCells(
             np.array([column[i] for column in numbers], np.float32).reshape(-1, table.n_rows).T.copy(),
             np.array([column[i] for column in labels], np.int32).reshape(-1, table.n_rows).T.copy(),
         )
@@ -71,7 +72,7 @@ def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[Cells]:
     ]
 
 
-def least_disagreement(queries: Cells, reference: Cells) -> npt.NDArray[np.float64]:
+def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
     """For each query the smallest sum over columns of the disagreement with one reference row.
 
     ``Σ_j min(1, |a_j − b_j| · 30 / range_j)`` for numbers and ``[a_j ≠ b_j]`` for labels: no column adds more
@@ -80,7 +81,7 @@ def least_disagreement(queries: Cells, reference: Cells) -> npt.NDArray[np.float
     """
     columns, wanted = reference.numbers.T.copy(), reference.labels.T.copy()
 
-    def search(rows: slice) -> npt.NDArray[np.float32]:
+    def search(rows: slice) -> Floats32:
         total = np.zeros((rows.stop - rows.start, len(reference)), dtype=np.float32)
         for j, column in enumerate(columns):
             apart = np.abs(queries.numbers[rows, j, None] - column)
@@ -90,11 +91,11 @@ def least_disagreement(queries: Cells, reference: Cells) -> npt.NDArray[np.float
         return np.asarray(total.min(axis=1))
 
     found = over_blocks(len(queries), max(1, _BLOCK // max(1, len(reference))), search)
-    least: npt.NDArray[np.float64] = np.concatenate(found).astype(np.float64)
+    least: Floats = np.concatenate(found).astype(np.float64)
     return np.round(least, 6)
 
 
-def nearly_copied(queries: Cells, reference: Cells) -> npt.NDArray[np.bool_]:
+def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:
     """Whether some reference row agrees with a query in every label and, nearly, in every number, shape (n,).
 
     Nearly is within 1/30 of the column's range in train. Missing agrees with missing only. All labels
@@ -112,7 +113,7 @@ def nearly_copied(queries: Cells, reference: Cells) -> npt.NDArray[np.bool_]:
     return np.asarray(np.isfinite(distance))
 
 
-def _row_numbers(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+def _row_numbers(labels: npt.NDArray[np.int32]) -> Positions:
     """Numbers that rows share exactly when all their labels agree, shape (n,)."""
     numbers = np.zeros(len(labels), dtype=np.intp)
     for column in labels.T.astype(np.int64):
@@ -121,7 +122,7 @@ def _row_numbers(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
     return numbers
 
 
-def _scaled(values: npt.NDArray[np.float64], low: float, unit: float) -> npt.NDArray[np.float64]:
+def _scaled(values: Floats, low: float, unit: float) -> Floats:
     with np.errstate(over="ignore"):  # infinitely far is far
         inside = np.clip(values / unit - low / unit, -_FAR, _FAR)
     return np.where(np.isnan(values), _MISSING, inside)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import quantile_rank, wilson
 from synth_audit.kernels.neighbours import Nearest
-
-Floats = npt.NDArray[np.float64]
 
 
 class Threshold(NamedTuple):
@@ -127,7 +125,7 @@ def part_nearer(one: Nearest, other: Nearest) -> Floats:
     return np.where(tied, one.ties / (one.ties + other.ties), one.first < other.first)
 
 
-def independent_number(nearest_row: npt.NDArray[np.intp], own: npt.NDArray[np.intp] | None = None) -> float:
+def independent_number(nearest_row: Positions, own: Positions | None = None) -> float:
     """How many independent draws queries are worth when they share nearest rows or are each other's.
 
     Whether the nearest row is of a certain kind has one answer for all queries that share it, and one for two

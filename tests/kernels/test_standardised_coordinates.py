@@ -11,7 +11,7 @@ import pytest
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.table import read_table
-from synth_audit.kernels.frame import Frame
+from synth_audit.kernels.standardised_coordinates import StandardisedCoordinates
 
 NUMERIC = ("x", "y", "gaps")
 
@@ -37,7 +37,7 @@ def frame_of(*frames, most=300):
     specs = {n: ColumnSpec(kind="continuous") for n in NUMERIC if n in data[0].column_names}
     schema = infer_schema(data[0], specs)
     tables = [read_table(d, schema, where="table") for d in data]
-    return Frame.of(tables, schema.features, most), tables
+    return StandardisedCoordinates.of(tables, schema.features, most), tables
 
 
 def dense(frame, table):

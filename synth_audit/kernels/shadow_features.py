@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.kernels._yardstick import Yardstick, coded
+from synth_audit.core.arrays import Bools, Floats, Integers
+from synth_audit.kernels._reference_scaler import ReferenceScaler, coded
 from synth_audit.kernels.parallel import single_threaded_algebra
 
-Floats = npt.NDArray[np.float64]
 FeatureSet = Literal["naive", "histogram", "correlations", "target_distance", "all"]
 Classifier = Literal["random_forest", "logistic", "nearest_neighbours"]
 
@@ -20,7 +20,7 @@ __all__ = [
     "FEATURE_SETS",
     "Classifier",
     "FeatureSet",
-    "Yardstick",
+    "ReferenceScaler",
     "coded",
     "gathered",
     "guesses",
@@ -40,20 +40,20 @@ NEIGHBOURS = (1, 2, 5, 10)
 _DECIMALS = 9
 
 
-def naive(sets: Floats, yardstick: Yardstick) -> Floats:
+def naive(sets: Floats, scaler: ReferenceScaler) -> Floats:
     """Summaries of every column, shape (S, F), of S sets in the attacker's units, shape (S, n, C).
 
     Numbers: mean, median, variance; labels: how many there are, the code of the most frequent and that of the
     least frequent one present; both: share missing. Source: Stadler et al. 2022.
     """
     found = [np.isnan(sets).mean(axis=1)]
-    numbers = sets[:, :, yardstick.numeric]
+    numbers = sets[:, :, scaler.numeric]
     known = ~np.isnan(numbers)
     n = np.maximum(known.sum(axis=1), 1)
     mean = np.sum(numbers, axis=1, where=known) / n
     spread = np.sum((numbers - mean[:, None]) ** 2, axis=1, where=known) / n
     found += [mean, _medians(numbers, n), spread]
-    for j, bins in yardstick.ranked.items():
+    for j, bins in scaler.ranked.items():
         counts = _counted(sets[:, :, j], len(bins))
         present = np.where(counts > 0, counts, np.iinfo(np.int64).max)
         found.append(
@@ -62,20 +62,20 @@ def naive(sets: Floats, yardstick: Yardstick) -> Floats:
     return _rounded(found)
 
 
-def histogram(sets: Floats, yardstick: Yardstick) -> Floats:
+def histogram(sets: Floats, scaler: ReferenceScaler) -> Floats:
     """Share of rows in each bin of each numeric column and with each label, shape (S, F).
 
     Missing values are in no bin. Source: Stadler et al. 2022; the bins beyond the reference's range are ours.
     """
     found = []
-    for j in range(len(yardstick.columns)):
+    for j in range(len(scaler.columns)):
         values = sets[:, :, j]
-        bins = yardstick.ranked.get(j)
+        bins = scaler.ranked.get(j)
         if bins is None:
-            width = max(yardstick.high[j] - yardstick.low[j], np.finfo(np.float64).tiny)
+            width = max(scaler.high[j] - scaler.low[j], np.finfo(np.float64).tiny)
             with np.errstate(over="ignore"):
-                place = np.clip(np.floor((values - yardstick.low[j]) / width * BINS), -1, BINS)
-            place = np.where(values == yardstick.high[j], BINS - 1, place) + 1
+                place = np.clip(np.floor((values - scaler.low[j]) / width * BINS), -1, BINS)
+            place = np.where(values == scaler.high[j], BINS - 1, place) + 1
             found.append(_counted(place, BINS + 2) / values.shape[1])
         else:
             place = np.where(np.isnan(values), np.nan, bins[np.nan_to_num(values).astype(np.int64)])
@@ -83,7 +83,7 @@ def histogram(sets: Floats, yardstick: Yardstick) -> Floats:
     return _rounded(found)
 
 
-def correlations(sets: Floats, yardstick: Yardstick) -> Floats:
+def correlations(sets: Floats, scaler: ReferenceScaler) -> Floats:
     """Pearson's correlation of every pair of columns, labels by their codes, shape (S, C (C − 1) / 2).
 
     A missing value counts as the mean of its set; a column without spread correlates with none.
@@ -100,7 +100,7 @@ def correlations(sets: Floats, yardstick: Yardstick) -> Floats:
     return _rounded([together[:, row, column]])
 
 
-def target_distance(sets: Floats, yardstick: Yardstick, target: Floats) -> Floats:
+def target_distance(sets: Floats, scaler: ReferenceScaler, target: Floats) -> Floats:
     """How near the rows of each set come to a target, shape (S, 6): **ours**.
 
     Distances to the nearest rows (:data:`NEIGHBOURS`; the farthest where a set has fewer), the most columns
@@ -118,7 +118,7 @@ def target_distance(sets: Floats, yardstick: Yardstick, target: Floats) -> Float
         missing, gone = np.isnan(values), bool(np.isnan(value))
         same = missing if gone else values == value
         agreeing += same
-        if yardstick.graded[j]:
+        if scaler.graded[j]:
             apart = np.zeros_like(values) if gone else np.where(missing, 0.0, values - value)
             squared += apart**2 + (missing != gone)
         else:
@@ -131,7 +131,7 @@ def target_distance(sets: Floats, yardstick: Yardstick, target: Floats) -> Float
     return _rounded([np.sqrt(least[:, ranks]), agreeing.max(axis=1)[:, None], whole[:, None]])
 
 
-_COMMON: Mapping[FeatureSet, Callable[[Floats, Yardstick], Floats]] = {
+_COMMON: Mapping[FeatureSet, Callable[[Floats, ReferenceScaler], Floats]] = {
     "naive": naive,
     "histogram": histogram,
     "correlations": correlations,
@@ -144,21 +144,21 @@ def needed(names: Sequence[FeatureSet]) -> tuple[FeatureSet, ...]:
 
 
 def parts_of(
-    sets: Floats, yardstick: Yardstick, targets: Floats, names: Sequence[FeatureSet]
+    sets: Floats, scaler: ReferenceScaler, targets: Floats, names: Sequence[FeatureSet]
 ) -> dict[FeatureSet, Floats]:
     """Every part of the named feature sets, shape (T, S, F) each, towards each of T targets.
 
     Args:
         sets: coded rows of S sets, shape (S, n, C). targets: coded rows, shape (T, C).
     """
-    inside, towards = yardstick.measured(sets), yardstick.measured(targets)
+    inside, towards = scaler.measured(sets), scaler.measured(targets)
     found: dict[FeatureSet, Floats] = {}
     for part in needed(names):
         if part in _COMMON:
-            common = _COMMON[part](inside, yardstick)
+            common = _COMMON[part](inside, scaler)
             found[part] = np.broadcast_to(common, (len(targets), *common.shape))
         else:
-            found[part] = np.stack([target_distance(inside, yardstick, t) for t in towards])
+            found[part] = np.stack([target_distance(inside, scaler, t) for t in towards])
     return found
 
 
@@ -167,9 +167,7 @@ def gathered(parts: Mapping[FeatureSet, Floats], name: FeatureSet) -> Floats:
     return np.concatenate([parts[p] for p in PARTS], axis=-1) if name == "all" else parts[name]
 
 
-def guesses(
-    classifier: Classifier, known: Floats, learnt: npt.NDArray[np.bool_], asked: Floats, seed: int
-) -> Floats:
+def guesses(classifier: Classifier, known: Floats, learnt: Bools, asked: Floats, seed: int) -> Floats:
     """Probability that the target was learnt, for each set asked about, shape (m,), in [0, 1].
 
     Args:
@@ -203,14 +201,14 @@ def _classifier(name: Classifier, seed: int) -> Any:
             return make_pipeline(StandardScaler(), KNeighborsClassifier(5, algorithm="kd_tree"))
 
 
-def _medians(numbers: Floats, n: npt.NDArray[np.int64]) -> Floats:
+def _medians(numbers: Floats, n: Integers) -> Floats:
     """Medians of the present values along the second axis, 0 where there is none; NaN sorts last."""
     ordered = np.sort(numbers, axis=1)
     middle = [np.take_along_axis(ordered, k[:, None, :], axis=1)[:, 0] for k in ((n - 1) // 2, n // 2)]
     return np.nan_to_num((middle[0] + middle[1]) / 2)
 
 
-def _counted(places: Floats, n_bins: int) -> npt.NDArray[np.int64]:
+def _counted(places: Floats, n_bins: int) -> Integers:
     """How many rows of each set are in each bin, shape (S, n_bins), from bins with NaN, shape (S, n)."""
     known = ~np.isnan(places)
     shifted = places + n_bins * np.arange(len(places))[:, None]

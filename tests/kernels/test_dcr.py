@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.kernels.closeness import (
+from synth_audit.kernels.dcr import (
     bootstrap_privacy_score,
     closest_share,
     distance_ratio,

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.core.schema import Column, labels_of
 from synth_audit.core.table import Table
-
-Floats = npt.NDArray[np.float64]
 
 MOST_LABELS = 64
 """Labels with a frequency of their own: the most frequent of the reference; the others share one."""
@@ -43,7 +41,7 @@ def _positions(table: Table, column: Column) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Yardstick:
+class ReferenceScaler:
     """The attacker's units, read off the reference rows, which hold no target.
 
     Attributes:
@@ -59,14 +57,14 @@ class Yardstick:
     columns: tuple[Column, ...]
     centre: Floats
     scale: Floats
-    numeric: npt.NDArray[np.bool_]
-    graded: npt.NDArray[np.bool_]
+    numeric: Bools
+    graded: Bools
     low: Floats
     high: Floats
-    ranked: Mapping[int, npt.NDArray[np.int64]]
+    ranked: Mapping[int, Integers]
 
     @classmethod
-    def of(cls, reference: Floats, columns: Sequence[Column]) -> Yardstick:
+    def of(cls, reference: Floats, columns: Sequence[Column]) -> ReferenceScaler:
         """Read it off coded reference rows, shape (n, C)."""
         numeric = np.array([c.kind.numeric for c in columns], dtype=bool)
         moments = [
@@ -113,7 +111,7 @@ def _scaled(rows: Floats, centre: Floats, scale: Floats) -> Floats:
     return scaled
 
 
-def _bins_of_labels(codes: Floats, n_labels: int) -> npt.NDArray[np.int64]:
+def _bins_of_labels(codes: Floats, n_labels: int) -> Integers:
     """Bin of each code 0 … n_labels, the most frequent first, ties by code; the rare ones share the last."""
     counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=n_labels + 1)
     bins = np.empty(len(counts), dtype=np.int64)

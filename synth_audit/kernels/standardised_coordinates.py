@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import MISSING, EuclideanEncoder, codes, labels_that_fit
 
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
 Indicators = npt.NDArray[np.int32]
 
 _FAR = 1e6
@@ -39,14 +38,14 @@ class _Part:
     number: int = _NOWHERE
     centre: float = 0.0
     scale: float = 1.0
-    labels: Places | None = None
+    labels: Positions | None = None
     others: int = _NOWHERE
     missing: int = _NOWHERE
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """A table read into the coordinates of a :class:`Frame`, not yet spread out.
+class CoordinateRows:
+    """A table read into the coordinates of a :class:`StandardisedCoordinates`, not yet spread out.
 
     Attributes:
         numbers: the first coordinates, shape (n, p).
@@ -61,7 +60,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def dense(self, rows: slice | Places) -> Floats:
+    def dense(self, rows: slice | Positions) -> Floats:
         """Coordinates of some rows, shape (m, width)."""
         numbers, places = self.numbers[rows], self.places[rows]
         found = np.zeros((len(numbers), len(self.weights)))
@@ -71,7 +70,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class StandardisedCoordinates:
     """Coordinates in which every column that varies in train has total variance 1 there.
 
     A numeric column is centred and scaled by train, missing read as the mean, with a further coordinate that
@@ -93,7 +92,7 @@ class Frame:
     n_numeric: int
 
     @classmethod
-    def of(cls, tables: Sequence[Table], columns: Sequence[Column], most: int) -> Frame:
+    def of(cls, tables: Sequence[Table], columns: Sequence[Column], most: int) -> StandardisedCoordinates:
         """Anchored on the first of the tables; the others only say which coordinates are needed.
 
         Args:
@@ -118,7 +117,7 @@ class Frame:
         """Number of coordinates."""
         return len(self.owners)
 
-    def read(self, table: Table) -> Rows:
+    def read(self, table: Table) -> CoordinateRows:
         """A table in these coordinates."""
         numbers = np.zeros((table.n_rows, self.n_numeric))
         places = np.full((table.n_rows, len(self.parts)), _NOWHERE, dtype=np.int32)
@@ -133,9 +132,9 @@ class Frame:
                 with np.errstate(over="ignore"):  # infinitely far is far
                     scaled = np.clip((values - part.centre) / part.scale, -_FAR, _FAR)
                 numbers[:, part.number] = np.where(missing, 0.0, scaled)
-        return Rows(numbers, places, self.weights)
+        return CoordinateRows(numbers, places, self.weights)
 
-    def _label_places(self, part: _Part, labels: Places, table: Table) -> Places:
+    def _label_places(self, part: _Part, labels: Positions, table: Table) -> Positions:
         """Codes of train's labels are the same beside any table, since train comes first."""
         found = codes([self.train, table], part.column)[1]
         of_train = labels[np.minimum(found, len(labels) - 1)]
@@ -199,7 +198,7 @@ def _discrete_part(tables: Sequence[Table], column: Column, kept: int, places: _
     return _Part(column, labels=labels, others=others, missing=missing)
 
 
-def _counts(train: Table, column: Column) -> Places:
+def _counts(train: Table, column: Column) -> Positions:
     """How many rows of train have each code."""
     found = codes([train], column)[0]
     return np.bincount(found[found != MISSING])

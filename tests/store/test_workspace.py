@@ -1,0 +1,88 @@
+"""Folders that others could read or swap hold no real row."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from synth_audit.core.errors import DataError
+from synth_audit.store.workspace import Workspace, write_text
+
+
+def refused(workspace, folder, *says):
+    with pytest.raises(DataError) as caught:
+        workspace.prepare()
+    for words in says:
+        assert words in str(caught.value)
+    assert caught.value.where == str(folder)
+    assert caught.value.expected
+    assert caught.value.fix
+
+
+def test_new_folders_are_its_owners_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        workspace = Workspace(tmp_path / "deep" / "audit").prepare()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(workspace.restricted.stat().st_mode) == 0o700
+    assert workspace.prepare() == workspace, "a second run takes the same folder"
+
+
+@pytest.mark.parametrize("name", [".", "review", "restricted"])
+def test_a_link_is_refused(tmp_path, name):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    root = tmp_path / "audit"
+    link = root / name
+    link.parent.mkdir(exist_ok=True) if name != "." else None
+    (root if name == "." else link).symlink_to(elsewhere)
+    refused(Workspace(root), root if name == "." else link, "is a link")
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_link_that_leads_nowhere_is_refused(tmp_path):
+    (tmp_path / "audit").symlink_to(tmp_path / "nowhere")
+    refused(Workspace(tmp_path / "audit"), tmp_path / "audit", "is a link")
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("name", ["audit", "audit/review", "audit/restricted"])
+def test_a_folder_of_another_user_is_refused(tmp_path, monkeypatch, name):
+    Workspace(tmp_path / "audit").prepare()
+    real = os.lstat
+
+    class Strange:
+        def __init__(self, found):
+            self.st_mode, self.st_uid = found.st_mode, found.st_uid + 1
+
+    monkeypatch.setattr(
+        os, "lstat", lambda path: Strange(real(path)) if Path(path) == tmp_path / name else real(path)
+    )
+    refused(Workspace(tmp_path / "audit"), tmp_path / name, "belongs to another user")
+
+
+@pytest.mark.parametrize("mode", [0o750, 0o701, 0o777])
+def test_a_restricted_folder_open_to_others_is_refused(tmp_path, mode):
+    workspace = Workspace(tmp_path / "my audit").prepare()
+    workspace.restricted.chmod(mode)
+    refused(workspace, workspace.restricted, f"mode {mode:04o}", f"chmod 700 '{workspace.restricted}'")
+
+
+def test_a_file_in_the_place_of_the_workspace_is_refused(tmp_path):
+    (tmp_path / "audit").write_text("x")
+    refused(Workspace(tmp_path / "audit"), tmp_path / "audit", "is a file")
+
+
+@pytest.mark.parametrize(
+    "path", ["s3://bucket/audit", "s3:/bucket/audit", "md:audit", "HTTPS://host/a", "a\0b"]
+)
+def test_nothing_is_written_to_what_is_no_path(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    for write in (Workspace(Path(path)).prepare, lambda: write_text(Path(path), "x")):
+        with pytest.raises(DataError, match="nothing can be written there"):
+            write()
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,146 @@
+"""What reaches the terminal: no escape sequence of others, no colour that is not wanted, no stumbling."""
+
+from __future__ import annotations
+
+import errno
+import io
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from synth_audit import cli, console, terminal
+from synth_audit.exits import Exit
+
+PROGRAM = f'{sys.executable} -c "from synth_audit.cli import main; main()"'
+
+
+def shell(line):
+    """Run a line in a shell whose exit code is that of the program, the pipe's first part."""
+    script = f"set -o pipefail; {line}; exit ${{PIPESTATUS[0]}}"
+    return subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True)
+
+
+class Failing(io.StringIO):
+    def __init__(self, code):
+        super().__init__()
+        self.code = code
+
+    def write(self, text):
+        raise OSError(self.code, "no")
+
+
+@pytest.mark.parametrize(
+    "verb", ["list", "list --json", "describe exact_match", "schema", "--help", "run --help"]
+)
+def test_an_output_that_takes_nothing(monkeypatch, verb):
+    for code, exit_code in ((errno.ENOSPC, Exit.BAD_INPUT), (errno.EPIPE, Exit.PIPE_CLOSED)):
+        monkeypatch.setattr(sys, "stdout", Failing(code))
+        monkeypatch.setattr(sys, "stderr", told := io.StringIO())
+        with pytest.raises(SystemExit) as ended:
+            cli.main(verb.split(), prog_name="synth-audit")
+        monkeypatch.undo()
+        assert ended.value.code == exit_code
+        if code == errno.ENOSPC:
+            assert told.getvalue().startswith("error: the output cannot be written (OSError: No space left")
+            assert told.getvalue().count("\n") == 4
+        else:
+            assert told.getvalue() == ""
+
+
+def test_a_full_disk_and_a_closed_pipe_in_real_processes():
+    full = shell(f"{PROGRAM} list > /dev/full")
+    assert full.returncode == 2
+    assert full.stderr.startswith("error: the output cannot be written")
+    assert "Traceback" not in full.stderr
+    assert "Exception ignored" not in full.stderr
+    closed = shell(f"{PROGRAM} describe exact_match | true")
+    assert (closed.returncode, closed.stderr) == (141, "")
+    assert shell(f"{PROGRAM} run nowhere.yaml 2> /dev/full").returncode == 2
+
+
+def test_a_terminal_that_lacks_letters_gets_question_marks(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", told := io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", "✓.yaml"], prog_name="synth-audit")
+    monkeypatch.undo()
+    assert ended.value.code == 2
+    told.seek(0)
+    assert "where: ?.yaml" in told.read()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "coloured"),
+    [("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False), ("TERM", "xterm", True)],
+)
+def test_colour_only_where_it_is_wanted(monkeypatch, name, value, coloured):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", shown := Terminal())
+    terminal.say("all well", fg="green", sign="✓ ")
+    terminal.say("bold", bold=True)
+    monkeypatch.undo()
+    assert ("\x1b[" in shown.getvalue()) is coloured
+    assert click.unstyle(shown.getvalue()) == "✓ all well\nbold\n"
+
+
+def test_no_bar_on_a_dumb_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    with console.progress_bar() as bar:
+        bar("fit", 1, 2)
+    assert shown.getvalue() == ""
+
+
+def test_what_others_wrote_cannot_act(capsys):
+    terminal.say("a\x1b[2Jb\nPASS: this table may leave.\r" + "k" * 40_000)
+    terminal.say_whole("/a/\x1b]0;owned\x07" + "k" * 1000)
+    terminal.say_json('{"a": "\u202e\x9b\x7f"}')
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    first, second, third, end = shown.split("\n")
+    assert len(first) < 400
+    assert second.endswith("k" * 1000)
+    assert (third, end) == ('{"a": "\\u202e\\u009b\\u007f"}', "")
+
+
+def test_words_of_the_command_line_are_cut():
+    for words in (
+        ["x" * 5000],
+        ["run", "--" + "x" * 5000],
+        ["run", "p", "--workers", "x" * 5000],
+        ["\x1b[2J"],
+    ):
+        result = CliRunner().invoke(cli.main, words)
+        assert result.exit_code == 2
+        assert "Usage:" in result.stderr
+        assert "Error: " in result.stderr
+        assert len(result.stderr) < 1000
+        assert "\x1b" not in result.stderr
+
+
+def test_the_first_page_is_shown_when_nothing_is_asked():
+    result = CliRunner().invoke(cli.main, [])
+    assert "Start here" in result.output
+    assert "Error" not in result.output
+
+
+def test_an_interrupt_ends_in_one_line(monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(console, "show_catalogue", interrupted)
+    result = CliRunner().invoke(cli.main, ["list"])
+    assert result.exit_code == 1
+    assert result.stderr.strip() == "error: interrupted"
