@@ -25,6 +25,7 @@ from dagster_project.components.audited_table import TableSettings
 from synth_audit.core import registry
 from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
 from synth_audit.core.table import Table
+from synth_audit.store.workspace import Workspace
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 NO_CLAIM = PrivacyCertificate("none", "a stand-in")
@@ -100,7 +101,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path, with_salt: Callable[[Workspace], None]) -> Path:
     """A folder with a sensitive table and a suite of one blocking and one advisory gate."""
     rng = np.random.default_rng(1)
     cities = [f"city-{i % 7}" for i in range(298)] + [SECRET] * 2
@@ -111,6 +112,7 @@ def home(tmp_path: Path) -> Path:
         "y": rng.normal(size=300),
     }
     pq.write_table(pa.table(data), tmp_path / "people.parquet")
+    with_salt(Workspace(tmp_path / "people-audit"))
     blocking = _gate("no-copies", "exact_match.excess", 0.2)
     advisory = _gate("few.copies", "exact_match.share", 0, "info")
     (tmp_path / "gates.json").write_text(json.dumps({"name": "small", "expectations": [blocking, advisory]}))
