@@ -187,3 +187,10 @@ def test_too_little_memory_is_told(monkeypatch):
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 3
     assert result.stderr.startswith("error: there is not enough memory\n")
+
+
+@pytest.mark.parametrize("workers", ["0", "257", "9" * 30])
+def test_workers_that_no_machine_has(workers):
+    result = CliRunner().invoke(cli.main, ["run", "plan.yaml", "--workers", workers])
+    assert result.exit_code == 2
+    assert "1<=x<=256" in result.stderr

@@ -12,7 +12,7 @@ out = click.option(
 )
 running = click.option(
     "--workers",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=256),
     default=1,
     show_default=True,
     help="Processes to spread the audits over; the numbers do not depend on it.",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.paths import problem_of
 from synth_audit.store.audit_folder import AuditFolder
 from synth_audit.store.pointers import Released, read_pointer
 from synth_audit.store.workspace import Workspace
@@ -42,6 +43,13 @@ def locate_evidence(path: Path) -> Located:
     Raises:
         DataError: there is no evidence at such a place.
     """
+    if problem := problem_of(str(path)):
+        raise DataError(
+            f"the evidence cannot be read: {problem}",
+            where=str(path).replace("\0", "\ufffd"),
+            expected="an evidence file, the folder of an audit, or a workspace",
+            fix="check the path",
+        )
     path = path.absolute()
     if not path.is_dir():
         return _of_file(path)
