@@ -231,7 +231,7 @@ class Threads:
     size, shares_files = 2, True
 
     def __init__(self):
-        self.stopped, self.calls = threading.Event(), ThreadPoolExecutor(2)
+        self.stopped, self.calls = threading.Event(), ThreadPoolExecutor(1)
 
     def submit(self, call):
         return self.calls.submit(call)
