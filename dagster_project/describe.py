@@ -21,15 +21,15 @@ Metadata = dict[str, Any]
 
 
 def split(record: SplitRecord) -> Metadata:
-    """Rows and hashes of source, train and control, and what looked odd."""
+    """Rows of source, train and control, their hashes under the salt, and what looked odd."""
     return {
         "dagster/row_count": record.source.rows,
         "dagster/column_schema": _columns(record.columns),
         "train rows": record.train.rows,
         "control rows": record.control.rows,
-        "source sha256": record.source.sha256,
-        "train sha256": record.train.sha256,
-        "control sha256": record.control.sha256,
+        "source, keyed hash": record.source.hmac,
+        "train, keyed hash": record.train.hmac,
+        "control, keyed hash": record.control.hmac,
         **_bullets("warnings", record.warnings),
     }
 
@@ -40,7 +40,7 @@ def synthetic(record: SyntheticRecord) -> Metadata:
     return {
         "dagster/row_count": record.table.rows,
         "dagster/column_schema": _columns(record.columns),
-        "synthetic sha256": record.table.sha256,
+        "synthetic, keyed hash": record.table.hmac,
         "generator": record.generator.name,
         "configuration": dict(record.generator.config),
         "formal claim": f"{certificate.claim}: {certificate.reason}",
@@ -61,7 +61,7 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
         "evidence": dg.MetadataValue.path(str(workspace.evidence)),
         "measurements": dg.MetadataValue.path(str(workspace.measurements)),
         "evidence digest": evidence.digest,
-        "synthetic sha256": evidence.tables["synthetic"].sha256,
+        "synthetic, keyed hash": evidence.tables["synthetic"].hmac,
         "plan sha256": evidence.plan_sha256,
         "gate suite sha256": evidence.gates.suite_sha256,
         "seconds": sum(evidence.timings.values()),
@@ -88,6 +88,7 @@ def release(record: ReleaseRecord) -> Metadata:
     return {
         "dagster/row_count": record.table.rows,
         "where": record.where,
+        "released, keyed hash": record.table.hmac,
         "released sha256": record.table.sha256,
     }
 

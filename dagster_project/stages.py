@@ -21,7 +21,7 @@ WORKERS = "SYNTH_AUDIT_WORKERS"
 """Environment variable: processes that an audit is spread over; the numbers do not depend on it."""
 
 Told = tuple[dict[str, Any], str]
-"""Metadata, and the content hash that tells Dagster whether anything changed."""
+"""Metadata, and the content hash, under the salt, that tells Dagster whether anything changed."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ def _split(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import split_table
 
     record = split_table(table.plan, table.workspace)
-    return describe.split(record), describe.joined(record.train.sha256, record.control.sha256)
+    return describe.split(record), describe.joined(record.train.hmac, record.control.hmac)
 
 
 def _synthetic(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import make_synthetic
 
     record = make_synthetic(table.plan, table.workspace, context)
-    return describe.synthetic(record), record.table.sha256
+    return describe.synthetic(record), record.table.hmac
 
 
 def _audit(table: TableEntry, context: "RunContext") -> Told:
@@ -113,7 +113,7 @@ def _release(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import release_synthetic
 
     record = release_synthetic(table.plan, table.workspace)
-    return describe.release(record), record.table.sha256
+    return describe.release(record), record.table.hmac
 
 
 def _frontier(table: TableEntry, context: "RunContext") -> Told:

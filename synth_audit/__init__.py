@@ -8,7 +8,7 @@
 Importing the package is light; each function imports what it needs.
 """
 
-from synth_audit.api import audit, calibrate, frontier, gate, release, render_report, run, verify
+from synth_audit.api import audit, calibrate, frontier, gate, release, render_report, rerun, run, verify
 
 __all__ = [
     "__version__",
@@ -18,6 +18,7 @@ __all__ = [
     "gate",
     "release",
     "render_report",
+    "rerun",
     "run",
     "verify",
 ]

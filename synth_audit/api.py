@@ -76,7 +76,8 @@ def audit(
         only: run just these audits; the gates on the others then lack evidence.
         seed: instead of the plan's.
         out: folder to write ``review/`` (evidence, measurements, report) and ``restricted/`` (positions of
-            exposed training rows) into; nothing is written without it.
+            exposed training rows, the salt that tables are hashed under) into; without it nothing is written,
+            and of the tables only a synthetic one that passed can be compared with the evidence later.
         running: how the work is done, see :class:`Running`.
 
     Returns:
@@ -85,10 +86,12 @@ def audit(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
+    from synth_audit.core.salt import Salt
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.pipeline.filing import write_evidence
     from synth_audit.pipeline.warnings import about_formulas
     from synth_audit.report import write_report
+    from synth_audit.store.salts import workspace_salt
     from synth_audit.store.workspace import Workspace
 
     settled = _narrowed(as_plan(plan if plan is not None else _named_after(synthetic)), only, seed)
@@ -98,6 +101,8 @@ def audit(
         as_arrow(synthetic, "synthetic"),
         settled,
     )
+    workspace = None if out is None else Workspace(Path(out))
+    salt = Salt.fresh() if workspace is None else workspace_salt(workspace)
     # With a target in CSV the plan itself makes them be looked for.
     by_target = settled.release is not None and settled.release.name == "csv"
     as_csv = isinstance(synthetic, (str, Path)) and Path(synthetic).suffix.lower() == ".csv" and not by_target
@@ -107,12 +112,12 @@ def audit(
             subject,
             pipeline.MADE_ELSEWHERE,
             context,
+            salt,
             audits=settled.build_audits() if only else None,
             warnings=about_formulas(settled, subject.synthetic.data, as_csv=True) if as_csv else (),
         )
-    if out is None:
+    if workspace is None:
         return audited.evidence
-    workspace = Workspace(Path(out))
     evidence = write_evidence(audited, workspace)
     write_report(workspace)
     return evidence
@@ -289,28 +294,77 @@ def write_report(evidence: str | Path) -> Path:
     return file_report(locate_evidence(Path(evidence)))
 
 
-def verify(evidence: Evidence | str | Path, tables: Mapping[str, Frame] | None = None) -> tuple[Check, ...]:
+def verify(
+    evidence: Evidence | str | Path,
+    tables: Mapping[str, Frame] | None = None,
+    *,
+    salt: str | Path | None = None,
+) -> tuple[Check, ...]:
     """Recompute hashes, values against limits and verdict; compare what lies beside the evidence with it.
 
     Args:
         evidence: evidence, its file, the folder of its audit, or a workspace, whose newest audit is meant.
         tables: any of ``source``, ``train``, ``control``, ``synthetic`` still at hand; those in the
             restricted folder beside the evidence are checked without being named.
+        salt: file of the workspace's salt, where the evidence does not lie in its workspace. Without it only
+            a synthetic table that passed can be compared.
 
     Returns:
         What holds, what does not, and what is not checkable here.
+
+    Raises:
+        DataError: the evidence or the salt cannot be read, or the salt is of another workspace.
     """
+    from synth_audit.pipeline.verify import refuse_foreign, verify_filed
     from synth_audit.pipeline.verify import verify as check
-    from synth_audit.pipeline.verify import verify_filed
     from synth_audit.report import page_check
     from synth_audit.store.locate import locate_evidence
+    from synth_audit.store.salts import read_salt
 
     named = {name: as_arrow(t, name) for name, t in (tables or {}).items()}
+    secret = None if salt is None else read_salt(Path(salt))
     if not isinstance(evidence, (str, Path)):
-        return check(evidence, named)
+        if secret is not None:
+            refuse_foreign(secret, evidence)
+        return check(evidence, named, secret)
     found = locate_evidence(Path(evidence))
-    known, checks = verify_filed(found, named)
+    known, checks = verify_filed(found, named, secret)
     return (*checks, *page_check(known, found))
+
+
+def rerun(
+    plan: PlanLike,
+    out: str | Path | None = None,
+    *,
+    candidate: str | None = None,
+    **running: Unpack[Running],
+) -> tuple[Check, ...]:
+    """Repeat a run under the salt of its workspace and compare it with its evidence; nothing is written.
+
+    Split, seeded fits and draws and all measurements are made again. What cannot be repeated, such as a table
+    made elsewhere or a fit that spent privacy budget, is compared by its hash and audited as it was kept.
+
+    Args:
+        out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
+        candidate: name or folder of one that a sweep of this plan tried, to repeat that.
+        running: how the work is done, see :class:`Running`.
+
+    Returns:
+        What agrees, what does not, and what is not checkable here.
+
+    Raises:
+        PlanError, DataError, GateError: see their messages for what to do.
+    """
+    from synth_audit.pipeline.rerun import rerun as again
+    from synth_audit.studies.candidates import candidate_of
+
+    settled = as_plan(plan)
+    workspace = workspace_of(settled, out)
+    if candidate is not None:
+        chosen, workspace = candidate_of(settled, workspace, candidate)
+        settled = chosen.plan
+    with run_context(**running) as context:
+        return again(settled, workspace, context)
 
 
 def release(

@@ -30,7 +30,7 @@ def main() -> None:
 
     \b
     Exit codes: 0 pass, 1 not released (fail or not enough evidence), 2 bad input, 3 an audit errored,
-    4 not checkable here (verify).
+    4 not checkable here (verify, rerun).
     """
 
 
@@ -152,21 +152,53 @@ def report(evidence: Path, to: Path | None) -> Exit:
 @click.option("--train", type=click.Path(path_type=Path), help="The training rows as a file.")
 @click.option("--control", type=click.Path(path_type=Path), help="The control rows as a file.")
 @click.option("--synthetic", type=click.Path(path_type=Path), help="The released table as a file.")
+@click.option(
+    "--salt", type=click.Path(path_type=Path), help="The workspace's restricted/salt, when elsewhere."
+)
 @options.as_json
 @guarded
-def verify(evidence: Path, as_json: bool, **tables: Path | None) -> Exit:
+def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | None) -> Exit:
     """Recompute hashes and verdict of evidence.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
-    Tables in the restricted folder beside it are checked too, and any that are named. What takes more
-    than is at hand is told, and ends in exit code 4.
+    Tables in the restricted folder beside it are checked too, and any that are named. Elsewhere the
+    released table is compared by its hash; the others take the salt, a secret of the workspace. What takes
+    more than is at hand is told, and ends in exit code 4.
 
     \b
     Examples:
       synth-audit verify tumours-audit
       synth-audit verify evidence.json --synthetic released.parquet
     """
-    checks = api.verify(evidence, {name: path for name, path in tables.items() if path is not None})
+    checks = api.verify(evidence, {n: path for n, path in tables.items() if path is not None}, salt=salt)
+    console.show_checks(checks, as_json=as_json)
+    return verify_code(checks)
+
+
+@main.command()
+@options.plan
+@options.out
+@click.option(
+    "--candidate", metavar="NAME", help="A candidate that `frontier` tried, instead of the plan's own."
+)
+@options.running
+@options.as_json
+@guarded
+def rerun(
+    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Unpack[api.Execution]
+) -> Exit:
+    """Repeat a run and compare it with its evidence.
+
+    Under the salt in restricted/ the split, seeded fits and draws and all measurements come out the same,
+    to the last digit. What cannot be repeated is compared by its hash and audited as it was kept. Nothing
+    is written.
+
+    \b
+    Example:
+      synth-audit rerun tumours.yaml --out audits/tumours
+    """
+    with console.progress_bar() as progress:
+        checks = api.rerun(plan, out, candidate=candidate, progress=progress, **running)
     console.show_checks(checks, as_json=as_json)
     return verify_code(checks)
 

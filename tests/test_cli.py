@@ -49,8 +49,10 @@ def suite(maximum, name="exact_match.excess"):
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, with_salt):
     """The working folder, with a plan that passes."""
+    for workspace in ("out", "plan-audit"):
+        with_salt(Workspace(tmp_path / workspace))
     monkeypatch.chdir(tmp_path)
     pq.write_table(people(), "people.parquet")
     Path("gates.json").write_text(suite(0.2))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.core.files import replacing
+from synth_audit.core.framing import framed
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,13 @@ class Cache:
 
     Without a folder nothing is kept and everything is made anew. The folder holds what was learnt from
     real rows: whoever gives it keeps it restricted and deletes it after the run.
+
+    Attributes:
+        scope: part of every key: the commitment to the salt under which the rows were split.
     """
 
     folder: Path | None = None
+    scope: str = ""
 
     def get(self, *inputs: str, make: Callable[[], bytes]) -> bytes:
         """What ``make`` returns, from the folder if it was made from the same inputs before.
@@ -31,7 +36,7 @@ class Cache:
         """
         if self.folder is None:
             return make()
-        path = self.folder / _key(inputs)
+        path = self.folder / self._key(inputs)
         with path.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not path.exists():
@@ -40,16 +45,15 @@ class Cache:
 
     def find(self, *inputs: str) -> bytes | None:
         """What was made from these inputs before; None if nothing was."""
-        if self.folder is None or not (path := self.folder / _key(inputs)).exists():
+        if self.folder is None or not (path := self.folder / self._key(inputs)).exists():
             return None
         return path.read_bytes()
 
     def put(self, *inputs: str, made: bytes) -> None:
         """Keep what was made from these inputs."""
         if self.folder is not None:
-            with replacing(self.folder / _key(inputs), private=True) as temporary:
+            with replacing(self.folder / self._key(inputs), private=True) as temporary:
                 temporary.write_bytes(made)
 
-
-def _key(inputs: Sequence[str]) -> str:
-    return hashlib.sha256("\x1f".join(inputs).encode()).hexdigest()
+    def _key(self, inputs: Sequence[str]) -> str:
+        return hashlib.sha256(framed([self.scope, *inputs])).hexdigest()

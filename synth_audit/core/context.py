@@ -109,7 +109,7 @@ class RunContext:
             yield self
             return
         with temporary_folder(self.scratch) as folder:
-            yield replace(self, cache=Cache(Path(folder)))
+            yield replace(self, cache=replace(self.cache, folder=Path(folder)))
 
 
 SERIAL = RunContext()

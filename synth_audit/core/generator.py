@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 if TYPE_CHECKING:
     import numpy as np
 
+    from synth_audit.core.schema import Schema
     from synth_audit.core.table import Table
 
 
@@ -82,6 +83,35 @@ class Refitting(Protocol):
 def refits(generator: Generator) -> bool:
     """Whether the generator can be fitted to other rows."""
     return generator.refits if isinstance(generator, Refitting) else True
+
+
+@runtime_checkable
+class Repeating(Protocol):
+    """A generator that may give other rows from the same seeds; one without ``repeats`` never does."""
+
+    @property
+    def repeats(self) -> bool:
+        """False for a finished table, which others may replace, and for what takes no seed."""
+        ...
+
+
+def repeats(generator: Generator) -> bool:
+    """Whether the same rows and seeds give the same candidate, as far as the generator knows."""
+    return generator.repeats if isinstance(generator, Repeating) else True
+
+
+@runtime_checkable
+class Finished(Protocol):
+    """A generator whose table may lie ready somewhere; one without ``finished`` draws its own."""
+
+    def finished(self, schema: Schema) -> Table | None:
+        """The table as it lies there now, under the schema of train's features; None when it is drawn."""
+        ...
+
+
+def finished(generator: Generator, schema: Schema) -> Table | None:
+    """The table that lies ready, read without a fit or a draw; None when the generator draws its own."""
+    return generator.finished(schema) if isinstance(generator, Finished) else None
 
 
 @runtime_checkable

@@ -48,7 +48,11 @@ class ExternalModel:
         return _FINISHED
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """Read the whole table, whatever ``n``, since that is what is up for release.
+        """Read the whole table, whatever ``n``, since that is what is up for release; see :meth:`read`."""
+        return self.read()
+
+    def read(self) -> Table:
+        """The table as it is there now.
 
         Raises:
             DataError: it cannot be read, or its columns or kinds differ from train's.
@@ -95,11 +99,11 @@ class ProgramModel:
 class External:
     """Audit a table that another program made: a finished one as it is, or one made here by running it.
 
-    A finished table cannot be made again from other rows, so the games that judge a generator do not apply
-    to it; to a program they do. In its arguments ``{train}`` becomes a file of training rows without
+    A finished table cannot be made again from other rows, so the games that judge a generator do not apply to
+    it; to a program they do. In its arguments ``{train}`` becomes a file of training rows without
     identifiers, ``{synthetic}`` the file it must write, ``{rows}`` the rows it must write, ``{seed}`` an
-    integer that the same plan and data always give, and ``{model}`` a private folder that stays as it is
-    while more tables are drawn from one fit, so that only the first run need learn. No shell reads the
+    integer that the same salt and training rows always give, and ``{model}`` a private folder that stays as
+    it is while more tables are drawn from one fit, so that only the first run need learn. No shell reads the
     arguments, the program starts in the plan's folder, and what it prints is not shown: it may quote rows.
     The arguments stand in the evidence, and while the program runs every user of the machine can list them:
     keys and passwords belong in its environment, which it inherits.
@@ -142,21 +146,32 @@ class External:
         """False for a finished table, which cannot be made again from other rows."""
         return self.command is not None
 
+    @property
+    def repeats(self) -> bool:
+        """False for a finished table, and for a program that is given no seed."""
+        return any("{seed}" in word for word in self.command or ())
+
     def located(self, base: Path) -> External:
         """The same configuration with relative paths starting at ``base``, which is not part of it."""
         other = copy.copy(self)
         object.__setattr__(other, "_base", base)
         return other
 
+    def finished(self, schema: Schema) -> Table | None:
+        """The finished table as it is there now; None for a program."""
+        return None if self.command else ExternalModel(schema, self._source(), self._start()).read()
+
     def fit(self, train: Table, rng: np.random.Generator) -> ExternalModel | ProgramModel:
         """Take column names and kinds of ``train``; lay its rows out for the program, if there is one."""
-        base: Path = getattr(self, "_base", None) or Path.cwd()
         train = train.released_only()
         if self.command is None:
-            return ExternalModel(train.schema, self._source(), base)
-        program = Program(self.command, base, PrivateFolder(), self.format, self.timeout)
+            return ExternalModel(train.schema, self._source(), self._start())
+        program = Program(self.command, self._start(), PrivateFolder(), self.format, self.timeout)
         program.lay_out(train.data)
         return ProgramModel(train.schema, program)
+
+    def _start(self) -> Path:
+        return getattr(self, "_base", None) or Path.cwd()
 
     def _source(self) -> Source:
         try:

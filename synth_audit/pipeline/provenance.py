@@ -100,7 +100,7 @@ class Provenance:
     def _governs(self, journal: Journal) -> Check:
         what = "newest attempt on these rows"
         about = self.evidence.tables.get("synthetic")
-        last = journal.governing(about.sha256 if about else "")
+        last = journal.governing(about.identity if about else "")
         if last is None:
             return Check(what, None, "the journal knows of no audit of these rows")
         outdone = self.evidence.verdict is Result.PASS and last.verdict is not Result.PASS

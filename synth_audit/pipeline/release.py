@@ -11,6 +11,7 @@ import pyarrow as pa
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
+from synth_audit.core.salt import Salt
 from synth_audit.core.source import Locatable, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
@@ -21,6 +22,7 @@ from synth_audit.store.filing import FiledAudit, drop_rows, enter, keep_rows, po
 from synth_audit.store.folders import new_folder
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
+from synth_audit.store.salts import known_salt
 from synth_audit.store.seal import KEY_VARIABLE
 from synth_audit.store.workspace import Workspace, write_bytes, write_parquet
 
@@ -43,13 +45,13 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         ReleaseRefused: the evidence was altered, is of another plan or suite, does not pass when judged
             anew, is about other bytes, or is not what was filed in this workspace.
         PlanError: the plan names no target, one that only reads, or the source itself.
-        DataError: there is no evidence, or writing failed; what was released before is intact.
+        DataError: there is no evidence or no salt, or writing failed; what was released before is intact.
     """
     target = release_target(plan)
     filed = FiledAudit.load(workspace.newest)
     evidence = _evidence_in(filed)
-    refuse_unless_allowed(plan, evidence, synthetic)
     found = Provenance.of(filed, evidence, workspace)
+    refuse_unless_allowed(plan, evidence, synthetic, _salt(workspace, found))
     refuse_unless_filed(found)
     workspace.home.prepare()
     with open_journal(workspace) as journal:
@@ -83,6 +85,12 @@ def _written(target: Target, plan: Plan, synthetic: pa.Table, journal: OpenJourn
         raise
     journal.write(replace(journal.now, released=replace(out, target=where)))
     return where
+
+
+def _salt(workspace: Workspace, found: Provenance) -> Salt | None:
+    """The workspace's salt; None where it was never made and a seal vouches for evidence from elsewhere."""
+    sealed = any(check.holds for check in found.checks() if check.what == SEAL)
+    return None if sealed and not os.path.lexists(workspace.salt) else known_salt(workspace)
 
 
 def _evidence_in(filed: FiledAudit) -> Evidence:
@@ -142,8 +150,12 @@ def _replaces_source(plan: Plan, target: Target) -> bool:
     return source.place(plan.base)[: len(there)] == there
 
 
-def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table) -> None:
-    """Raise ``ReleaseRefused`` with the first reason why these bytes may not leave under this plan."""
+def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, salt: Salt | None) -> None:
+    """Raise ``ReleaseRefused`` with the first reason why these bytes may not leave under this plan.
+
+    Args:
+        salt: None on another machine, where the plain hash of what passed must do.
+    """
     if not evidence.intact:
         raise _refusal("the evidence was altered after the audit", "run the audit again")
     if evidence.plan_sha256 != plan.digest:
@@ -157,8 +169,13 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table) -
             f"the verdict is {verdict if evidence.verdict is Result.PASS else evidence.verdict}",
             "the report says which gate holds the release and what to do about it",
         )
-    audited = evidence.tables.get("synthetic")
-    if audited is None or fingerprint(synthetic) != audited.sha256:
+    if salt is not None and evidence.salt_commitment != salt.commitment:
+        raise _refusal(
+            "the evidence was made under another salt than this workspace has", "run the audit again"
+        )
+    found, audited = fingerprint(synthetic), evidence.tables.get("synthetic")
+    keyed = salt.digest(found.encode()) if salt is not None else audited and audited.hmac
+    if audited is None or (audited.sha256, audited.hmac) != (found, keyed):
         raise _refusal("these are not the bytes that were audited", "audit this table, then release it")
 
 

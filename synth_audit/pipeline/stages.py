@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 
 from synth_audit.core import registry
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.entities import split
 from synth_audit.core.errors import DataError
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
-from synth_audit.core.registry import config_of
+from synth_audit.core.salt import Salt
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
+from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import conduct
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.filing import Audited, write_evidence
+from synth_audit.pipeline.making import anchored, fit_and_draw, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.store.evidence import (
@@ -53,24 +53,15 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         DataError: the source cannot be read or split.
     """
     preflight(plan)
-    data = plan.build_source().read(plan.base)
-    schema = infer_schema(data, plan.columns, rules=plan.stated_rules, where="source")
-    source = read_table(data, schema, where="source")
-    if source.n_rows < 2:
-        raise DataError(
-            "the source has a single row",
-            where="source",
-            expected="rows for both train and control",
-            fix="check the query or file that the plan's source reads",
-        )
+    source = pull_source(plan)
     salt = workspace_salt(workspace)
-    train, control = split(source, plan.split.control, salt.key("split"))
-    train, control = _anchor(train.data, control.data, plan)
+    train, control = split_source(plan, source, salt)
     record = SplitRecord(
         plan_sha256=plan.digest,
-        source=TableRecord.of(source),
-        train=TableRecord.of(train),
-        control=TableRecord.of(control),
+        salt_commitment=salt.commitment,
+        source=TableRecord.of(source, salt),
+        train=TableRecord.of(train, salt),
+        control=TableRecord.of(control, salt),
         columns=column_records(train.schema),
         warnings=inspect(train, control, plan.suppression),
     )
@@ -81,30 +72,17 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 
 
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
-    """Fit the generator on train and draw the candidate, both seeded from the salt and these rows of train.
-
-    Other rows get other streams: two releases whose tables differ by one person would otherwise share every
-    random number, and their difference would be that person's.
-    """
+    """Fit the generator on train and draw the candidate; see :func:`fit_and_draw`."""
     salt = known_salt(workspace)
     data = read_parquet(workspace.train, made_by="split")
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
-    generator = plan.build_generator()
-    assert plan.generator is not None
-    name = plan.generator.name
     start = time.perf_counter()
-    context.progress(f"fit {name}", 0, 2)
-    streams = ("generator", name, salt.digest(train.fingerprint.encode()))
-    model = generator.fit(train.released_only(), salt.rng(*streams, "fit"))
-    context.progress(f"sample {name}", 1, 2)
-    drawn = model.sample(plan.rows or train.n_rows, salt.rng(*streams, "sample"))
-    context.progress(name, 2, 2)
-    synthetic = read_table(drawn.data, train.schema, where="synthetic", partial=True)
+    synthetic, generator = fit_and_draw(plan, train, salt, context)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
-        train=TableRecord.of(train),
-        table=TableRecord.of(synthetic),
-        generator=GeneratorRecord(name, config_of(generator), model.certificate),
+        train=TableRecord.of(train, salt),
+        table=TableRecord.of(synthetic, salt),
+        generator=generator,
         columns=column_records(synthetic.schema.released_only()),
         seconds=round(time.perf_counter() - start, 3),
     )
@@ -116,7 +94,7 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
 def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
     """Train and control as the split left them."""
     train, control = (read_parquet(p, made_by="split") for p in (workspace.train, workspace.control))
-    known, other = _anchor(train, control, plan)
+    known, other = anchored(train, control, plan)
     return known, other
 
 
@@ -127,13 +105,15 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
     train, control = real_tables(plan, workspace)
     data = read_parquet(workspace.synthetic, made_by="synthetic")
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
-    _refuse_stale(plan, splitting, making, (train, control, synthetic))
+    salt = known_salt(workspace)
+    _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
     subject = Subject(train, control, synthetic, plan.build_generator(), plan.level, plan.suppression)
     audited = examine(
         plan,
         subject,
         making.generator,
         context,
+        salt,
         source=splitting.source,
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
@@ -146,6 +126,7 @@ def examine(
     subject: Subject,
     generator: GeneratorRecord,
     context: RunContext,
+    salt: Salt,
     *,
     audits: Mapping[str, Audit] | None = None,
     source: TableRecord | None = None,
@@ -155,17 +136,19 @@ def examine(
     """Audit and judge three tables at hand: the one place where evidence is made.
 
     Args:
+        salt: what the tables are hashed under.
         audits: just these, instead of the plan's and those that its gates need.
     """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic.data) + about_settings(plan, suite)
-    context = replace(context, seed=plan.seed)
+    context = replace(context, seed=plan.seed, cache=replace(context.cache, scope=salt.commitment))
     found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
-    records = {name: TableRecord.of(table) for name, table in tables.items() if table is not None}
+    public = {"synthetic"} if gates.verdict is Result.PASS else set()
+    records = {n: TableRecord.of(t, salt, public=n in public) for n, t in tables.items() if t is not None}
     evidence = Evidence(
         table=plan.name,
         plan=plan.plain(),
@@ -180,6 +163,7 @@ def examine(
         table_checks=checks,
         gates=gates,
         verdict=gates.verdict,
+        salt_commitment=salt.commitment,
         planting=found.planting,
         records=found.view,
         warnings=(*warnings, *inspect(subject.train, subject.control, plan.suppression)),
@@ -218,22 +202,9 @@ def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> E
 
 def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Table, plan: Plan) -> Subject:
     """Three tables made elsewhere as a subject; the schema is read off train and the plan."""
-    known, other = _anchor(train, control, plan)
+    known, other = anchored(train, control, plan)
     candidate = read_table(synthetic, known.schema, where="synthetic", partial=True)
     return Subject(known, other, candidate, None, plan.level, plan.suppression)
-
-
-def _anchor(train: pa.Table, control: pa.Table | None, plan: Plan) -> tuple[Table, Any]:
-    schema = infer_schema(train, plan.columns, rules=plan.stated_rules)
-    known = read_table(train, schema, where="train")
-    if known.n_rows < 2:
-        raise DataError(
-            "train has a single row",
-            where="train",
-            expected="at least two rows",
-            fix="check the file, or set fewer rows aside",
-        )
-    return known, None if control is None else read_table(control, schema, where="control")
 
 
 def preflight(plan: Plan) -> None:
@@ -244,10 +215,10 @@ def preflight(plan: Plan) -> None:
 
 
 def _refuse_stale(
-    plan: Plan, splitting: SplitRecord, making: SyntheticRecord, tables: tuple[Table, Table, Table]
+    plan: Plan, splitting: SplitRecord, making: SyntheticRecord, tables: Sequence[TableRecord]
 ) -> None:
     """An audit must describe one run of one plan: nothing may have changed between the stages."""
-    train, control, synthetic = (TableRecord.of(table) for table in tables)
+    train, control, synthetic = tables
     stale = ""
     if (plan.digest, train, control) != (splitting.plan_sha256, splitting.train, splitting.control):
         stale = "split"

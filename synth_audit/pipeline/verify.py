@@ -5,6 +5,7 @@ Sentences are not compared: they may change from version to version, and what th
 
 from __future__ import annotations
 
+import hmac
 import math
 import os
 from collections.abc import Mapping
@@ -14,9 +15,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from synth_audit.core.errors import GateError
+from synth_audit.core.errors import DataError, GateError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.identity import MeasurementId
+from synth_audit.core.salt import Salt
 from synth_audit.core.verdict import GateResult
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline.check import Check
@@ -24,13 +26,16 @@ from synth_audit.pipeline.provenance import RECORDED, Provenance, seal_check
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
 from synth_audit.store.filing import EVIDENCE, FiledAudit
 from synth_audit.store.locate import Located
+from synth_audit.store.salts import read_salt
 from synth_audit.store.seal import seal_path
 from synth_audit.store.workspace import read_parquet
 
-__all__ = ["Check", "verify", "verify_filed"]
+__all__ = ["Check", "refuse_foreign", "verify", "verify_filed"]
 
 
-def verify(evidence: Evidence, tables: Mapping[str, pa.Table] | None = None) -> tuple[Check, ...]:
+def verify(
+    evidence: Evidence, tables: Mapping[str, pa.Table] | None = None, salt: Salt | None = None
+) -> tuple[Check, ...]:
     """Recompute what the evidence claims.
 
     The digest shows damage and careless edits. It is no signature: who can rewrite the file can
@@ -39,7 +44,12 @@ def verify(evidence: Evidence, tables: Mapping[str, pa.Table] | None = None) -> 
 
     Args:
         tables: any of ``source``, ``train``, ``control``, ``synthetic`` that are still at hand.
+        salt: of the workspace, which hashes of tables that never left take; without it only a candidate that
+            passed can be compared, and the others are told of as not checkable here.
     """
+    known = dict(tables or {})
+    # Who has the salt has the workspace too, and names what it lacks; others shall see what is left open.
+    names = [*known, *(n for n, t in evidence.tables.items() if t.hmac and salt is None and n not in known)]
     return (
         Check("digest of the evidence", evidence.intact, evidence.digest),
         Check("hash of the plan", sha256_of(evidence.plan) == evidence.plan_sha256, evidence.plan_sha256),
@@ -49,20 +59,21 @@ def verify(evidence: Evidence, tables: Mapping[str, pa.Table] | None = None) -> 
             evidence.gates.suite_sha256,
         ),
         _verdict(evidence),
-        *(_table(evidence, name, data) for name, data in (tables or {}).items()),
+        *_commitment(evidence, salt),
+        *(_table(evidence, name, known.get(name), salt) for name in names),
     )
 
 
 def verify_filed(
-    found: Located, tables: Mapping[str, pa.Table] | None = None
+    found: Located, tables: Mapping[str, pa.Table] | None = None, salt: Salt | None = None
 ) -> tuple[Evidence, tuple[Check, ...]]:
     """Evidence of a file or folder, with all that can be checked of it where it lies.
 
     Args:
-        tables: as in :func:`verify`; those that the restricted folder has are taken from there.
+        tables, salt: as in :func:`verify`; those that the restricted folder has are taken from there.
 
     Raises:
-        DataError: there is no evidence, or it cannot be read as such.
+        DataError: there is no evidence, it cannot be read as such, or the salt given is not the one it names.
     """
     if found.folder is None:
         content = _content(found.file)
@@ -76,7 +87,21 @@ def verify_filed(
         filed = FiledAudit.load(found.folder)
         evidence = evidence_of(filed.files[EVIDENCE], found.file)
         around = Provenance.of(filed, evidence, found.workspace).checks()
-    return evidence, (*verify(evidence, {**_beside(found, evidence), **(tables or {})}), *around)
+    if salt is not None:
+        refuse_foreign(salt, evidence)
+    at_hand = {**_beside(found, evidence), **(tables or {})}
+    return evidence, (*verify(evidence, at_hand, salt or _salt_beside(found)), *around)
+
+
+def refuse_foreign(salt: Salt, evidence: Evidence) -> None:
+    """Raise ``DataError`` for a salt that is not the one the evidence was made under."""
+    if salt.commitment != evidence.salt_commitment:
+        raise DataError(
+            "the salt is not that of the evidence",
+            where="--salt",
+            expected=f"the salt with the commitment {evidence.salt_commitment or 'of a later version'}",
+            fix="name the file `restricted/salt` of the workspace that the evidence comes from",
+        )
 
 
 def _content(path: Path) -> dict[str, bytes]:
@@ -99,6 +124,13 @@ def _beside(found: Located, evidence: Evidence) -> dict[str, pa.Table]:
         for name, path in {**places, "synthetic": kept}.items()
         if os.path.isfile(path)  # not `Path.exists`: it raises for whoever may not look
     }
+
+
+def _salt_beside(found: Located) -> Salt | None:
+    """The salt of the evidence's workspace, as far as this reader may see it."""
+    if found.workspace is None or not os.path.isfile(found.workspace.salt):
+        return None
+    return read_salt(found.workspace.salt)
 
 
 @dataclass(frozen=True)
@@ -140,7 +172,28 @@ def _verdict(evidence: Evidence) -> Check:
     return Check(what, same and len(judged.blockers) == len(evidence.gates.blockers), str(judged.verdict))
 
 
-def _table(evidence: Evidence, name: str, data: pa.Table) -> Check:
-    recorded = evidence.tables.get(name)
+def _commitment(evidence: Evidence, salt: Salt | None) -> tuple[Check, ...]:
+    if salt is None or not evidence.salt_commitment:
+        return ()
+    return (
+        Check(
+            "commitment to the salt", salt.commitment == evidence.salt_commitment, evidence.salt_commitment
+        ),
+    )
+
+
+def _table(evidence: Evidence, name: str, data: pa.Table | None, salt: Salt | None) -> Check:
+    """Compare a table with every hash of it that can be made again here."""
+    what, recorded = f"content of {name}", evidence.tables.get(name)
+    if recorded is None:
+        return Check(what, False, "the evidence tells of no such table")
+    if data is None:
+        return Check(what, None, "the table is not at hand")
     found = fingerprint(data)
-    return Check(f"content of {name}", recorded is not None and recorded.sha256 == found, found)
+    same = [] if recorded.sha256 is None else [recorded.sha256 == found]
+    if recorded.hmac and salt is not None:
+        keyed = salt.digest(found.encode())
+        return Check(what, all([*same, hmac.compare_digest(recorded.hmac, keyed)]), keyed)
+    if not same:
+        return Check(what, None, "its hash takes the salt of the workspace where it was audited")
+    return Check(what, all(same), found)

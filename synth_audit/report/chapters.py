@@ -200,11 +200,16 @@ def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
 
 
 def _identity(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    tables = tuple((name, f"{t.rows:,}", t.sha256) for name, t in evidence.tables.items())
+    tables = tuple(
+        (name, f"{t.rows:,}", how, value)
+        for name, t in evidence.tables.items()
+        for how, value in (("under the salt", t.hmac), ("plain", t.sha256))
+        if value
+    )
     body = {
         "facts": _identity_facts(evidence),
         "tables": Cells(
-            "Content of the tables, independent of row order", ("Table", "Rows", "SHA-256"), tables
+            "Content of the tables, independent of row order", ("Table", "Rows", "Hash", "SHA-256"), tables
         ),
         "checks": _checks(evidence),
         "versions": Cells("Software", ("Package", "Version"), tuple(evidence.versions.items())),
@@ -227,7 +232,12 @@ def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
         Fact("Plan", evidence.plan_sha256, "SHA-256"),
         Fact("Gate suite", evidence.gates.suite_sha256, f"SHA-256 of {evidence.gates.suite_name}"),
         Fact("Audited", words.moment(evidence.created), "outside the digest"),
-        Fact("Seed", str(evidence.seed), "the same plan, data and seed give the same numbers"),
+        Fact("Seed", str(evidence.seed), "moves the draws of audits"),
+        Fact(
+            "Salt",
+            evidence.salt_commitment or "none",
+            "commitment to the secret that decided split, fits and draws",
+        ),
         Fact("Confidence level", words.percent_level(evidence.level)),
         Fact("Suppression limit", str(evidence.suppression), "no smaller count of records is shown"),
         Fact("Version of the evidence format", evidence.schema_version),

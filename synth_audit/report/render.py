@@ -67,7 +67,7 @@ def _subject(evidence: Evidence) -> str:
     origin = f" from {words.counted(train.rows, 'row')} of the real table" if train else ""
     return (
         f"A release of {size}, made by the generator {evidence.generator.name}{origin}. "
-        f"The fingerprint of its content begins with {release.sha256[:12]}."
+        f"The fingerprint of its content begins with {(release.sha256 or release.hmac)[:12]}."
     )
 
 

@@ -22,6 +22,7 @@ from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.strict_yaml import load_json
@@ -46,15 +47,33 @@ _RECORDED_PACKAGES = (
 
 @dataclass(frozen=True)
 class TableRecord:
-    """Identity of one table: its rows and its order-independent content hash."""
+    """Identity of one table: its rows and its order-independent content hash.
+
+    A plain hash would confirm a guess: who knows all cells but one could try every value of the last. So it
+    stands here of a candidate that passed alone, whose cells everybody may see.
+
+    Attributes:
+        hmac: of the content hash, under the salt; see :meth:`synth_audit.core.salt.Salt.digest`.
+        sha256: the content hash itself, by which everybody can tell what passed; None for anything else.
+    """
 
     rows: int
-    sha256: str
+    hmac: str = ""
+    sha256: str | None = None
 
     @classmethod
-    def of(cls, table: Table) -> TableRecord:
-        """Record a table."""
-        return cls(table.n_rows, table.fingerprint)
+    def of(cls, table: Table, salt: Salt, *, public: bool = False) -> TableRecord:
+        """Record a table; ``public`` when it may leave."""
+        return cls(
+            table.n_rows,
+            salt.digest(table.fingerprint.encode()),
+            table.fingerprint if public else None,
+        )
+
+    @property
+    def identity(self) -> str:
+        """The hash that any record of this table has: under the salt, or plain in old files."""
+        return self.hmac or self.sha256 or ""
 
 
 @dataclass(frozen=True)
@@ -85,9 +104,10 @@ class Evidence:
     """One audited candidate.
 
     ``planting`` says how the known-answer check planted leaks; what it found stands with each outcome.
-    ``records`` is what a reviewer may know of the most exposed training records.
+    ``records`` is what a reviewer may know of the most exposed training records. ``salt_commitment`` says
+    under which salt split, fits and draws were made and tables hashed, and nothing of what it is.
 
-    ``timings`` and ``created`` describe the run and stand outside the digest: the same plan and data
+    ``timings`` and ``created`` describe the run and stand outside the digest: the same plan, data and salt
     give the same digest.
     """
 
@@ -104,6 +124,7 @@ class Evidence:
     table_checks: tuple[TableCheck, ...]
     gates: GateReport
     verdict: Result
+    salt_commitment: str = ""
     planting: PlantedLeaks = field(default_factory=PlantedLeaks)
     records: RecordView = field(default_factory=RecordView)
     warnings: tuple[str, ...] = ()

@@ -125,7 +125,7 @@ def enter(workspace: Workspace, filed: FiledAudit, evidence: Evidence, journal: 
         number=known.number if known else len(journal.now.audits) + 1,
         digest=evidence.digest,
         verdict=evidence.verdict,
-        candidate=evidence.tables["synthetic"].sha256 if "synthetic" in evidence.tables else "",
+        candidate=evidence.tables["synthetic"].identity if "synthetic" in evidence.tables else "",
         created=evidence.created,
         place=workspace.place,
         files={name: sha256_of_bytes(content) for name, content in filed.files.items()},

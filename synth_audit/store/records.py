@@ -41,9 +41,10 @@ class _StageRecord:
 
 @dataclass(frozen=True)
 class SplitRecord(_StageRecord):
-    """What the split stage did."""
+    """What the split stage did, and under which salt."""
 
     plan_sha256: str
+    salt_commitment: str
     source: TableRecord
     train: TableRecord
     control: TableRecord

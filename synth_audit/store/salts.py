@@ -10,6 +10,7 @@ from pathlib import Path
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import create_once
 from synth_audit.core.salt import Salt
+from synth_audit.store.records import SplitRecord
 from synth_audit.store.workspace import Workspace
 
 _SALT_FREE = {"calibration.json", "calibration.html"}
@@ -20,17 +21,18 @@ _MOST = 100
 
 
 def workspace_salt(workspace: Workspace) -> Salt:
-    """The salt of a workspace; a new one from the operating system's entropy where there is no history.
+    """The salt of a table; a new one from the operating system's entropy where there is no history.
 
     Two processes that start at once get the same one.
 
     Raises:
-        DataError: the salt is missing beside what was made with it, damaged, or open to others.
+        DataError: the salt is missing beside what was made with it, another than that, damaged, or open to
+            others.
     """
-    workspace.prepare()
+    workspace.home.prepare()
     path = workspace.salt
     if not os.path.lexists(path):
-        past = next(_history(workspace), None)
+        past = next(_history(workspace.home), None)
         if past is not None and not os.path.lexists(path):  # another process may just have made both
             raise _lost(path, past)
         try:
@@ -42,7 +44,9 @@ def workspace_salt(workspace: Workspace) -> Salt:
                 expected="a folder that can be written",
                 fix="check its permissions, or name another with --out",
             ) from None
-    return read_salt(path)
+    salt = read_salt(path)
+    _refuse_another(workspace.home, salt)
+    return salt
 
 
 def known_salt(workspace: Workspace) -> Salt:
@@ -52,7 +56,7 @@ def known_salt(workspace: Workspace) -> Salt:
         DataError: it is missing, damaged, or open to others.
     """
     if not os.path.lexists(workspace.salt):
-        raise _lost(workspace.salt, next(_history(workspace), None))
+        raise _lost(workspace.salt, next(_history(workspace.home), None))
     return read_salt(workspace.salt)
 
 
@@ -92,6 +96,20 @@ def read_salt(path: Path) -> Salt:
             fix="put the file back from a backup of the restricted folder; if it is lost, start anew in "
             "another folder with --out",
         ) from None
+
+
+def _refuse_another(workspace: Workspace, salt: Salt) -> None:
+    try:
+        before = SplitRecord.read(workspace.split_record).salt_commitment
+    except DataError:  # none yet, or a damaged one, of which the stages after the split tell
+        return
+    if before != salt.commitment:
+        raise DataError(
+            "the salt is another than the one that this workspace was split with",
+            where=str(workspace.salt),
+            expected=f"the salt with the commitment {before}",
+            fix="put that one back from a backup of the restricted folder, or start anew in another folder",
+        )
 
 
 def _history(workspace: Workspace) -> Iterator[Path]:

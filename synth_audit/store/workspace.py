@@ -52,8 +52,8 @@ class Workspace:
 
     @property
     def salt(self) -> Path:
-        """The secret that split, fits, draws and hashes rest on; see :mod:`synth_audit.store.salts`."""
-        return self.restricted / "salt"
+        """The secret of the table that split, fits, draws and hashes rest on; all its candidates share it."""
+        return self.home.restricted / "salt"
 
     @property
     def train(self) -> Path:

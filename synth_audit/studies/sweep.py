@@ -13,17 +13,19 @@ from datetime import UTC, datetime
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError, SynthAuditError
 from synth_audit.core.files import TEMPORARY
-from synth_audit.core.generator import PrivacyCertificate, refits
+from synth_audit.core.generator import PrivacyCertificate, finished, refits
 from synth_audit.core.plan import Plan
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.table import read_table
+from synth_audit.core.registry import config_of
+from synth_audit.core.salt import Salt
+from synth_audit.core.table import Table, read_table
 from synth_audit.examination.runner import describe_error
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline.making import kept_because
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.evidence import Evidence, TableRecord, installed_versions, read_evidence
 from synth_audit.store.folders import link_or_copy, replacing_folder
-from synth_audit.store.records import SplitRecord
+from synth_audit.store.records import SplitRecord, SyntheticRecord
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.workspace import Workspace, read_parquet, write_text
 from synth_audit.studies.candidates import Candidate, candidates_of, column_count
@@ -39,7 +41,8 @@ def sweep(
 
     The source is pulled and split once, unless the workspace holds this plan's split already. A candidate
     whose evidence is of its plan, of this split and whole is kept. An interruption leaves each candidate
-    wholly there or not at all.
+    wholly there or not at all; one that cannot be made again, see :func:`kept_because`, stays once it is
+    made, and is audited as it is.
 
     Args:
         fresh: pull the source again and keep nothing.
@@ -52,15 +55,15 @@ def sweep(
     pipeline.preflight(plan)
     candidates_of(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
     with exclusive_lock(workspace.prepare()):
-        workspace_salt(workspace)  # one that is lost should show before a candidate is tried
-        splitting, split_kept = _split(plan, workspace, context, fresh)
+        salt = workspace_salt(workspace)
+        splitting, split_kept = _split(plan, workspace, salt, context, fresh)
         asked = candidates_of(plan, column_count(splitting))
         for old in (workspace.frontier, workspace.frontier_page):
             old.unlink(missing_ok=True)
         train, _ = pipeline.real_tables(plan, workspace)
         scales = Scales.of(train, plan.suppression)
         with replace(context, scratch=workspace.restricted).keeping() as keeping:
-            course = SweepRun(workspace, splitting, scales, fresh)
+            course = SweepRun(workspace, salt, splitting, scales, fresh)
             tried = [course.run(e, keeping.within(_place(i, asked))) for i, e in enumerate(asked)]
         record = ranked(plan, tried, scales.correlations(train), split_kept)
         write_text(workspace.frontier, record.to_json())
@@ -73,6 +76,7 @@ class SweepRun:
     """What all candidates meet alike."""
 
     workspace: Workspace
+    salt: Salt
     splitting: SplitRecord
     scales: Scales
     fresh: bool
@@ -83,29 +87,54 @@ class SweepRun:
         if not self.fresh and (kept := self._still_good(candidate, own)) is not None:
             context.progress("kept", 1, 1)
             return CandidateRun(candidate, kept, self._correlations(own, candidate), kept=True)
-        shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
         try:
-            with replacing_folder(own.root) as folder:
-                room = replace(own, root=folder).prepare()
-                self._carry_over(room, candidate)
-                evidence = self._made_and_audited(candidate, room, context)
+            evidence = self._audited(candidate, own, context)
         except _NoTable as reason:
             return CandidateRun(candidate, None, problem=str(reason))
         problem = "; ".join(f"{o.audit}: {o.reason}" for o in evidence.errored)
         return CandidateRun(candidate, evidence, self._correlations(own, candidate), problem=problem)
 
-    def _made_and_audited(self, candidate: Candidate, room: Workspace, context: RunContext) -> Evidence:
-        _make(candidate, room, context)
+    def _audited(self, candidate: Candidate, own: Workspace, context: RunContext) -> Evidence:
+        """Make the candidate and audit it; one that cannot be made again stays, whatever its audit says."""
+        if self.fresh or not self._kept_once(candidate, own):
+            shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
+            with self._room(candidate, own) as room:
+                certificate = _make(candidate, room, context).generator.certificate
+                if not kept_because(candidate.plan.build_generator(), certificate):
+                    return _audit(candidate, room, context)
+        with self._room(candidate, own) as room:
+            link_or_copy(own.synthetic, room.synthetic)
+            made = SyntheticRecord.read(own.synthetic_record)
+            replace(made, plan_sha256=candidate.plan.digest).write(room.synthetic_record)
+            return _audit(candidate, room, context)
+
+    @contextmanager
+    def _room(self, candidate: Candidate, own: Workspace) -> Iterator[Workspace]:
+        """A new folder for the candidate with the sweep's split, which takes the place of the old one."""
+        with replacing_folder(own.root) as folder:
+            room = replace(own, root=folder).prepare()
+            self._carry_over(room, candidate)
+            yield room
+
+    def _kept_once(self, candidate: Candidate, own: Workspace) -> bool:
+        """Whether the folder holds this very candidate, from these rows, and nobody can make it again."""
+        generator = candidate.plan.build_generator()
         try:
-            return pipeline.audit_synthetic(candidate.plan, room, context)
-        except DataError as error:
-            raise _NoTable(f"{type(error).__name__}: {error.what}") from None
+            made = SyntheticRecord.read(own.synthetic_record)
+            table = self._candidate_in(own, candidate)
+        except DataError:
+            return False
+        asked = (candidate.generator.name, config_of(generator), self.splitting.train)
+        same = (made.generator.name, made.generator.config, made.train) == asked
+        as_many = made.table.rows == (candidate.plan.rows or made.train.rows) or not refits(generator)
+        whole = same and as_many and made.table == TableRecord.of(table, self.salt)
+        once = bool(kept_because(generator, made.generator.certificate))
+        return whole and once and self._unchanged(candidate, made.table)
 
     def _carry_over(self, room: Workspace, candidate: Candidate) -> None:
         """Give a candidate the split of the sweep, as if its own plan had made it."""
         link_or_copy(self.workspace.train, room.train)
         link_or_copy(self.workspace.control, room.control)
-        link_or_copy(self.workspace.salt, room.salt)
         replace(self.splitting, plan_sha256=candidate.plan.digest).write(room.split_record)
 
     def _still_good(self, candidate: Candidate, own: Workspace) -> Evidence | None:
@@ -124,35 +153,34 @@ class SweepRun:
             and evidence.versions == installed_versions()
             and not evidence.errored
         )
-        whole = same and all(check.holds for check in verify(evidence, tables))
-        return evidence if whole and self._still_there(candidate, own, evidence) else None
+        whole = same and all(check.holds for check in verify(evidence, tables, self.salt))
+        return evidence if whole and self._unchanged(candidate, evidence.tables["synthetic"]) else None
 
-    def _still_there(self, candidate: Candidate, own: Workspace, evidence: Evidence) -> bool:
-        """False when a finished table, for which no setting vouches, has other rows now."""
-        generator = candidate.plan.build_generator()
-        if refits(generator):
-            return True
-        train = pipeline.real_tables(candidate.plan, own)[0]
-        rng = child_rng(candidate.plan.seed, "generator", candidate.generator.name, "sample")
+    def _unchanged(self, candidate: Candidate, recorded: TableRecord) -> bool:
+        """False when a finished table, for which no setting vouches, has other rows now; nothing is drawn."""
+        schema = pipeline.real_tables(candidate.plan, self.workspace)[0].schema
         try:
-            drawn = generator.fit(train.released_only(), rng).sample(candidate.plan.rows or train.n_rows, rng)
-            now = read_table(drawn.data, train.schema, where="synthetic", partial=True)
+            ready = finished(candidate.plan.build_generator(), schema.released_only())
+            now = ready and read_table(ready.data, schema, where="synthetic", partial=True)
         # Whatever is wrong with it shows when it is made anew, where it is told of.
         except (Exception, SystemExit):
             return False
-        return TableRecord.of(now) == evidence.tables.get("synthetic")
+        return now is None or TableRecord.of(now, self.salt).hmac == recorded.hmac
 
     def _correlations(self, own: Workspace, candidate: Candidate) -> Correlations:
+        return self.scales.correlations(self._candidate_in(own, candidate))
+
+    def _candidate_in(self, own: Workspace, candidate: Candidate) -> Table:
         data = read_parquet(own.synthetic, made_by="synthetic")
-        schema = pipeline.real_tables(candidate.plan, own)[0].schema
-        return self.scales.correlations(read_table(data, schema, where="synthetic", partial=True))
+        schema = pipeline.real_tables(candidate.plan, self.workspace)[0].schema
+        return read_table(data, schema, where="synthetic", partial=True)
 
 
 class _NoTable(Exception):
     """A generator gave no table; the text says why and holds no cell value."""
 
 
-def _make(candidate: Candidate, room: Workspace, context: RunContext) -> None:
+def _make(candidate: Candidate, room: Workspace, context: RunContext) -> SyntheticRecord:
     try:
         record = pipeline.make_synthetic(candidate.plan, room, context)
     except SynthAuditError as error:
@@ -162,11 +190,21 @@ def _make(candidate: Candidate, room: Workspace, context: RunContext) -> None:
         raise _NoTable(describe_error(error)) from None
     if not isinstance(record.generator.certificate, PrivacyCertificate):
         raise _NoTable("the certificate of its model is no PrivacyCertificate")
+    return record
 
 
-def _split(plan: Plan, workspace: Workspace, context: RunContext, fresh: bool) -> tuple[SplitRecord, str]:
+def _audit(candidate: Candidate, room: Workspace, context: RunContext) -> Evidence:
+    try:
+        return pipeline.audit_synthetic(candidate.plan, room, context)
+    except DataError as error:
+        raise _NoTable(f"{type(error).__name__}: {error.what}") from None
+
+
+def _split(
+    plan: Plan, workspace: Workspace, salt: Salt, context: RunContext, fresh: bool
+) -> tuple[SplitRecord, str]:
     """This plan's split as the workspace holds it and when it was made, or a new one without a time."""
-    kept = None if fresh else _earlier_split(plan, workspace)
+    kept = None if fresh else _earlier_split(plan, workspace, salt)
     if kept is not None:
         made = datetime.fromtimestamp(workspace.split_record.stat().st_mtime, UTC)
         return kept, made.isoformat(timespec="seconds")
@@ -174,10 +212,10 @@ def _split(plan: Plan, workspace: Workspace, context: RunContext, fresh: bool) -
     return pipeline.split_table(plan, workspace), ""
 
 
-def _earlier_split(plan: Plan, workspace: Workspace) -> SplitRecord | None:
+def _earlier_split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord | None:
     try:
         record = SplitRecord.read(workspace.split_record)
-        train, control = map(TableRecord.of, pipeline.real_tables(plan, workspace))
+        train, control = (TableRecord.of(t, salt) for t in pipeline.real_tables(plan, workspace))
     except DataError:
         return None
     belongs = (record.plan_sha256, record.train, record.control) == (plan.digest, train, control)

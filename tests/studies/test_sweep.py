@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,12 +21,14 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.execution import Executor
 from synth_audit.core.fitting import fit_shared
-from synth_audit.generators.resample import Resample
+from synth_audit.core.generator import PrivacyCertificate
+from synth_audit.generators.resample import Resample, ResampleModel
 from synth_audit.generators.vine import Vine
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.evidence import read_evidence
 from synth_audit.store.folders import link_or_copy, replacing_folder
+from synth_audit.store.salts import known_salt
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.candidates import candidates_of
 from synth_audit.studies.correlations import Correlations
@@ -64,7 +68,7 @@ def whole(case, slug):
     room = own(case, slug)
     evidence = read_evidence(room.evidence)
     tables = {n: pq.read_table(getattr(room, n)) for n in ("train", "control", "synthetic")}
-    return all(c.holds for c in verify(evidence, tables))
+    return all(c.holds for c in verify(evidence, tables, known_salt(room)))
 
 
 def leftovers(case):
@@ -289,6 +293,71 @@ def test_a_finished_table_with_other_rows_is_audited_again(swept):
     assert kept(sweep(plan, swept.workspace)) == [True, False]
     table.unlink()
     assert "does not exist" in sweep(plan, swept.workspace).candidates[1].problem
+
+
+@pytest.fixture(params=["no seed", "privacy budget"])
+def once(request, monkeypatch):
+    """Lets the generator `resample` be one that cannot be made again; returns the list of its draws."""
+    draws = []
+    true_sample = ResampleModel.sample
+
+    def drawn_otherwise(self, n, rng):
+        draws.append(n)
+        return true_sample(self, n, np.random.default_rng(len(draws)))
+
+    monkeypatch.setattr(ResampleModel, "sample", drawn_otherwise)
+    if request.param == "no seed":
+        monkeypatch.setattr(Resample, "repeats", False, raising=False)
+    else:
+        claim = PrivacyCertificate("differential privacy", "a test", 1.0, 1e-6)
+        monkeypatch.setattr(ResampleModel, "certificate", claim)
+    return draws
+
+
+def test_a_candidate_that_cannot_be_made_again_is_audited_anew_and_never_drawn_anew(swept, once, make_gate):
+    sweep(swept.plan, swept.workspace, fresh=True)
+    drawn = own(swept, "resample").synthetic.read_bytes()
+    swept.set_gates(make_gate("copies", "exact_match.excess", 0.9))
+    record = sweep(swept.plan, swept.workspace)
+    assert kept(record) == [False, False]
+    assert whole(swept, "resample")
+    sweep(swept.replan(suppression=11, seed=77), swept.workspace)
+    own(swept, "resample").evidence.unlink()
+    assert sweep(swept.plan, swept.workspace).candidates[1].verdict == "fail"
+    assert own(swept, "resample").synthetic.read_bytes() == drawn
+    assert len(once) == 1
+
+
+def test_what_else_makes_another_candidate_of_it_draws_it(swept, once):
+    sweep(swept.plan, swept.workspace, fresh=True)
+    sweep(swept.replan(rows=50), swept.workspace)
+    assert once == [once[0], 50]
+    spoil_synthetic(swept)
+    sweep(swept.plan, swept.workspace)
+    assert once == [once[0], 50, 50], "what is stored is not what was drawn"
+    sweep(swept.plan, swept.workspace, fresh=True)
+    assert len(once) == 4
+    pq.write_table(pq.read_table(swept.folder / "people.parquet").slice(9), swept.folder / "people.parquet")
+    pipeline.split_table(swept.plan, swept.workspace)
+    sweep(swept.plan, swept.workspace)
+    assert len(once) == 5, "made from other rows"
+
+
+def test_it_stays_when_its_audit_is_interrupted(swept, once, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    plan = swept.replan(frontier={**SPEC, "generators": ["resample"]})
+    shutil.rmtree(own(swept, "resample").root)
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "audit_synthetic", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(plan, swept.workspace)
+    assert own(swept, "resample").synthetic.exists()
+    assert leftovers(swept) == []
+    assert kept(sweep(plan, swept.workspace)) == [False]
+    assert whole(swept, "resample")
+    assert len(once) == 1
 
 
 def test_it_is_said_that_a_split_was_kept(swept):

@@ -1,0 +1,193 @@
+"""Repeats a run from its salt and compares it with its evidence; writes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from synth_audit.core.context import SERIAL, RunContext
+from synth_audit.core.errors import DataError
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.outcome import AuditOutcome
+from synth_audit.core.plan import Plan
+from synth_audit.core.salt import Salt
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table, read_table
+from synth_audit.examination.runner import describe_error
+from synth_audit.judging.suite import load_suite
+from synth_audit.pipeline import stages
+from synth_audit.pipeline.check import Check
+from synth_audit.pipeline.making import fit_and_draw, kept_because, pull_source, split_source
+from synth_audit.store.evidence import Evidence, installed_versions, read_evidence
+from synth_audit.store.salts import known_salt
+from synth_audit.store.workspace import Workspace, read_parquet
+
+_SHOWN = 3
+"""Measurements that are named where more differ."""
+
+
+def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tuple[Check, ...]:
+    """Pull, split, fit, draw and audit again under the workspace's salt; say what agrees with the evidence.
+
+    A candidate whose fit spent privacy budget, and one that its generator does not repeat, is not made again:
+    the one that the workspace kept is compared by its hash and audited. Where the source has changed since,
+    what the workspace kept of train and control takes its place.
+
+    Raises:
+        DataError: there is no evidence of a run with this plan, or no salt.
+    """
+    salt = known_salt(workspace)
+    evidence = read_evidence(workspace.evidence)
+    _refuse_other(plan, evidence, salt)
+    course = _Course(plan, workspace, evidence, salt, context)
+    tables: dict[str, Table] = {}
+    return (
+        Check("digest of the evidence", evidence.intact, evidence.digest),
+        *course.real(tables),
+        course.candidate(tables),
+        *course.audits(tables),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """What is repeated. Each step adds to ``tables`` those that agree with the evidence."""
+
+    plan: Plan
+    workspace: Workspace
+    evidence: Evidence
+    salt: Salt
+    context: RunContext
+
+    def real(self, tables: dict[str, Table]) -> Iterator[Check]:
+        """Pull and split."""
+        self.context.progress("pull and split", 0, 1)
+        try:
+            source = pull_source(self.plan)
+            train, control = split_source(self.plan, source, self.salt)
+        except DataError as error:
+            for name in ("source", "train", "control"):
+                yield Check(_content(name), None, f"the source cannot be pulled and split: {error.what}")
+        else:
+            yield self._compared("source", source)
+            # As kept, in the same order of rows, which a warehouse does not promise and a fit may rest on.
+            for name, table in (("train", train), ("control", control)):
+                check = self._compared(name, table)
+                if check.holds:
+                    tables[name] = table
+                yield check
+        tables |= self._kept_real()
+        self.context.progress("pull and split", 1, 1)
+
+    def candidate(self, tables: dict[str, Table]) -> Check:
+        """Fit and draw again, or take the candidate that was kept."""
+        reason = kept_because(self.plan.build_generator(), self.evidence.generator.certificate)
+        if "train" not in tables:
+            return Check(_content("synthetic"), None, "no training rows here agree with the evidence")
+        if reason:
+            table = self._kept_candidate(tables["train"])
+            if table is None:
+                return Check(_content("synthetic"), None, f"{reason}, and none is kept")
+        else:
+            try:
+                table, _ = fit_and_draw(self.plan, tables["train"], self.salt, self.context)
+            # Whatever a generator does wrong is told, without its text, which may hold a cell value.
+            except (Exception, SystemExit) as error:
+                return Check(_content("synthetic"), False, describe_error(error))
+        check = self._compared("synthetic", table, f"the one that was kept, since {reason}" if reason else "")
+        if check.holds:
+            tables["synthetic"] = table
+        return check
+
+    def audits(self, tables: Mapping[str, Table]) -> Iterator[Check]:
+        """Audit and judge again, and compare every measurement to its last digit."""
+        needed = [n for n in ("train", "control", "synthetic") if n in self.evidence.tables]
+        if lacking := [n for n in needed if n not in tables]:
+            yield Check("measurements", None, f"no {' and no '.join(lacking)} that agrees with the evidence")
+            return
+        subject = Subject(
+            tables["train"],
+            tables.get("control"),
+            tables["synthetic"],
+            self.plan.build_generator(),
+            self.plan.level,
+            self.plan.suppression,
+        )
+        suite = load_suite(self.plan.gates, self.plan.base)
+        same_suite = suite.sha256 == self.evidence.gates.suite_sha256
+        yield Check("hash of the gate suite", same_suite, suite.sha256)
+        found = stages.examine(self.plan, subject, self.evidence.generator, self.context, self.salt).evidence
+        before = {o.audit: o for o in self.evidence.outcomes}
+        again = {o.audit: o for o in found.outcomes}
+        for name in dict.fromkeys((*before, *again)):
+            yield self._outcome(name, before.get(name), again.get(name))
+        yield Check("verdict", found.verdict is self.evidence.verdict, str(found.verdict))
+
+    def _compared(self, name: str, table: Table, note: str = "") -> Check:
+        recorded = self.evidence.tables.get(name)
+        found = self.salt.digest(table.fingerprint.encode())
+        if recorded is None:
+            return Check(_content(name), False, "the evidence tells of no such table")
+        return Check(_content(name), recorded.hmac == found, note or found)
+
+    def _kept_real(self) -> dict[str, Table]:
+        """Train and control in the workspace, as far as they agree with the evidence."""
+        try:
+            known, other = stages.real_tables(self.plan, self.workspace)
+        except DataError:
+            return {}
+        kept = {"train": known, "control": other}
+        return {name: table for name, table in kept.items() if self._compared(name, table).holds}
+
+    def _kept_candidate(self, train: Table) -> Table | None:
+        """The candidate of this evidence, else the last one that was made here."""
+        for path in (self.workspace.kept_rows(self.evidence.digest), self.workspace.synthetic):
+            if os.path.isfile(path):
+                data = read_parquet(path, made_by="synthetic")
+                return read_table(data, train.schema, where="synthetic", partial=True)
+        return None
+
+    def _outcome(self, name: str, before: AuditOutcome | None, again: AuditOutcome | None) -> Check:
+        what = f"measurements of {name}"
+        if before is None or again is None:
+            return Check(what, False, "the audit ran only once" if before else "the audit did not run before")
+        known, found = _exact(before.measurements), _exact(again.measurements)
+        odd = [key for key in dict.fromkeys((*known, *found)) if known.get(key) != found.get(key)]
+        same = not odd and before.status is again.status
+        if same:
+            return Check(what, True, f"{len(known)} agree to the last digit")
+        named = ", ".join(odd[:_SHOWN]) + (f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else "")
+        told = f"{named} differ" if odd else f"{again.status} instead of {before.status}"
+        return Check(what, False, told + self._other_software())
+
+    def _other_software(self) -> str:
+        now, then = installed_versions(), self.evidence.versions
+        odd = [n for n in dict.fromkeys((*then, *now)) if then.get(n) != now.get(n)]
+        return f"; other versions of {', '.join(odd)} than then" if odd else ""
+
+
+def _content(name: str) -> str:
+    return f"content of {name}"
+
+
+def _exact(measurements: tuple[Measurement, ...]) -> dict[str, str]:
+    """Each measurement by its name as text in which NaN is equal to NaN."""
+    return {str(m.id): repr(m) for m in measurements}
+
+
+def _refuse_other(plan: Plan, evidence: Evidence, salt: Salt) -> None:
+    if evidence.plan_sha256 != plan.digest or plan.source is None or plan.generator is None:
+        raise DataError(
+            "the evidence is not of a run with this plan",
+            where="rerun",
+            expected="the plan that the newest audit of the workspace was run with, unchanged",
+            fix="name that plan; an audit of files made elsewhere is checked with `synth-audit verify`",
+        )
+    if evidence.salt_commitment != salt.commitment:
+        raise DataError(
+            "the evidence was made under another salt than the workspace has",
+            where="rerun",
+            expected=f"the salt with the commitment {evidence.salt_commitment}",
+            fix="put that one back from a backup of the restricted folder",
+        )
