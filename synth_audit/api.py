@@ -117,6 +117,8 @@ def audit(
     from synth_audit.pipeline.filing import write_evidence
     from synth_audit.pipeline.warnings import about_formulas
     from synth_audit.report import write_report
+    from synth_audit.store.evidence import TableRecord
+    from synth_audit.store.filing import begin_attempt
     from synth_audit.store.salts import workspace_salt
     from synth_audit.store.workspace import Workspace
 
@@ -132,7 +134,11 @@ def audit(
     # With a target in CSV the plan itself makes them be looked for.
     by_target = settled.release is not None and settled.release.name == "csv"
     as_csv = isinstance(synthetic, (str, Path)) and Path(synthetic).suffix.lower() == ".csv" and not by_target
-    scratch = None if out is None else Workspace(Path(out)).prepare().restricted
+    attempt = None
+    if workspace is not None:
+        candidate = TableRecord.of(subject.synthetic, salt).identity
+        attempt = begin_attempt(workspace, plan=settled.digest, candidate=candidate)
+    scratch = None if workspace is None else workspace.prepare().restricted
     with run_context(settled, scratch, **running) as context:
         audited = pipeline.examine(
             settled,
@@ -143,9 +149,9 @@ def audit(
             audits=settled.build_audits() if only else None,
             warnings=about_formulas(settled, subject.synthetic.data, as_csv=True) if as_csv else (),
         )
-    if workspace is None:
+    if workspace is None or attempt is None:
         return audited.evidence
-    evidence = write_evidence(audited, workspace)
+    evidence = write_evidence(audited.numbered(*attempt), workspace)
     write_report(workspace)
     return evidence
 

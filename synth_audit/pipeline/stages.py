@@ -33,6 +33,7 @@ from synth_audit.store.evidence import (
     column_records,
     installed_versions,
 )
+from synth_audit.store.filing import begin_attempt
 from synth_audit.store.records import SplitRecord, SyntheticRecord
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
@@ -109,6 +110,8 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
     subject = Subject(train, control, synthetic, plan.build_generator(), plan.level, plan.suppression)
+    candidate = TableRecord.of(synthetic, salt).identity
+    attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
     audited = examine(
         plan,
         subject,
@@ -119,7 +122,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
     )
-    return write_evidence(audited, workspace, workspace.synthetic)
+    return write_evidence(audited.numbered(attempt, ledger), workspace, workspace.synthetic)
 
 
 def examine(
