@@ -75,7 +75,9 @@ def entities_of(table: Table) -> list[bytes]:
     missing = np.all([table.missing(c.name) for c in keys], axis=0)
     found = list(_labelled(_BY_KEY, table, keys))
     keyless = np.flatnonzero(missing)
-    for place, row in zip(keyless, _labelled(_BY_ROW, table.take(keyless), table.schema.features), strict=True):
+    for place, row in zip(
+        keyless, _labelled(_BY_ROW, table.take(keyless), table.schema.features), strict=True
+    ):
         found[place] = row
     return found
 
