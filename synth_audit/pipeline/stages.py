@@ -104,6 +104,7 @@ def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
 
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
+    context = replace(context, scratch=context.scratch or workspace.restricted)
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)
@@ -149,7 +150,8 @@ def examine(
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic.data) + about_settings(plan, suite)
-    context = replace(context, seed=plan.seed, cache=replace(context.cache, scope=salt.commitment))
+    cache = replace(context.cache, scope=salt.commitment)
+    context = replace(context, seed=plan.seed, deadline=context.deadline.again(), cache=cache)
     found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))
