@@ -90,7 +90,7 @@ def test_nothing_is_written_unless_asked(plan, tmp_path):
     folder = review / "audits" / evidence.digest
     assert {p.name for p in folder.iterdir()} == {"evidence.json", "measurements.parquet", "report.html"}
     kept = {p.name for p in (tmp_path / "out" / "restricted").iterdir()}
-    tables = {"exposed_records.parquet", "journal.json", ".journal.lock", "salt"}
+    tables = {"exposed_records.parquet", "journal.json", ".journal.lock", "ledger.jsonl", "salt"}
     assert kept == tables, "positions and hashes, and no real row"
     assert json.loads((folder / "evidence.json").read_text())["digest"] == evidence.digest
     assert json.loads((review / "newest.json").read_text())["digest"] == evidence.digest
@@ -275,3 +275,15 @@ def test_the_whole_way_from_a_mapping(plan, tmp_path):
     assert not (tmp_path / "released.parquet").exists()
     assert synth_audit.run(plan).digest == evidence.digest
     assert pq.read_metadata(tmp_path / "released.parquet").num_rows == evidence.tables["synthetic"].rows
+
+
+def test_an_audit_that_runs_out_of_time_passes_no_gate(plan):
+    evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, deadline=1e-9)
+    assert {o.reason for o in evidence.outcomes} == {"ran out of time"}
+    assert evidence.verdict is Result.INSUFFICIENT
+    hurried = {**plan, "execution": {"deadline": 1e-9}}
+    again = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, hurried)
+    assert again.verdict is Result.INSUFFICIENT
+    patient = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, hurried, deadline=600)
+    assert patient.verdict is Result.PASS
+    assert patient.plan_sha256 == again.plan_sha256

@@ -56,7 +56,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     workspace.home.prepare()
     with open_journal(workspace) as journal:
         if found.journal is None:  # another machine, where a seal vouches for what was audited elsewhere
-            enter(workspace, filed, evidence, journal)
+            enter(workspace, filed, evidence, journal, evidence.attempt)
         else:  # once more, since another process may have filed something meanwhile
             refuse_unless_filed(replace(found, journal=journal.now))
         _adopt(workspace, filed, journal.now, synthetic)

@@ -33,6 +33,7 @@ from synth_audit.store.evidence import (
     column_records,
     installed_versions,
 )
+from synth_audit.store.filing import begin_attempt
 from synth_audit.store.records import SplitRecord, SyntheticRecord
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
@@ -100,6 +101,7 @@ def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
 
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
+    context = replace(context, scratch=context.scratch or workspace.restricted)
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)
@@ -108,6 +110,8 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
     subject = Subject(train, control, synthetic, plan.build_generator(), plan.level, plan.suppression)
+    candidate = TableRecord.of(synthetic, salt).identity
+    attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
     audited = examine(
         plan,
         subject,
@@ -118,7 +122,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
     )
-    return write_evidence(audited, workspace, workspace.synthetic)
+    return write_evidence(audited.numbered(attempt, ledger), workspace, workspace.synthetic)
 
 
 def examine(
@@ -142,7 +146,8 @@ def examine(
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic.data) + about_settings(plan, suite)
-    context = replace(context, seed=plan.seed, cache=replace(context.cache, scope=salt.commitment))
+    cache = replace(context.cache, scope=salt.commitment)
+    context = replace(context, seed=plan.seed, deadline=context.deadline.again(), cache=cache)
     found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks)

@@ -232,6 +232,13 @@ def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
         Fact("Plan", evidence.plan_sha256, "SHA-256"),
         Fact("Gate suite", evidence.gates.suite_sha256, f"SHA-256 of {evidence.gates.suite_name}"),
         Fact("Audited", words.moment(evidence.created), "outside the digest"),
+        Fact(
+            "Attempt",
+            f"{evidence.attempt:,} on this table" if evidence.attempt else "outside a workspace, not counted",
+            f"line {evidence.ledger.lines:,} of its ledger, {evidence.ledger.digest}"
+            if evidence.ledger
+            else "",
+        ),
         Fact("Seed", str(evidence.seed), "moves the draws of audits"),
         Fact(
             "Salt",

@@ -28,9 +28,13 @@ from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, Result, TableCheck
+from synth_audit.store.chained_log import Head
 from synth_audit.store.plain_file import read_plain
 
 SCHEMA_VERSION = "1.2"
+
+_OUTSIDE = ("digest", "created", "timings", "attempt", "ledger")
+"""What the digest does not cover, since another run of the same plan on the same data has it otherwise."""
 
 _RECORDED_PACKAGES = (
     "synth-audit",
@@ -107,8 +111,11 @@ class Evidence:
     ``records`` is what a reviewer may know of the most exposed training records. ``salt_commitment`` says
     under which salt split, fits and draws were made and tables hashed, and nothing of what it is.
 
-    ``timings`` and ``created`` describe the run and stand outside the digest: the same plan, data and salt
-    give the same digest.
+    ``attempt`` counts the audits on the table, this one included, and ``ledger`` says how far its ledger had
+    come when this one began; 0 and None for an audit outside any workspace.
+
+    ``timings``, ``created``, ``attempt`` and ``ledger`` describe the run and stand outside the digest: the
+    same plan, data and salt give the same digest.
     """
 
     table: str
@@ -133,6 +140,8 @@ class Evidence:
     digest: str = ""
     created: str = ""
     timings: Mapping[str, float] = field(default_factory=dict)
+    attempt: int = 0
+    ledger: Head | None = None
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -165,7 +174,7 @@ class Evidence:
         return _adapter().dump_json(self, indent=2).decode() + "\n"
 
     def sealed(self) -> Evidence:
-        """The evidence with its digest: SHA-256 of its JSON without digest, time of day and timings."""
+        """The evidence with its digest: SHA-256 of its JSON without digest and what describes the run."""
         return replace(self, digest=self._compute_digest())
 
     @property
@@ -175,7 +184,7 @@ class Evidence:
 
     def _compute_digest(self) -> str:
         plain = json.loads(self.to_json())
-        content = {k: v for k, v in plain.items() if k not in ("digest", "created", "timings")}
+        content = {k: v for k, v in plain.items() if k not in _OUTSIDE}
         return sha256_of(content)
 
 

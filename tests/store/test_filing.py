@@ -201,7 +201,7 @@ def killed_at(step, work):
     return code == 1
 
 
-@pytest.mark.parametrize("step", range(1, 6))
+@pytest.mark.parametrize("step", range(1, 7))
 def test_a_kill_at_any_moment_leaves_the_last_audit(workspace, evidence, step):
     file(workspace, evidence)
     new = about(evidence, "b")
@@ -216,11 +216,12 @@ def test_a_kill_at_any_moment_leaves_the_last_audit(workspace, evidence, step):
     file(workspace, new)
     assert workspace.newest.digest == new.digest
     assert faults(workspace) == {}
-    assert [e.number for e in read_journal(workspace).audits] == [1, 2]
+    first, second = (e.number for e in read_journal(workspace).audits)
+    assert first < second
 
 
 def test_every_move_of_the_filing_was_tried(workspace, evidence):
-    assert not killed_at(6, lambda: file(workspace, evidence))
+    assert not killed_at(7, lambda: file(workspace, evidence))
 
 
 @pytest.mark.parametrize("step", range(1, 5))
