@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools
+from synth_audit.core.arrays import Bools, Labels
 from synth_audit.core.errors import DataError
 from synth_audit.core.framing import count, frame
 from synth_audit.core.schema import Column, Role, Schema
-from synth_audit.core.table import Labels, Table
+from synth_audit.core.table import Table
 
 _SCALE = 2**64
 
