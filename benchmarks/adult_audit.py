@@ -12,6 +12,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
+
+from synth_audit.core.identity import MeasurementId
 
 from synth_audit.store.workspace import Workspace
 
@@ -50,10 +53,10 @@ def main(folder: Path) -> None:
             evidence = json.loads(Workspace(out).evidence.read_text())
             for outcome in evidence["outcomes"]:
                 for m in outcome["measurements"]:
-                    if m["name"] in HEADLINES:
+                    found = TypeAdapter(MeasurementId).validate_python(m["id"])
+                    if found.name in HEADLINES:
                         reference = m["reference"]["value"] if m["reference"] else None
-                        scope = f"[{m['scope']}]" if m["scope"] else ""
-                        print(f"  {m['name']}{scope} = {m['value']:.5f} (reference {reference})")
+                        print(f"  {found} = {m['value']:.5f} (reference {reference})")
 
 
 if __name__ == "__main__":

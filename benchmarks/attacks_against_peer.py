@@ -58,14 +58,14 @@ class Contest:
     """The same attack on both sides.
 
     Attributes:
-        settings: the peer's. scope: of our measurements.
+        settings: the peer's. at: setting and column of our measurements.
         golden: 95 % intervals of the peer's earlier runs.
         goal: how many times faster we mean to be; None without a goal.
     """
 
     kind: str
     audit: Attack
-    scope: str
+    at: tuple[str, str]
     settings: dict[str, Any]
     golden: tuple[Ends, ...]
     goal: float | None
@@ -152,15 +152,15 @@ def contests(golden: dict[str, Any], columns: Sequence[str]) -> list[Contest]:
     guess = Inference(secrets=(SECRET,), n_attacks=infer["n"], tolerance=0.0, n_trees=1)
     linking = {"aux_cols": [a, b], "n_neighbors": neighbours}
     guessing = {"aux_cols": others, "secret": SECRET, "regression": False}
-    rows: list[tuple[str, Attack, str, dict[str, Any], dict[str, Any], float | None]] = [
-        ("univariate", by_one, "univariate", {}, uni, None),
-        ("multivariate", by_k, f"multivariate[{k}]", {"n_cols": k}, multi, 10),
-        ("linkability", join, "", linking, link, 20),
-        ("inference", guess, SECRET, guessing, infer, 20),
+    rows: list[tuple[str, Attack, tuple[str, str], dict[str, Any], dict[str, Any], float | None]] = [
+        ("univariate", by_one, ("univariate", ""), {}, uni, None),
+        ("multivariate", by_k, (f"multivariate[{k}]", ""), {"n_cols": k}, multi, 10),
+        ("linkability", join, ("", ""), linking, link, 20),
+        ("inference", guess, ("", SECRET), guessing, infer, 20),
     ]
     return [
-        Contest(kind, audit, scope, {"n_attacks": run["n"], **settings}, intervals(run), goal)
-        for kind, audit, scope, settings, run, goal in rows
+        Contest(kind, audit, at, {"n_attacks": run["n"], **settings}, intervals(run), goal)
+        for kind, audit, at, settings, run, goal in rows
     ]
 
 
@@ -168,7 +168,7 @@ def ours(contest: Contest, subject: Subject, seed: int) -> Timed:
     wall, cpu = time.perf_counter(), time.process_time()
     findings = contest.audit.run(subject, RunContext(draws=np.random.default_rng(seed)))
     seconds, spent = time.perf_counter() - wall, time.process_time() - cpu
-    found = {m.name: m for m in findings.measurements if m.scope == contest.scope}
+    found = {m.id.quantity: m for m in findings.measurements if (m.id.setting, m.id.column) == contest.at}
     rates = found["train_rate"].value, found["control_rate"].value
     published = found.get("published_risk", found["risk"])
     return Timed(seconds, spent, with_ends(found["risk"]), rates, with_ends(published))

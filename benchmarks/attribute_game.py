@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.fitting import draw, fit_shared
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.plan import parse_plan
 from synth_audit.pipeline.stages import anchored_subject
 
-Found = Mapping[tuple[str, str], Measurement]
+Found = Mapping[MeasurementId, Measurement]
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Field:
         subject = replace(subject, synthetic=release, generator=made)
         audit = plan.build_audits()["attribute_game"]
         findings = audit.run(subject, context.child("audit", "attribute_game"))
-        return {(m.name, m.scope): m for m in findings.measurements}
+        return {m.id: m for m in findings.measurements}
 
 
 COLUMNS = (
@@ -105,9 +106,9 @@ COLUMNS = (
     ("real", "real_mr2", ""),
     ("WCAB", "wcab", ""),
     ("retained in games", "retained", ""),
-    ("by the release", "retained", "this release of "),
+    ("by the release", "retained", "this release"),
 )
-"""Heading, quantity, and what stands before the secret in its scope."""
+"""Heading, quantity, and setting."""
 
 
 def shown(measurement: Measurement | None) -> str:
@@ -118,11 +119,12 @@ def shown(measurement: Measurement | None) -> str:
 
 
 def lines(label: str, found: Found, secrets: Sequence[str], seconds: float) -> str:
-    whole = shown(found.get(("retained", "")))
+    whole = shown(found.get(MeasurementId("", "retained")))
     rows = [f"  {label}: retained {whole}; {seconds:.0f} s CPU"]
     for secret in secrets:
         cells = [
-            f"{heading} {shown(found.get((name, before + secret)))}" for heading, name, before in COLUMNS
+            f"{heading} {shown(found.get(MeasurementId('', quantity, setting, secret)))}"
+            for heading, quantity, setting in COLUMNS
         ]
         rows.append(f"    {secret}: {', '.join(cells)}")
     return "\n".join(rows)

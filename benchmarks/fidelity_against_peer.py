@@ -74,7 +74,7 @@ def subject_of(train: pd.DataFrame, made: pd.DataFrame, labels: Sequence[str]) -
 
 def mean(found: Sequence[Measurement], names: Sequence[str], labels: Sequence[str]) -> float:
     """Of the single columns' values: of labels by their first name, of numbers by their second."""
-    chosen = [m.value for m in found if m.scope and m.name == names[m.scope not in labels]]
+    chosen = [m.value for m in found if m.id.column and m.id.quantity == names[m.id.column not in labels]]
     return float(np.mean(chosen))
 
 
@@ -93,7 +93,7 @@ def compared(
     for matrix, metric, figure in matrices:
         yield metric, figure, float(np.linalg.norm(matrix(train, labels) - matrix(made, labels)))
     components = Projection().run(subject, RunContext(draws=np.random.default_rng(0))).measurements
-    own = {m.name: m.value for m in components if m.scope}
+    own = {m.id.quantity: m.value for m in components if m.id.setting}
     yield "pca", "exp_var_diff", own["eigenvalue_difference"]
     yield "pca", "comp_angle_diff", own["angle"]
 

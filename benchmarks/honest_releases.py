@@ -93,13 +93,16 @@ def measure(folder: Path, name: str, kind: str, leak: float, seed: int) -> dict:
 
 
 def _plain(outcome: AuditOutcome) -> dict:
-    keep = ("name", "scope", "value", "interval", "n_achieved", "n_minimum")
+    keep = ("value", "interval", "n_achieved", "n_minimum")
     return {
         "audit": outcome.audit,
         "status": str(outcome.status),
         "reason": outcome.reason,
-        "numbers": [{k: v for k, v in asdict(m).items() if k in keep} for m in outcome.measurements],
-        "blind": [f"{r.name}[{r.scope}]" for r in outcome.responses if r.sight == "blind"],
+        "numbers": [
+            {"id": str(m.id), **{k: v for k, v in asdict(m).items() if k in keep}}
+            for m in outcome.measurements
+        ],
+        "blind": [str(r.id) for r in outcome.responses if r.sight == "blind"],
     }
 
 

@@ -81,7 +81,8 @@ def _generators(options: argparse.Namespace) -> Iterator[tuple[str, dict[str, in
 def _show(findings: Findings) -> None:
     for m in findings.measurements:
         assert m.interval is not None
-        print(f"  {m.name:18} {m.scope:28} {m.value:6.3f} ({m.interval.low:6.3f} to {m.interval.high:6.3f})")
+        ends = f"{m.interval.low:6.3f} to {m.interval.high:6.3f}"
+        print(f"  {m.id.quantity:18} {m.id.setting:28} {m.value:6.3f} ({ends})")
     for series in findings.series:
         medians = np.round(series.lines["median"], 3).tolist()
         print("  medians:", ", ".join(f"{x} {m}" for x, m in zip(series.x, medians, strict=True)))

@@ -52,7 +52,7 @@ def audited(train: pa.Table, control: pa.Table, candidate: pa.Table) -> Iterator
 
 def line(m: Measurement) -> str:
     """One headline as text."""
-    text = f"{m.name} {m.value:.4f}"
+    text = f"{m.id.name} {m.value:.4f}"
     if m.interval:
         text += f" [{m.interval.low:.4f}, {m.interval.high:.4f}]"
     return text + (f", reference {m.reference.value:.4f}" if m.reference else "")
@@ -72,7 +72,7 @@ def main() -> None:
             cpu += seconds
             print(f"  {outcome.audit}: {outcome.status} {outcome.reason}, {seconds:.1f} s", flush=True)
             for m in outcome.measurements:
-                if not m.scope:
+                if m.id == m.id.whole:
                     print(f"    {line(m)}")
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(

@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
             findings = prediction.run(
                 Subject(train, control, synthetic), RunContext(seed=seed).child("audit")
             )
-            values = {m.name: m.value for m in findings.measurements}
+            values = {m.id.quantity: m.value for m in findings.measurements}
             tstr.append(values["auroc_tstr"])
             trtr.append(values["auroc_trtr"])
         print(

@@ -15,7 +15,7 @@ from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.judging.contract import COLUMNS_TYPE, contract, contract_key, contract_part, gate_frame
-from synth_audit.judging.decide import Decision, decide
+from synth_audit.judging.decide import Decision, Row, decide
 from synth_audit.judging.limit import Limit
 from synth_audit.judging.proven_leak import PROVEN_LEAK, TITLE, leak_result
 from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
@@ -141,8 +141,10 @@ def _check_buildable(gates: Sequence[Gate]) -> None:
 
 
 def _decide(suite: Suite, outcomes: Sequence[AuditOutcome]) -> dict[str, Decision]:
-    rows = [row for o in outcomes if o.status is Status.MEASURED for row in sensitivity_checked_rows(o)]
-    return {g.id: decide(g.limit, rows) for g in suite.measured if g.limit}
+    rows: dict[str, list[Row]] = {}  # by audit, so that no limit looks at the rows of another
+    for row in (r for o in outcomes if o.status is Status.MEASURED for r in sensitivity_checked_rows(o)):
+        rows.setdefault(row.id.audit, []).append(row)
+    return {g.id: decide(g.limit, rows.get(g.limit.audit, ())) for g in suite.measured if g.limit}
 
 
 def _measured(outcomes: Sequence[AuditOutcome]) -> list[Measurement]:

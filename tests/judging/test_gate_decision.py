@@ -148,6 +148,21 @@ def test_limits_that_are_none(fields):
         Limit.read(**{"name": NAME, **fields})
 
 
+def test_a_limit_applies_to_what_it_names_and_no_more():
+    age, ages = replace(EXCESS, column="age"), replace(EXCESS, column="ages")
+    one, every = replace(AT_MOST, measurement=age), replace(AT_MOST, every=True)
+    assert [one.applies_to(x) for x in (age, ages, EXCESS)] == [True, False, False]
+    assert [every.applies_to(x) for x in (age, ages, EXCESS)] == [True, True, True]
+    assert not every.applies_to(MeasurementId("copies", "other"))
+
+
+def test_a_star_in_quotes_is_a_name():
+    star = Limit.read(NAME, '"*"', maximum=0.02)
+    assert (star.every, star.measurement.setting) == (False, "*")
+    assert Limit.read(NAME, 'by "*"', maximum=0.02).measurement.column == "*"
+    assert Limit.read(NAME, "*", maximum=0.02).every
+
+
 def test_row_of_a_measurement_holds_plain_numbers():
     import numpy as np
 

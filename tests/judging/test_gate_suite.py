@@ -228,11 +228,20 @@ def test_a_limit_given_twice_is_damage(tmp_path):
             load_suite(file, tmp_path)
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
-def test_a_limit_that_is_no_number_is_refused(tmp_path, value):
-    (tmp_path / "x.json").write_text(json.dumps(PLAIN).replace("0.02", value))
-    with pytest.raises(GateError, match="exactly one finite limit"):
-        load_suite("x.json", tmp_path)
+@pytest.mark.parametrize(
+    ("file", "value", "says"),
+    [
+        ("x.json", "NaN", "NaN is no JSON"),
+        ("x.json", "Infinity", "Infinity is no JSON"),
+        ("x.json", "1e999", "exactly one finite limit"),
+        ("x.yaml", ".nan", "exactly one finite limit"),
+        ("x.yaml", ".inf", "exactly one finite limit"),
+    ],
+)
+def test_a_limit_that_is_no_number_is_refused(tmp_path, file, value, says):
+    (tmp_path / file).write_text(json.dumps(PLAIN).replace("0.02", value))
+    with pytest.raises(GateError, match=says):
+        load_suite(file, tmp_path)
 
 
 def test_missing_suite_names_those_that_ship(tmp_path):

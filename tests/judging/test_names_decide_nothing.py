@@ -171,6 +171,8 @@ def test_no_name_changes_a_decision(build: ModuleType, plain: tuple[object, ...]
         ("a", "a by b", "c", "by"),
         ("baby weight", "weight", "by", "ba"),
         ("*", " by *", "[*]", '"*"'),
+        ("a", "ab", "abc", "abcd"),
+        ("a by", "by b", "c", "*"),
         ("risk", "risk[of]", "of risk", "probe.risk"),
         ("\x00", "😀", "\u202e", "<b>"),
     ],
