@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from synth_audit.core.identity import MeasurementId
-
 from synth_audit.store.workspace import Workspace
 
 HEADLINES = ("exact_match.share", "closest_record.privacy_score", "closest_record.share")
