@@ -115,6 +115,7 @@ def audit(
             salt,
             audits=settled.build_audits() if only else None,
             warnings=about_formulas(settled, subject.synthetic.data, as_csv=True) if as_csv else (),
+            workspace=workspace,
         )
     if workspace is None:
         return audited.evidence

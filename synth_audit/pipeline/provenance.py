@@ -15,6 +15,7 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.verdict import Result
 from synth_audit.judging.measurements import measurement_frame
 from synth_audit.pipeline.check import Check
+from synth_audit.store.attempts import governing_attempt
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.filing import MEASUREMENTS, REPORT, FiledAudit
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
@@ -61,8 +62,8 @@ class Provenance:
             found.append(seal)
         if REPORT in self.filed.files:
             found.append(self._report(self.filed.files[REPORT]))
-        if self.journal is not None:
-            found.append(self._governs(self.journal))
+        if self.journal is not None and self.workspace is not None:
+            found.append(self._governs(self.workspace))
         if self.workspace is not None:
             found += [_newest(self.workspace, self.journal), _released(self.workspace, self.journal)]
         return tuple(found)
@@ -97,13 +98,12 @@ class Provenance:
         same = found is not None and (found.audit, found.gates) == (wanted.audit, wanted.gates)
         return Check("marks of the report", same, "digest, verdict, values and limits of every gate")
 
-    def _governs(self, journal: Journal) -> Check:
+    def _governs(self, workspace: Workspace) -> Check:
         what = "newest attempt on these rows"
-        about = self.evidence.tables.get("synthetic")
-        last = journal.governing(about.identity if about else "")
+        last = governing_attempt(workspace, self.evidence)
         if last is None:
-            return Check(what, None, "the journal knows of no audit of these rows")
-        outdone = self.evidence.verdict is Result.PASS and last.verdict is not Result.PASS
+            return Check(what, None, "the ledger knows of no audit of these rows")
+        outdone = self.evidence.verdict is Result.PASS and last.verdict != Result.PASS
         return Check(what, not outdone, f"attempt {last.number}: {last.verdict}")
 
 

@@ -26,6 +26,7 @@ from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.making import anchored, fit_and_draw, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
+from synth_audit.store.attempts import begin_attempt
 from synth_audit.store.evidence import (
     Evidence,
     GeneratorRecord,
@@ -117,6 +118,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
         source=splitting.source,
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
+        workspace=workspace,
     )
     return write_evidence(audited, workspace, workspace.synthetic)
 
@@ -132,23 +134,28 @@ def examine(
     source: TableRecord | None = None,
     warnings: tuple[str, ...] = (),
     timings: Mapping[str, float] | None = None,
+    workspace: Workspace | None = None,
 ) -> Audited:
     """Audit and judge three tables at hand: the one place where evidence is made.
 
     Args:
         salt: what the tables are hashed under.
         audits: just these, instead of the plan's and those that its gates need.
+        workspace: where it will be filed; the attempt is entered into its ledger before the first attack.
     """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic.data) + about_settings(plan, suite)
     context = replace(context, seed=plan.seed, cache=replace(context.cache, scope=salt.commitment))
+    given = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
+    tables = {"source": source} if source else {}
+    tables |= {name: TableRecord.of(table, salt) for name, table in given.items() if table is not None}
+    attempt = begin_attempt(workspace, plan.digest, suite.sha256, tables) if workspace else None
     found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks)
-    tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
-    public = {"synthetic"} if gates.verdict is Result.PASS else set()
-    records = {n: TableRecord.of(t, salt, public=n in public) for n, t in tables.items() if t is not None}
+    if gates.verdict is Result.PASS:
+        tables["synthetic"] = TableRecord.of(subject.synthetic, salt, public=True)
     evidence = Evidence(
         table=plan.name,
         plan=plan.plain(),
@@ -157,12 +164,13 @@ def examine(
         level=plan.level,
         suppression=plan.suppression,
         columns=column_records(subject.schema),
-        tables=({"source": source} if source else {}) | records,
+        tables=tables,
         generator=generator,
         outcomes=found.outcomes,
         table_checks=checks,
         gates=gates,
         verdict=gates.verdict,
+        attempt=attempt,
         salt_commitment=salt.commitment,
         planting=found.planting,
         records=found.view,

@@ -238,10 +238,18 @@ def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
             evidence.salt_commitment or "none",
             "commitment to the secret that decided split, fits and draws",
         ),
+        Fact("Attempt", *_attempt(evidence)),
         Fact("Confidence level", words.percent_level(evidence.level)),
         Fact("Suppression limit", str(evidence.suppression), "no smaller count of records is shown"),
         Fact("Version of the evidence format", evidence.schema_version),
     )
+
+
+def _attempt(evidence: Evidence) -> tuple[str, str]:
+    if evidence.attempt is None:
+        return "not counted", "the audit was not filed in a workspace"
+    told = f"{evidence.attempt.not_passed:,} before it did not pass, broken-off ones included"
+    return f"{evidence.attempt.number:,}", told
 
 
 def _checks(evidence: Evidence) -> Cells:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
+from synth_audit.store.attempts import begin_attempt, close_attempt
 from synth_audit.store.audit_folder import AuditFolder
-from synth_audit.store.evidence import Evidence, parse_evidence
+from synth_audit.store.evidence import AttemptCount, Evidence, parse_evidence
 from synth_audit.store.folders import link_or_copy, new_folder
 from synth_audit.store.journal import AuditEntry, Journal, OpenJournal, open_journal
 from synth_audit.store.plain_file import is_plain_folder, read_plain, sha256_of_bytes
@@ -69,11 +70,12 @@ class FiledAudit:
 def file_audit(
     workspace: Workspace, evidence: Evidence, contents: Mapping[str, bytes], rows: Path | None = None
 ) -> Evidence:
-    """File an audit, enter it into the journal as an attempt, and let ``newest.json`` name it.
+    """File an audit, enter it into ledger and journal, and let ``newest.json`` name it.
 
-    The same evidence again is the same attempt: its folder stays as it is.
+    The folder of the same evidence stays as it is.
 
     Args:
+        evidence: of an attempt that was begun here.
         contents: by name, without the evidence itself.
         rows: the file of the candidate, where the workspace has it.
 
@@ -113,24 +115,37 @@ def _filed(
     with new_folder(folder.path) as temporary:
         for name, content in filed.files.items():
             write_bytes(temporary / name, content)
-        # Known before it can be seen: an attempt that is not in the journal does not exist.
-        enter(workspace, filed, evidence, journal)
+        # Known before it can be seen: an audit that is not in the journal does not exist.
+        enter(workspace, filed, evidence, journal, evidence.attempt)
     return filed
 
 
-def enter(workspace: Workspace, filed: FiledAudit, evidence: Evidence, journal: OpenJournal) -> None:
-    """Enter an audit into the journal with its files as they are, under its number if it has one."""
-    known = journal.now.entry(evidence.digest)
+def enter(
+    workspace: Workspace,
+    filed: FiledAudit,
+    evidence: Evidence,
+    journal: OpenJournal,
+    attempt: AttemptCount | None,
+) -> None:
+    """Enter an audit into ledger and journal, with its files as they are."""
+    assert attempt is not None, "what is filed was begun"
+    close_attempt(workspace, attempt.number, evidence)
     entry = AuditEntry(
-        number=known.number if known else len(journal.now.audits) + 1,
+        number=attempt.number,
         digest=evidence.digest,
-        verdict=evidence.verdict,
-        candidate=evidence.tables["synthetic"].identity if "synthetic" in evidence.tables else "",
         created=evidence.created,
         place=workspace.place,
         files={name: sha256_of_bytes(content) for name, content in filed.files.items()},
     )
     journal.write(journal.now.with_entry(entry).with_newest(workspace.place, evidence.digest))
+
+
+def enter_from_elsewhere(
+    workspace: Workspace, filed: FiledAudit, evidence: Evidence, journal: OpenJournal
+) -> None:
+    """Enter an audit that another machine made; its attempt gets a number of this ledger too."""
+    plan, suite = evidence.plan_sha256, evidence.gates.suite_sha256
+    enter(workspace, filed, evidence, journal, begin_attempt(workspace, plan, suite, evidence.tables))
 
 
 def _seal(workspace: Workspace, journal: OpenJournal, filed: FiledAudit) -> None:

@@ -1,4 +1,4 @@
-"""What a workspace audited, reported and released, written where no reviewer can write.
+"""What lies where in a workspace, and what was released from it, written where no reviewer can write.
 
 Whoever can write into ``review/`` can rewrite evidence together with its digest, or put the evidence of
 another run in its place. The journal lies in ``restricted/`` (mode 0600), and what it does not know, or knows
@@ -17,7 +17,6 @@ from pathlib import Path
 from pydantic import ConfigDict, with_config
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.verdict import Result
 from synth_audit.store.plain_file import read_plain
 from synth_audit.store.pointers import SCHEMA_VERSION, Count, Digest, Released, parse_strict, to_json
 from synth_audit.store.workspace import Workspace, write_text
@@ -28,19 +27,16 @@ _STRICT = ConfigDict(extra="forbid", strict=True)
 @with_config(_STRICT)
 @dataclass(frozen=True)
 class AuditEntry:
-    """One attempt on the table: an audit and how it ended.
+    """An audit that was filed.
 
     Attributes:
-        number: of the attempt, from 1.
-        candidate: content hash of the candidate as the evidence has it; empty if it names none.
+        number: of the attempt on the table, see :mod:`synth_audit.store.attempts`.
         place: of an audit within a sweep, its candidate's folder; else empty.
         files: SHA-256 of each file in the audit's folder.
     """
 
     number: Count
     digest: Digest
-    verdict: Result
-    candidate: str
     created: str
     place: str
     files: Mapping[str, Digest]
@@ -66,16 +62,10 @@ class Journal:
         """The audit with this digest."""
         return next((e for e in self.audits if e.digest == digest), None)
 
-    def governing(self, candidate: str) -> AuditEntry | None:
-        """The last attempt on these very rows: what it found counts, whatever was found before."""
-        about = [e for e in self.audits if candidate and e.candidate == candidate]
-        return max(about, key=lambda e: e.number, default=None)
-
     def with_entry(self, entry: AuditEntry) -> Journal:
         """With an audit added, or in the place of what is known of it."""
-        others = [e for e in self.audits if e.digest != entry.digest]
-        audits = sorted((*others, entry), key=lambda e: e.number)
-        return replace(self, audits=tuple(audits))
+        others = (e for e in self.audits if e.digest != entry.digest)
+        return replace(self, audits=(*others, entry))
 
     def with_newest(self, place: str, digest: str) -> Journal:
         """With this audit as the newest of its place."""
