@@ -61,20 +61,11 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
         "evidence": dg.MetadataValue.path(str(workspace.evidence)),
         "measurements": dg.MetadataValue.path(str(workspace.measurements)),
         "evidence digest": evidence.digest,
-        **_attempt(evidence),
+        **_numbers({"attempt": evidence.attempt or None}),
         "synthetic, keyed hash": evidence.tables["synthetic"].hmac,
         "plan sha256": evidence.plan_sha256,
         "gate suite sha256": evidence.gates.suite_sha256,
         "seconds": sum(evidence.timings.values()),
-    }
-
-
-def _attempt(evidence: Evidence) -> Metadata:
-    if evidence.attempt is None:
-        return {}
-    return {
-        "attempt": evidence.attempt.number,
-        "attempts before that did not pass": evidence.attempt.not_passed,
     }
 
 

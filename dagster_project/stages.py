@@ -63,7 +63,10 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         def progress(what: str, done: int, total: int) -> None:
             context.log.info(f"{stage.name}: {what} ({done} of {total})")
 
-        with without_values(stage.name), run_context(workers=_workers(), progress=progress) as how:
+        with (
+            without_values(stage.name),
+            run_context(table.plan, workers=_workers(), progress=progress) as how,
+        ):
             metadata, digest = stage.run(table, how)
         return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(digest))
 
@@ -123,8 +126,10 @@ def _frontier(table: TableEntry, context: "RunContext") -> Told:
     return describe.frontier(record, table.workspace), record.digest
 
 
-def _workers() -> int:
-    return int(os.environ.get(WORKERS, "1"))
+def _workers() -> int | None:
+    """As many as the environment says, else as the plan does."""
+    given = os.environ.get(WORKERS)
+    return int(given) if given else None
 
 
 STAGES = (

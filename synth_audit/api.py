@@ -15,7 +15,8 @@ from synth_audit.core.plugin_config import PluginChoice
 from synth_audit.frames import as_arrow
 
 if TYPE_CHECKING:
-    from synth_audit.core.context import Progress, RunContext
+    from synth_audit.core.context import Device, Progress, RunContext
+    from synth_audit.core.execution import ExecutorName
     from synth_audit.frames import Frame
     from synth_audit.pipeline.check import Check
     from synth_audit.pipeline.release import ReleaseRecord
@@ -30,11 +31,21 @@ PlanLike: TypeAlias = Plan | Mapping[str, Any] | str | Path
 class Execution(TypedDict, total=False):
     """Where the work is done; no number depends on it.
 
+    What is given here stands above the plan's ``execution``.
+
     Attributes:
         workers: processes to spread audits and games over; 1 if left out.
+        executor: ``serial``, ``processes`` or ``dask``; what the others imply if left out.
+        scheduler: address of a Dask scheduler; without one, ``dask`` means a cluster on this machine.
+        deadline: longest time in seconds of one candidate's audits, and of one fit of its generator.
+        device: what networks are computed on: ``cpu``, ``cuda`` or ``auto``.
     """
 
-    workers: int
+    workers: int | None
+    executor: ExecutorName | None
+    scheduler: str | None
+    deadline: float | None
+    device: Device | None
 
 
 class Running(Execution, total=False):
@@ -48,12 +59,27 @@ class Running(Execution, total=False):
 
 
 @contextmanager
-def run_context(*, workers: int = 1, progress: Progress | None = None) -> Iterator[RunContext]:
-    """The context that a verb's work is done in."""
-    from synth_audit.core.context import RunContext, silent
-    from synth_audit.core.execution import Executor
+def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Running]) -> Iterator[RunContext]:
+    """The context that a verb's work is done in: here, and nowhere else, it is made.
 
-    yield RunContext(executor=Executor(workers), progress=progress or silent)
+    Args:
+        scratch: where temporary folders are made; the system's place for them if None.
+    """
+    from synth_audit.core.context import RunContext, silent
+    from synth_audit.core.deadline import Deadline
+    from synth_audit.core.execution import opened
+
+    progress = running.pop("progress", None)
+    settled = plan.execution.changed(running)
+    with opened(settled.name, settled.n_workers, settled.scheduler) as executor:
+        yield RunContext(
+            seed=plan.seed,
+            executor=executor,
+            progress=progress or silent,
+            deadline=Deadline.within(settled.deadline),
+            device=settled.device,
+            scratch=scratch,
+        )
 
 
 def audit(
@@ -91,6 +117,8 @@ def audit(
     from synth_audit.pipeline.filing import write_evidence
     from synth_audit.pipeline.warnings import about_formulas
     from synth_audit.report import write_report
+    from synth_audit.store.evidence import TableRecord
+    from synth_audit.store.filing import begin_attempt
     from synth_audit.store.salts import workspace_salt
     from synth_audit.store.workspace import Workspace
 
@@ -106,7 +134,12 @@ def audit(
     # With a target in CSV the plan itself makes them be looked for.
     by_target = settled.release is not None and settled.release.name == "csv"
     as_csv = isinstance(synthetic, (str, Path)) and Path(synthetic).suffix.lower() == ".csv" and not by_target
-    with run_context(**running) as context:
+    attempt = None
+    if workspace is not None:
+        candidate = TableRecord.of(subject.synthetic, salt).identity
+        attempt = begin_attempt(workspace, plan=settled.digest, candidate=candidate)
+    scratch = None if workspace is None else workspace.prepare().restricted
+    with run_context(settled, scratch, **running) as context:
         audited = pipeline.examine(
             settled,
             subject,
@@ -115,11 +148,10 @@ def audit(
             salt,
             audits=settled.build_audits() if only else None,
             warnings=about_formulas(settled, subject.synthetic.data, as_csv=True) if as_csv else (),
-            workspace=workspace,
         )
-    if workspace is None:
+    if workspace is None or attempt is None:
         return audited.evidence
-    evidence = write_evidence(audited, workspace)
+    evidence = write_evidence(audited.numbered(*attempt), workspace)
     write_report(workspace)
     return evidence
 
@@ -144,7 +176,7 @@ def run(
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
-    with run_context(**running) as context:
+    with run_context(settled, **running) as context:
         evidence = pipeline.produce(settled, workspace, context)
     write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
@@ -173,7 +205,7 @@ def frontier(
         PlanError, DataError, GateError: see their messages for what to do.
     """
     settled = as_plan(plan)
-    with run_context(**running) as context:
+    with run_context(settled, **running) as context:
         return swept(settled, workspace_of(settled, out), context, fresh=fresh)
 
 
@@ -233,11 +265,11 @@ def calibrate(
         )
     real = as_arrow(train, "train")
     subject = pipeline.anchored_subject(real, as_arrow(control, "control"), real, settled)
-    with run_context(**running) as context:
+    with run_context(settled, **running) as context:
         found = calibration.calibrate(
             settled.build_audits(),
             subject,
-            replace(context, seed=settled.seed),
+            context,
             table=settled.name,
             shares=[i / steps for i in range(steps + 1)],
             noises=calibration.LOUD if noise else calibration.QUIET,
@@ -364,7 +396,7 @@ def rerun(
     if candidate is not None:
         chosen, workspace = candidate_of(settled, workspace, candidate)
         settled = chosen.plan
-    with run_context(**running) as context:
+    with run_context(settled, workspace.restricted, **running) as context:
         return again(settled, workspace, context)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -14,7 +15,8 @@ import yaml
 from click.testing import CliRunner
 
 from synth_audit import __version__, api, cli
-from synth_audit.core import registry
+from synth_audit.core import execution, registry
+from synth_audit.core.execution import Executor
 from synth_audit.core.plan import load_plan
 from synth_audit.store.evidence import read_evidence
 from synth_audit.store.workspace import Workspace
@@ -49,8 +51,10 @@ def suite(maximum, name="exact_match.excess"):
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, with_salt):
     """The working folder, with a plan that passes."""
+    for workspace in ("out", "plan-audit"):
+        with_salt(Workspace(tmp_path / workspace))
     monkeypatch.chdir(tmp_path)
     pq.write_table(people(), "people.parquet")
     Path("gates.json").write_text(suite(0.2))
@@ -356,3 +360,40 @@ def test_the_verbs_are_the_functions():
     for name in ("audit", "run", "gate", "verify", "release"):
         assert callable(getattr(api, name))
         assert name in cli.main.commands
+
+
+def test_where_the_work_is_done_comes_from_the_command_line_else_the_plan(home, monkeypatch):
+    seen = []
+
+    @contextmanager
+    def opened(name, workers, scheduler):
+        seen.append((name, workers, scheduler))
+        yield Executor()
+
+    monkeypatch.setattr(execution, "opened", opened)
+    where = {"executor": "dask", "scheduler": "tcp://10.0.0.5:8786"}
+    Path("plan.yaml").write_text(yaml.safe_dump(PLAN | {"execution": where}))
+    invoke("run", "plan.yaml", "--out", "out")
+    invoke("run", "plan.yaml", "--out", "out", "--workers", 3)
+    invoke("run", "plan.yaml", "--out", "out", "--scheduler", "tcp://other:1")
+    late = invoke("run", "plan.yaml", "--out", "out", "--executor", "serial", "--deadline", 1e-9, code=1)
+    assert seen == [
+        ("dask", 2, "tcp://10.0.0.5:8786"),
+        ("processes", 3, None),
+        ("dask", 2, "tcp://other:1"),
+        ("serial", 1, None),
+    ]
+    assert "PASS" not in late.stdout
+
+
+@pytest.mark.parametrize("name", ["run", "audit", "calibrate", "frontier"])
+def test_every_verb_that_audits_takes_the_same_options(name):
+    shown = invoke(name, "--help").stdout
+    for option in ("workers", "executor", "scheduler", "deadline", "device"):
+        assert f"--{option}" in shown
+    assert "serial|processes|dask" in shown
+
+
+def test_what_does_not_go_together_is_bad_input(home):
+    shown = invoke("run", "plan.yaml", "--executor", "serial", "--workers", 2, code=2).stderr
+    assert "one worker" in shown

@@ -44,7 +44,7 @@ def set_plan(**changes):
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, with_salt):
     """The working folder, with a plan of which one candidate passes."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
@@ -52,6 +52,7 @@ def home(tmp_path, monkeypatch):
     pq.write_table(pa.table({**columns, "income": rng.lognormal(10, 0.4, 150)}), "people.parquet")
     set_gate(0.2)
     set_plan()
+    with_salt(Workspace(tmp_path / "plan-audit"))
     return tmp_path
 
 

@@ -26,6 +26,11 @@ class Cache:
     folder: Path | None = None
     scope: str = ""
 
+    @property
+    def keeps(self) -> bool:
+        """False without a folder, and on another machine, which has no such folder."""
+        return self.folder is not None and self.folder.is_dir()
+
     def get(self, *inputs: str, make: Callable[[], bytes]) -> bytes:
         """What ``make`` returns, from the folder if it was made from the same inputs before.
 
@@ -34,7 +39,7 @@ class Cache:
         Args:
             inputs: everything that the result depends on, such as content hashes, settings and seeds.
         """
-        if self.folder is None:
+        if self.folder is None or not self.keeps:
             return make()
         path = self.folder / self._key(inputs)
         with path.with_suffix(".lock").open("w") as lock:

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
 from synth_audit.core.cache import Cache
-from synth_audit.core.errors import PluginError
-from synth_audit.core.execution import Executor
+from synth_audit.core.deadline import NEVER, Deadline
+from synth_audit.core.errors import OutOfTime, PluginError, ProcessLost
+from synth_audit.core.execution import Ending, Executor, Piece
 from synth_audit.core.files import temporary_folder
 from synth_audit.core.seeds import child_rng
+
+Device = Literal["cpu", "cuda", "auto"]
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
@@ -45,6 +48,9 @@ class RunContext:
         executor: where equal pieces of work are done.
         cache: keeps what is costly and shared, for the length of the run.
         progress: told what is under way.
+        deadline: when the work must be over.
+        device: what networks are computed on; ``auto`` for a GPU where there is one. Another device may
+            move the last digits of their numbers.
         scratch: where temporary folders are made; the system's place for them if None.
     """
 
@@ -53,11 +59,13 @@ class RunContext:
     executor: Executor = _HERE
     cache: Cache = _NOTHING_KEPT
     progress: Progress = silent
+    deadline: Deadline = NEVER
+    device: Device = "cpu"
     scratch: Path | None = None
 
     def __reduce__(self) -> tuple[Callable[..., RunContext], tuple[Any, ...]]:
         """In another process the work goes one by one and in silence: it has no processes of its own."""
-        return _elsewhere, (self.seed, self.draws, self.cache)
+        return _elsewhere, (self.seed, self.draws, self.cache, self.deadline, self.device)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -79,15 +87,20 @@ class RunContext:
 
         Raises:
             Exception: whatever ``work`` raises, of the first item that fails.
+            OutOfTime: the deadline passed before all was done.
+            ProcessLost: a process ended before it answered.
         """
         found: list[Done] = []
         total = len(items)
         if total:
             self.progress(what, 0, total)
-        with self.executor.over(work, items, self.scratch) as pieces:
-            for piece in pieces:
-                found.append(piece)
-                self.progress(what, len(found), total)
+        with self.executor.pieces(work, items, self.scratch, self.deadline) as ends:
+            early: dict[int, Piece[Done]] = {}
+            for position, piece in ends:
+                early[position] = piece
+                while len(found) in early:
+                    found.append(_result(early.pop(len(found)), work, items[len(found)]))
+                    self.progress(what, len(found), total)
         return found
 
     def child(self, *stream: str) -> RunContext:
@@ -105,7 +118,7 @@ class RunContext:
     @contextmanager
     def keeping(self) -> Iterator[RunContext]:
         """This context with a cache that keeps for certain: its own, or one for the length of the block."""
-        if self.cache.folder is not None:
+        if self.cache.keeps:
             yield self
             return
         with temporary_folder(self.scratch) as folder:
@@ -116,5 +129,18 @@ SERIAL = RunContext()
 """One by one, in this process and in silence, keeping nothing."""
 
 
-def _elsewhere(seed: int, draws: np.random.Generator | None, cache: Cache) -> RunContext:
-    return RunContext(seed=seed, draws=draws, cache=cache)
+def _elsewhere(
+    seed: int, draws: np.random.Generator | None, cache: Cache, deadline: Deadline, device: Device
+) -> RunContext:
+    return RunContext(seed=seed, draws=draws, cache=cache, deadline=deadline, device=device)
+
+
+def _result(piece: Piece[Done], work: Callable[[Item], Done], item: Item) -> Done:
+    match piece.ending:
+        case Ending.FAILED:
+            return work(item)  # here, where the error is the same as without processes
+        case Ending.LATE:
+            raise OutOfTime
+        case Ending.LOST:
+            raise ProcessLost
+    return cast("Done", piece.result)

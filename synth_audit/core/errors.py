@@ -78,6 +78,24 @@ class NotApplicable(SynthAuditError):
     """Raised by an audit that cannot be asked of this table; its text must hold no cell value."""
 
 
+OUT_OF_TIME = "ran out of time"
+PROCESS_LOST = "a process ended before it answered: killed, out of memory, or broken by a library"
+
+
+class OutOfTime(NotApplicable):
+    """Raised where work stops because its deadline has passed."""
+
+    def __init__(self) -> None:
+        super().__init__(OUT_OF_TIME)
+
+
+class ProcessLost(PluginError):
+    """Raised where the process that did a piece of work is gone."""
+
+    def __init__(self) -> None:
+        super().__init__(PROCESS_LOST, fix="see the machine's log; fewer workers need less memory")
+
+
 def problems_of(error: ValidationError) -> str:
     """What pydantic found, as one line that names each key and repeats no input."""
     found = [shortened(_sentence(e), 300) for e in error.errors(include_url=False, include_input=False)]

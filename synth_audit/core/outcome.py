@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from synth_audit.core.audit import AuditInfo
+from synth_audit.core.errors import OUT_OF_TIME, PROCESS_LOST
 from synth_audit.core.measurement import Findings, Measurement, Series
 from synth_audit.core.sensitivity import SensitivityCurve
 
@@ -42,6 +43,11 @@ class AuditOutcome:
     notes: tuple[str, ...] = ()
     reason: str = ""
     responses: tuple[SensitivityCurve, ...] = ()
+
+    @property
+    def cut_short(self) -> bool:
+        """True when it might end otherwise another time: it ran out of time, or its process was lost."""
+        return self.status is not Status.MEASURED and self.reason in (OUT_OF_TIME, PROCESS_LOST)
 
     def with_findings(self, findings: Findings) -> AuditOutcome:
         """The outcome of a completed run; measurements and series are stamped with the audit's name."""

@@ -24,6 +24,7 @@ from pydantic import (
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError, problems_of
+from synth_audit.core.execution_spec import ExecutionSpec
 from synth_audit.core.generator import located
 from synth_audit.core.paths import read_text
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
@@ -169,6 +170,9 @@ class Plan(BaseModel):
     frontier: FrontierSpec | None = Field(
         None, description="what `synth-audit frontier` tries; decides nothing in an audit of the plan itself"
     )
+    execution: ExecutionSpec = Field(
+        default=ExecutionSpec.model_validate({}), description="where the work is done; decides no measurement"
+    )
     seed: int = Field(
         0, ge=0, description="moves the draws of audits only; split, fits and draws rest on a secret salt"
     )
@@ -211,9 +215,12 @@ class Plan(BaseModel):
     def plain(self) -> dict[str, Any]:
         """The plan as JSON values, as it stands in the evidence.
 
-        Without ``frontier``, which chooses among plans and decides nothing in any of them.
+        Without ``frontier``, which chooses among plans and decides nothing in any of them, and ``execution``,
+        which says where the work is done.
         """
-        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"frontier"})
+        return self.model_dump(
+            mode="json", by_alias=True, exclude_defaults=True, exclude={"frontier", "execution"}
+        )
 
     def build_source(self) -> Source:
         """The configured source; raises ``PlanError`` when the plan has none."""

@@ -67,7 +67,8 @@ def conduct(
         if kept is None:
             ended = run_tasks([*tasks, *planted], keeping)
             own, answered = ended[: len(tasks)], ended[len(tasks) :]
-            keeping.cache.put(*asked, made=pickle.dumps(answered))
+            if not any(e.outcome.cut_short for e in answered):  # another candidate may have more time
+                keeping.cache.put(*asked, made=pickle.dumps(answered))
         else:
             own = run_tasks(tasks, keeping)
             answered = _taken_over(kept)

@@ -6,7 +6,7 @@ import math
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,8 @@ from pathlib import Path
 from synth_audit.core import registry
 from synth_audit.core.audit import Audit, AuditInfo, Need
 from synth_audit.core.context import RunContext, silent
-from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.execution import Executor
+from synth_audit.core.errors import OUT_OF_TIME, PROCESS_LOST, NotApplicable, PluginError, ProcessLost
+from synth_audit.core.execution import Ending, Executor, Piece
 from synth_audit.core.generator import refits
 from synth_audit.core.measurement import Exposure, Findings
 from synth_audit.core.outcome import AuditOutcome, Status
@@ -90,17 +90,30 @@ def run_tasks(tasks: Sequence[Task], context: RunContext) -> tuple[TaskResult, .
 
     tell()
     several = [i for i in order if not tasks[i].audit.info.spreads]
-    alone = replace(context, executor=Executor(), progress=silent)
-    with context.executor.over(
-        partial(_run_one, alone), [tasks[i] for i in several], context.scratch
+    alone = partial(_run_one, replace(context, executor=Executor(), progress=silent))
+    with context.executor.pieces(
+        alone, [tasks[i] for i in several], context.scratch, context.deadline
     ) as ends:
-        for i, end in zip(several, ends, strict=True):
-            ended[i] = end
+        for position, piece in ends:
+            i = several[position]
+            ended[i] = _result(piece, tasks[i], alone)
             tell()
     for i in order[len(several) :]:
         ended[i] = _run_one(replace(context, progress=tell_piece), tasks[i])
         tell()
     return tuple(ended[i] for i in range(total))
+
+
+def _result(piece: Piece[TaskResult], task: Task, run: Callable[[Task], TaskResult]) -> TaskResult:
+    match piece.ending:
+        case Ending.FAILED:
+            return run(task)  # it could not travel, so it has its turn here
+        case Ending.LATE:
+            return TaskResult(replace(_unmeasured(task), reason=OUT_OF_TIME))
+        case Ending.LOST:
+            return TaskResult(replace(_unmeasured(task), status=Status.ERROR, reason=PROCESS_LOST))
+    assert piece.result is not None
+    return piece.result
 
 
 def _run_one(context: RunContext, task: Task) -> TaskResult:
@@ -112,25 +125,32 @@ def _run_one(context: RunContext, task: Task) -> TaskResult:
 
 
 def _attempt(task: Task, context: RunContext) -> tuple[AuditOutcome, Findings | None]:
-    audit, subject = task.audit, task.subject
-    outcome = AuditOutcome(
-        audit=task.name,
-        family=registry.find("audit", task.name).family,
-        status=Status.NOT_APPLICABLE,
-        info=audit.info,
-        config=registry.config_of(audit),
-    )
+    audit, subject, outcome = task.audit, task.subject, _unmeasured(task)
     if lacking := [need for need in audit.info.needs if not _has(subject, need)]:
         return replace(outcome, reason=f"needs {' and '.join(lacking)}"), None
     try:
+        context.deadline.check()
         findings = audit.run(subject, context.child(*task.stream))
         _check_contract(audit.info, findings)
     except NotApplicable as reason:
         return replace(outcome, reason=reason.what), None
+    except ProcessLost as lost:
+        return replace(outcome, status=Status.ERROR, reason=lost.what), None
     # Any other fault of a plug-in must become a visible outcome; a SystemExit would even end as a pass.
     except (Exception, SystemExit) as error:
         return replace(outcome, status=Status.ERROR, reason=describe_error(error)), None
     return outcome.with_findings(findings), findings
+
+
+def _unmeasured(task: Task) -> AuditOutcome:
+    """The outcome of a task that gave no findings, but for the reason."""
+    return AuditOutcome(
+        audit=task.name,
+        family=registry.find("audit", task.name).family,
+        status=Status.NOT_APPLICABLE,
+        info=task.audit.info,
+        config=registry.config_of(task.audit),
+    )
 
 
 def _has(subject: Subject, need: Need) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +25,7 @@ Format = Literal["parquet", "csv"]
 
 PLACEHOLDERS = ("{train}", "{synthetic}", "{rows}", "{seed}", "{model}")
 
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _WHERE = "generator.external.command"
 _BY_HAND = "run the program by hand to see what it prints, which is not shown here: it may quote rows"
 
@@ -97,13 +101,36 @@ class Program:
         return registry.build("source", self.format, {"path": str(self._place(name))})
 
 
+def _end_with_caller() -> Callable[[], None] | None:
+    """What makes the system kill the program when this process dies, however that dies; Linux alone has it.
+
+    The system does so when the *thread* ends that started the program: the one that waits for it.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    control, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def settle() -> None:
+        control(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:  # it died in between
+            os._exit(1)
+
+    return settle
+
+
 def _run(words: list[str], base: Path, timeout: float) -> int:
     """The exit status; with the program, or at an interruption or a timeout, all that it started ends."""
     quiet = subprocess.DEVNULL
     try:
         # No shell reads the words; the plan that names the program is trusted as the code of a plug-in is.
         process = subprocess.Popen(  # noqa: S603
-            words, cwd=base, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+            words,
+            cwd=base,
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            start_new_session=True,
+            preexec_fn=_end_with_caller(),
         )
     except (OSError, ValueError) as error:  # the latter for a word with a null character
         raise DataError(

@@ -143,15 +143,15 @@ def _forward(
         x = F.gelu(F.linear(x, weights[f"{layer}.weight"], weights[f"{layer}.bias"]))
         x = F.layer_norm(x, x.shape[1:], weights[f"{layer}.scale"], weights[f"{layer}.shift"])
         if dropout and draws is not None:
-            x = x * torch.empty_like(x).bernoulli_(1.0 - dropout, generator=draws).div_(1.0 - dropout)
+            kept = torch.empty(x.shape, dtype=x.dtype).bernoulli_(1.0 - dropout, generator=draws)
+            x = x * kept.div_(1.0 - dropout).to(x.device)
     return F.normalize(F.linear(x, weights["out.weight"], weights["out.bias"]), dim=1)
 
 
 def _masks(n: int, columns: int, draws: torch.Generator) -> torch.Tensor:
     """For each row, True at the columns that stay visible: 1 … columns − 1 of them, drawn at random."""
-    device = draws.device
-    hidden = torch.randint(1, columns, (n, 1), generator=draws, device=device)
-    order = torch.rand((n, columns), generator=draws, device=device).argsort(dim=1, stable=True)
+    hidden = torch.randint(1, columns, (n, 1), generator=draws)
+    order = torch.rand((n, columns), generator=draws).argsort(dim=1, stable=True)
     return order.argsort(dim=1, stable=True) >= hidden
 
 
@@ -170,13 +170,16 @@ def _start(inputs: Inputs, settings: EmbeddingSettings, rng: np.random.Generator
 
 
 class _Training:
-    """One run of training; its state lives no longer than :func:`fitted`."""
+    """One run of training; its state lives no longer than :func:`fitted`.
+
+    Everything random is drawn on the processor, whatever the device: it then moves last digits alone.
+    """
 
     def __init__(
         self, inputs: Inputs, settings: EmbeddingSettings, device: str, seeds: np.random.SeedSequence
     ) -> None:
         start, split, *streams = seeds.spawn(4)
-        self.settings, self.columns, self.steps = settings, inputs.n_columns, 0
+        self.settings, self.columns, self.steps, self.device = settings, inputs.n_columns, 0, device
         first = _start(inputs, settings, np.random.default_rng(start))
         self.weights = {k: torch.tensor(w, device=device, requires_grad=True) for k, w in first.items()}
         self.optimiser = torch.optim.Adam(self.weights.values(), lr=settings.learning_rate)
@@ -185,9 +188,9 @@ class _Training:
         parts = (order[n_validation:], order[:n_validation])
         self.rows, self.held_out = (_Batch.of(inputs.take(p), device, torch.float32) for p in parts)
         self.draws, fixed = (
-            torch.Generator(device).manual_seed(int(s.generate_state(1, np.uint64)[0] >> 1)) for s in streams
+            torch.Generator().manual_seed(int(s.generate_state(1, np.uint64)[0] >> 1)) for s in streams
         )
-        self.fixed_masks = [_masks(n_validation, self.columns, fixed) for _ in range(2)]
+        self.fixed_masks = [_masks(n_validation, self.columns, fixed).to(device) for _ in range(2)]
 
     def run(self) -> Weights:
         """Alternate epochs and validation; the best weights are kept, whenever they were reached."""
@@ -212,12 +215,12 @@ class _Training:
     def _epoch(self) -> None:
         n = len(self.rows.numbers)
         size = min(self.settings.batch, n)
-        order = torch.randperm(n, generator=self.draws, device=self.draws.device)
+        order = torch.randperm(n, generator=self.draws).to(self.device)
         for start in range(0, n - size + 1, size):  # a last, smaller batch would be an easier question
             if self.steps >= self.settings.max_steps:
                 return
             batch = self.rows.take(order[start : start + size])
-            masks = [_masks(size, self.columns, self.draws) for _ in range(2)]
+            masks = [_masks(size, self.columns, self.draws).to(self.device) for _ in range(2)]
             self.optimiser.zero_grad()
             self._loss(batch, masks, self.settings.dropout).backward()
             self.optimiser.step()
@@ -229,7 +232,7 @@ class _Training:
         total = 0.0
         with torch.no_grad():
             for start in range(0, n, size):
-                rows = torch.arange(start, min(start + size, n), device=self.draws.device)
+                rows = torch.arange(start, min(start + size, n), device=self.device)
                 loss = self._loss(self.held_out.take(rows), [m[rows] for m in self.fixed_masks])
                 total += float(loss) * len(rows)
         return total / n

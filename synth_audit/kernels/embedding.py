@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -55,7 +55,6 @@ class EmbeddingSettings:
             ``patience`` epochs.
         validation_share: share of rows kept for that, in (0, 0.5].
         max_rows: at most this many rows of train are learnt from, drawn at random.
-        device: ``auto`` takes a GPU where there is one; the same bits are promised for ``cpu`` only.
 
     Raises:
         ValueError: a field is outside its range.
@@ -74,7 +73,6 @@ class EmbeddingSettings:
     patience: int = 10
     validation_share: float = 0.1
     max_rows: int = 50_000
-    device: Literal["cpu", "cuda", "auto"] = "cpu"
 
     def __post_init__(self) -> None:
         least = dict.fromkeys(("width", "depth", "max_epochs", "max_steps", "window", "patience"), 1)
@@ -90,8 +88,6 @@ class EmbeddingSettings:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
         if not 0 < self.validation_share <= 0.5:
             raise ValueError(f"validation_share must lie in (0, 0.5], got {self.validation_share}")
-        if self.device not in ("cpu", "cuda", "auto"):
-            raise ValueError(f"device must be cpu, cuda or auto, got {self.device!r}")
 
     def dimension_for(self, n_columns: int) -> int:
         """Dimension of the sphere for ``n_columns`` columns that vary in train."""
@@ -113,7 +109,8 @@ def embed(
 
     Args:
         train: what the network learns from. tables: what it places. columns: those compared.
-        context: its seed decides the network's start, masks and batches; its cache keeps the network.
+        context: its seed decides the network's start, masks and batches, its cache keeps the network, and its
+            device computes it; the same bits are promised on ``cpu`` only.
 
     Returns:
         For each table unit vectors (to six decimals) as ``dense``, shape (n, m); ``labels`` is empty, (n, 0).
@@ -135,7 +132,7 @@ def embed(
             fix="pip install 'synth-audit[deep]'",
         ) from error
     reader = _Reader.anchored_on(train, told_apart)
-    device = _device(settings.device)
+    device = _device(context.device)
     weights = _weights(train, reader, settings, device, context)
     groups = row_groups(tables, told_apart)
     _, first, position = np.unique(np.concatenate(groups), return_index=True, return_inverse=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from synth_audit.judging.measurements import measurement_frame
+from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.filing import MEASUREMENTS, file_audit
 from synth_audit.store.workspace import Workspace, write_parquet
@@ -20,6 +21,10 @@ class Audited:
 
     evidence: Evidence
     exposed: pa.Table
+
+    def numbered(self, attempt: int, ledger: Head) -> Audited:
+        """The same as an attempt on a table, with how far the table's ledger had come."""
+        return replace(self, evidence=replace(self.evidence, attempt=attempt, ledger=ledger))
 
 
 def write_evidence(audited: Audited, workspace: Workspace, rows: Path | None = None) -> Evidence:

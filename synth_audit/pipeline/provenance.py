@@ -11,13 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synth_audit.core.errors import DataError
+from synth_audit.core.errors import DataError, LedgerDamaged
 from synth_audit.core.verdict import Result
 from synth_audit.judging.measurements import measurement_frame
 from synth_audit.pipeline.check import Check
-from synth_audit.store.attempts import governing_attempt
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.filing import MEASUREMENTS, REPORT, FiledAudit
+from synth_audit.store.filing import MEASUREMENTS, REPORT, FiledAudit, table_ledger
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
 from synth_audit.store.marks import marks_of, read_marks
 from synth_audit.store.plain_file import read_plain
@@ -62,8 +61,10 @@ class Provenance:
             found.append(seal)
         if REPORT in self.filed.files:
             found.append(self._report(self.filed.files[REPORT]))
-        if self.journal is not None and self.workspace is not None:
-            found.append(self._governs(self.workspace))
+        if self.journal is not None:
+            found.append(self._governs(self.journal))
+            if ledger := self._ledger(self.journal):
+                found.append(ledger)
         if self.workspace is not None:
             found += [_newest(self.workspace, self.journal), _released(self.workspace, self.journal)]
         return tuple(found)
@@ -80,6 +81,25 @@ class Provenance:
         if self.journal is not None:
             return Check(RECORDED, False, "nothing with this digest was audited in this workspace")
         return Check(RECORDED, None, _NO_JOURNAL)
+
+    def _ledger(self, journal: Journal) -> Check | None:
+        """Whether the table's ledger still holds all that it held; None for a table audited elsewhere."""
+        if self.workspace is None or journal.ledger is None:
+            return None
+        what, evidence = "ledger of the table", self.evidence
+        try:
+            ledger = table_ledger(self.workspace, journal)
+            attempts = ledger.attempts()
+            whole = ledger.extends(journal.ledger)
+            known = any(a.evidence == evidence.digest for a in attempts)
+            held = evidence.ledger is None or ledger.extends(evidence.ledger)
+        except LedgerDamaged as error:
+            return Check(what, False, error.what)
+        if not whole or (known and not held):
+            return Check(what, False, "lines that it held are gone or changed")
+        if self.entry is not None and not known:
+            return Check(what, False, "it knows of no attempt that ended in this evidence")
+        return Check(what, True, f"{len(attempts):,} attempts on this table")
 
     def _files(self, entry: AuditEntry) -> Check:
         names = self.filed.altered(entry)
@@ -98,12 +118,13 @@ class Provenance:
         same = found is not None and (found.audit, found.gates) == (wanted.audit, wanted.gates)
         return Check("marks of the report", same, "digest, verdict, values and limits of every gate")
 
-    def _governs(self, workspace: Workspace) -> Check:
+    def _governs(self, journal: Journal) -> Check:
         what = "newest attempt on these rows"
-        last = governing_attempt(workspace, self.evidence)
+        about = self.evidence.tables.get("synthetic")
+        last = journal.governing(about.identity if about else "")
         if last is None:
-            return Check(what, None, "the ledger knows of no audit of these rows")
-        outdone = self.evidence.verdict is Result.PASS and last.verdict != Result.PASS
+            return Check(what, None, "the journal knows of no audit of these rows")
+        outdone = self.evidence.verdict is Result.PASS and last.verdict is not Result.PASS
         return Check(what, not outdone, f"attempt {last.number}: {last.verdict}")
 
 

@@ -18,7 +18,7 @@ from synth_audit.judging import judge as gate
 from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.evidence import Evidence, TableRecord
-from synth_audit.store.filing import FiledAudit, drop_rows, enter_from_elsewhere, keep_rows, point_to_release
+from synth_audit.store.filing import FiledAudit, drop_rows, enter, keep_rows, point_to_release
 from synth_audit.store.folders import new_folder
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
@@ -56,7 +56,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     workspace.home.prepare()
     with open_journal(workspace) as journal:
         if found.journal is None:  # another machine, where a seal vouches for what was audited elsewhere
-            enter_from_elsewhere(workspace, filed, evidence, journal)
+            enter(workspace, filed, evidence, journal, evidence.attempt)
         else:  # once more, since another process may have filed something meanwhile
             refuse_unless_filed(replace(found, journal=journal.now))
         _adopt(workspace, filed, journal.now, synthetic)

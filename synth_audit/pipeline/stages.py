@@ -26,7 +26,6 @@ from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.making import anchored, fit_and_draw, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
-from synth_audit.store.attempts import begin_attempt
 from synth_audit.store.evidence import (
     Evidence,
     GeneratorRecord,
@@ -34,6 +33,7 @@ from synth_audit.store.evidence import (
     column_records,
     installed_versions,
 )
+from synth_audit.store.filing import begin_attempt
 from synth_audit.store.records import SplitRecord, SyntheticRecord
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
@@ -101,6 +101,7 @@ def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
 
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
+    context = replace(context, scratch=context.scratch or workspace.restricted)
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)
@@ -109,6 +110,8 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
     subject = Subject(train, control, synthetic, plan.build_generator(), plan.level, plan.suppression)
+    candidate = TableRecord.of(synthetic, salt).identity
+    attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
     audited = examine(
         plan,
         subject,
@@ -118,9 +121,8 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
         source=splitting.source,
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
-        workspace=workspace,
     )
-    return write_evidence(audited, workspace, workspace.synthetic)
+    return write_evidence(audited.numbered(attempt, ledger), workspace, workspace.synthetic)
 
 
 def examine(
@@ -134,28 +136,24 @@ def examine(
     source: TableRecord | None = None,
     warnings: tuple[str, ...] = (),
     timings: Mapping[str, float] | None = None,
-    workspace: Workspace | None = None,
 ) -> Audited:
     """Audit and judge three tables at hand: the one place where evidence is made.
 
     Args:
         salt: what the tables are hashed under.
         audits: just these, instead of the plan's and those that its gates need.
-        workspace: where it will be filed; the attempt is entered into its ledger before the first attack.
     """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic.data) + about_settings(plan, suite)
-    context = replace(context, seed=plan.seed, cache=replace(context.cache, scope=salt.commitment))
-    given = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
-    tables = {"source": source} if source else {}
-    tables |= {name: TableRecord.of(table, salt) for name, table in given.items() if table is not None}
-    attempt = begin_attempt(workspace, plan.digest, suite.sha256, tables) if workspace else None
+    cache = replace(context.cache, scope=salt.commitment)
+    context = replace(context, seed=plan.seed, deadline=context.deadline.again(), cache=cache)
     found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks)
-    if gates.verdict is Result.PASS:
-        tables["synthetic"] = TableRecord.of(subject.synthetic, salt, public=True)
+    tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
+    public = {"synthetic"} if gates.verdict is Result.PASS else set()
+    records = {n: TableRecord.of(t, salt, public=n in public) for n, t in tables.items() if t is not None}
     evidence = Evidence(
         table=plan.name,
         plan=plan.plain(),
@@ -164,13 +162,12 @@ def examine(
         level=plan.level,
         suppression=plan.suppression,
         columns=column_records(subject.schema),
-        tables=tables,
+        tables=({"source": source} if source else {}) | records,
         generator=generator,
         outcomes=found.outcomes,
         table_checks=checks,
         gates=gates,
         verdict=gates.verdict,
-        attempt=attempt,
         salt_commitment=salt.commitment,
         planting=found.planting,
         records=found.view,

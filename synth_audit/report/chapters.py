@@ -232,24 +232,23 @@ def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
         Fact("Plan", evidence.plan_sha256, "SHA-256"),
         Fact("Gate suite", evidence.gates.suite_sha256, f"SHA-256 of {evidence.gates.suite_name}"),
         Fact("Audited", words.moment(evidence.created), "outside the digest"),
+        Fact(
+            "Attempt",
+            f"{evidence.attempt:,} on this table" if evidence.attempt else "outside a workspace, not counted",
+            f"line {evidence.ledger.lines:,} of its ledger, {evidence.ledger.digest}"
+            if evidence.ledger
+            else "",
+        ),
         Fact("Seed", str(evidence.seed), "moves the draws of audits"),
         Fact(
             "Salt",
             evidence.salt_commitment or "none",
             "commitment to the secret that decided split, fits and draws",
         ),
-        Fact("Attempt", *_attempt(evidence)),
         Fact("Confidence level", words.percent_level(evidence.level)),
         Fact("Suppression limit", str(evidence.suppression), "no smaller count of records is shown"),
         Fact("Version of the evidence format", evidence.schema_version),
     )
-
-
-def _attempt(evidence: Evidence) -> tuple[str, str]:
-    if evidence.attempt is None:
-        return "not counted", "the audit was not filed in a workspace"
-    told = f"{evidence.attempt.not_passed:,} before it did not pass, broken-off ones included"
-    return f"{evidence.attempt.number:,}", told
 
 
 def _checks(evidence: Evidence) -> Cells:

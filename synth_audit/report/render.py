@@ -73,10 +73,7 @@ def _subject(evidence: Evidence) -> str:
 
 def _attempt(evidence: Evidence) -> str:
     """How often it took, so that nobody tries until something passes without its being seen."""
-    if evidence.attempt is None:
-        return ""
-    told = words.attempts_before(evidence.attempt.number, evidence.attempt.not_passed)
-    return f"Attempt {evidence.attempt.number:,} on this table{told}. "
+    return f"Attempt {evidence.attempt:,} on this table. " if evidence.attempt > 1 else ""
 
 
 def _alerts(evidence: Evidence) -> tuple[str, ...]:

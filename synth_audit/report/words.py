@@ -30,15 +30,6 @@ def counted(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
-def attempts_before(number: int, not_passed: int) -> str:
-    """What became of the attempts before this one; nothing where it is the first."""
-    if number < 2:
-        return ""
-    if not not_passed:
-        return ", and all before it passed"
-    return f", of which {counted(not_passed, 'earlier one')} did not pass"
-
-
 def decimals(unit: str, *values: float | None, low: float | None = None, high: float | None = None) -> int:
     """How many decimals say enough: one or two digits of the interval's width, else three of the number."""
     if unit in _COUNT_UNITS and all(v is None or not math.isfinite(v) or v == round(v) for v in values):

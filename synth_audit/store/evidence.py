@@ -24,6 +24,7 @@ from synth_audit.core.schema import Schema
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, Result, TableCheck
+from synth_audit.store.chained_log import Head
 from synth_audit.store.plain_file import read_plain
 
 SCHEMA_VERSION = "1.2"
@@ -95,14 +96,6 @@ class GeneratorRecord:
 
 
 @dataclass(frozen=True)
-class AttemptCount:
-    """Which attempt on the table an audit was, counted from 1, and how many before it did not pass."""
-
-    number: int
-    not_passed: int
-
-
-@dataclass(frozen=True)
 class OlderFile:
     """What evidence was read from, when an earlier version wrote it: its digest is of these plain values."""
 
@@ -114,13 +107,15 @@ class OlderFile:
 class Evidence:
     """One audited candidate.
 
-    ``attempt`` is None for an audit that was not filed in a workspace, and in old files.
     ``planting`` says how the known-answer check planted leaks; what it found stands with each outcome.
     ``records`` is what a reviewer may know of the most exposed training records. ``salt_commitment`` says
     under which salt split, fits and draws were made and tables hashed, and nothing of what it is.
 
-    ``timings`` and ``created`` describe the run and stand outside the digest: the same plan, data and salt
-    give the same digest.
+    ``attempt`` counts the audits on the table, this one included, and ``ledger`` says how far its ledger had
+    come when this one began; 0 and None for an audit outside any workspace.
+
+    ``timings``, ``created``, ``attempt`` and ``ledger`` describe the run and stand outside the digest: the
+    same plan, data and salt give the same digest.
     """
 
     table: str
@@ -136,7 +131,6 @@ class Evidence:
     table_checks: tuple[TableCheck, ...]
     gates: GateReport
     verdict: Result
-    attempt: AttemptCount | None = None
     salt_commitment: str = ""
     planting: PlantedLeaks = field(default_factory=PlantedLeaks)
     records: RecordView = field(default_factory=RecordView)
@@ -145,6 +139,8 @@ class Evidence:
     digest: str = ""
     created: str = ""
     timings: Mapping[str, float] = field(default_factory=dict)
+    attempt: int = 0
+    ledger: Head | None = None
     older: OlderFile | None = field(default=None, repr=False)
 
     @property
@@ -185,7 +181,7 @@ class Evidence:
         return text_of(self)
 
     def sealed(self) -> Evidence:
-        """The evidence with its digest: SHA-256 of its JSON without digest, time of day and timings.
+        """The evidence with its digest: SHA-256 of its JSON without digest and what describes the run.
 
         What was read from an older file is evidence of the present version then.
         """

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
-from synth_audit.store.attempts import begin_attempt, close_attempt
 from synth_audit.store.audit_folder import AuditFolder
-from synth_audit.store.evidence import AttemptCount, Evidence, parse_evidence
+from synth_audit.store.chained_log import Head
+from synth_audit.store.evidence import Evidence, parse_evidence
 from synth_audit.store.folders import link_or_copy, new_folder
-from synth_audit.store.journal import AuditEntry, Journal, OpenJournal, open_journal
+from synth_audit.store.journal import AuditEntry, Journal, OpenJournal, open_journal, read_journal
+from synth_audit.store.ledger import Ledger
 from synth_audit.store.plain_file import is_plain_folder, read_plain, sha256_of_bytes
 from synth_audit.store.pointers import Newest, to_json
 from synth_audit.store.seal import seal_of, seal_path
@@ -70,12 +71,11 @@ class FiledAudit:
 def file_audit(
     workspace: Workspace, evidence: Evidence, contents: Mapping[str, bytes], rows: Path | None = None
 ) -> Evidence:
-    """File an audit, enter it into ledger and journal, and let ``newest.json`` name it.
+    """File an audit, enter it into journal and ledger, and let ``newest.json`` name it.
 
-    The folder of the same evidence stays as it is.
+    The same evidence again stays under the number of the attempt that found it first, in the folder as it is.
 
     Args:
-        evidence: of an attempt that was begun here.
         contents: by name, without the evidence itself.
         rows: the file of the candidate, where the workspace has it.
 
@@ -84,12 +84,16 @@ def file_audit(
 
     Raises:
         DataError: it cannot be written, or its folder holds something else.
+        LedgerDamaged: the table's ledger is missing or cannot be trusted.
     """
     with open_journal(workspace) as journal:
-        filed = _filed(workspace, evidence, contents, journal)
+        ledger = table_ledger(workspace, journal.now)
+        number = evidence.attempt or _unannounced(ledger, evidence, journal.now)
+        filed = _filed(workspace, evidence, contents, journal, number)
+        ledger.judged(number, verdict=evidence.verdict, evidence=evidence.digest)
         _seal(workspace, journal, filed)
-        if journal.now.newest.get(workspace.place) != evidence.digest:
-            journal.write(journal.now.with_newest(workspace.place, evidence.digest))
+        now = journal.now.with_newest(workspace.place, evidence.digest)
+        journal.write(replace(now, ledger=ledger.head()))
         if rows is not None:
             keep_rows(workspace, evidence.digest, lambda kept: link_or_copy(rows, kept))
         drop_rows(workspace, journal.now)
@@ -97,8 +101,47 @@ def file_audit(
     return filed.evidence
 
 
+def table_ledger(workspace: Workspace, journal: Journal | None) -> Ledger:
+    """The ledger of the table, which all its candidates and partitions share.
+
+    Args:
+        journal: the table's; where it has seen the ledger, there must be one.
+    """
+    return Ledger(workspace.home.restricted, history=journal is not None and journal.ledger is not None)
+
+
+def begin_attempt(workspace: Workspace, *, plan: str, candidate: str) -> tuple[int, Head]:
+    """Enter an attempt into the table's ledger, before the candidate is attacked: broken off it counts too.
+
+    Returns:
+        Its number, and how far the ledger has come with it.
+
+    Raises:
+        LedgerDamaged: the ledger is missing beside what was filed, or cannot be trusted; nothing may run.
+    """
+    ledger = table_ledger(workspace, read_journal(workspace))
+    number = ledger.attempt(plan=plan, candidate=candidate)
+    return number, ledger.head()
+
+
+def _unannounced(ledger: Ledger, evidence: Evidence, journal: Journal) -> int:
+    """The number of an attempt of which the ledger did not hear before."""
+    known = journal.entry(evidence.digest)
+    if known is not None:
+        return known.number
+    return ledger.attempt(plan=evidence.plan_sha256, candidate=_candidate(evidence))
+
+
+def _candidate(evidence: Evidence) -> str:
+    return evidence.tables["synthetic"].identity if "synthetic" in evidence.tables else ""
+
+
 def _filed(
-    workspace: Workspace, evidence: Evidence, contents: Mapping[str, bytes], journal: OpenJournal
+    workspace: Workspace,
+    evidence: Evidence,
+    contents: Mapping[str, bytes],
+    journal: OpenJournal,
+    number: int,
 ) -> FiledAudit:
     folder = workspace.audit(evidence.digest)
     if os.path.lexists(workspace.audits) and not is_plain_folder(workspace.audits):
@@ -115,37 +158,30 @@ def _filed(
     with new_folder(folder.path) as temporary:
         for name, content in filed.files.items():
             write_bytes(temporary / name, content)
-        # Known before it can be seen: an audit that is not in the journal does not exist.
-        enter(workspace, filed, evidence, journal, evidence.attempt)
+        # Known before it can be seen: an attempt that is not in the journal does not exist.
+        enter(workspace, filed, evidence, journal, number)
     return filed
 
 
 def enter(
-    workspace: Workspace,
-    filed: FiledAudit,
-    evidence: Evidence,
-    journal: OpenJournal,
-    attempt: AttemptCount | None,
+    workspace: Workspace, filed: FiledAudit, evidence: Evidence, journal: OpenJournal, number: int
 ) -> None:
-    """Enter an audit into ledger and journal, with its files as they are."""
-    assert attempt is not None, "what is filed was begun"
-    close_attempt(workspace, attempt.number, evidence)
+    """Enter an audit into the journal with its files as they are.
+
+    Args:
+        number: of the attempt; one that the journal knows by another number keeps it.
+    """
+    known = journal.now.entry(evidence.digest)
     entry = AuditEntry(
-        number=attempt.number,
+        number=known.number if known else number,
         digest=evidence.digest,
+        verdict=evidence.verdict,
+        candidate=_candidate(evidence),
         created=evidence.created,
         place=workspace.place,
         files={name: sha256_of_bytes(content) for name, content in filed.files.items()},
     )
     journal.write(journal.now.with_entry(entry).with_newest(workspace.place, evidence.digest))
-
-
-def enter_from_elsewhere(
-    workspace: Workspace, filed: FiledAudit, evidence: Evidence, journal: OpenJournal
-) -> None:
-    """Enter an audit that another machine made; its attempt gets a number of this ledger too."""
-    plan, suite = evidence.plan_sha256, evidence.gates.suite_sha256
-    enter(workspace, filed, evidence, journal, begin_attempt(workspace, plan, suite, evidence.tables))
 
 
 def _seal(workspace: Workspace, journal: OpenJournal, filed: FiledAudit) -> None:

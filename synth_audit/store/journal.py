@@ -1,4 +1,7 @@
-"""What lies where in a workspace, and what was released from it, written where no reviewer can write.
+"""What a workspace filed, reported and released, written where no reviewer can write.
+
+Attempts are numbered by the table's ledger, which knows of those that broke off too; here stands what each
+left.
 
 Whoever can write into ``review/`` can rewrite evidence together with its digest, or put the evidence of
 another run in its place. The journal lies in ``restricted/`` (mode 0600), and what it does not know, or knows
@@ -17,6 +20,8 @@ from pathlib import Path
 from pydantic import ConfigDict, with_config
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.verdict import Result
+from synth_audit.store.chained_log import Head
 from synth_audit.store.plain_file import read_plain
 from synth_audit.store.pointers import SCHEMA_VERSION, Count, Digest, Released, parse_strict, to_json
 from synth_audit.store.workspace import Workspace, write_text
@@ -27,16 +32,19 @@ _STRICT = ConfigDict(extra="forbid", strict=True)
 @with_config(_STRICT)
 @dataclass(frozen=True)
 class AuditEntry:
-    """An audit that was filed.
+    """An audit that was filed, and how it ended.
 
     Attributes:
-        number: of the attempt on the table, see :mod:`synth_audit.store.attempts`.
+        number: of the first attempt that found it, as the table's ledger has it.
+        candidate: content hash of the candidate as the evidence has it; empty if it names none.
         place: of an audit within a sweep, its candidate's folder; else empty.
         files: SHA-256 of each file in the audit's folder.
     """
 
     number: Count
     digest: Digest
+    verdict: Result
+    candidate: str
     created: str
     place: str
     files: Mapping[str, Digest]
@@ -50,22 +58,30 @@ class Journal:
     Attributes:
         newest: digest of the newest audit by place.
         released: what is out there. releasing: what was on its way out when the program ended.
+        ledger: how far the table's ledger had come when an audit was filed last; None when none was here.
     """
 
     audits: tuple[AuditEntry, ...] = ()
     newest: Mapping[str, Digest] = field(default_factory=dict)
     released: Released | None = None
     releasing: Released | None = None
+    ledger: Head | None = None
     schema_version: str = SCHEMA_VERSION
 
     def entry(self, digest: str) -> AuditEntry | None:
         """The audit with this digest."""
         return next((e for e in self.audits if e.digest == digest), None)
 
+    def governing(self, candidate: str) -> AuditEntry | None:
+        """The last attempt on these very rows: what it found counts, whatever was found before."""
+        about = [e for e in self.audits if candidate and e.candidate == candidate]
+        return max(about, key=lambda e: e.number, default=None)
+
     def with_entry(self, entry: AuditEntry) -> Journal:
         """With an audit added, or in the place of what is known of it."""
-        others = (e for e in self.audits if e.digest != entry.digest)
-        return replace(self, audits=(*others, entry))
+        others = [e for e in self.audits if e.digest != entry.digest]
+        audits = sorted((*others, entry), key=lambda e: e.number)
+        return replace(self, audits=tuple(audits))
 
     def with_newest(self, place: str, digest: str) -> Journal:
         """With this audit as the newest of its place."""

@@ -35,7 +35,6 @@ class Attempt:
         number: counts the attempts on the table from 1 on; it stands in the report.
         plan: digest of the plan.
         candidate: salted digest of the candidate.
-        beside: digest of whatever else its findings follow from.
         verdict: empty when it never got as far.
         evidence: digest of the evidence, empty likewise.
     """
@@ -44,7 +43,6 @@ class Attempt:
     plan: str
     candidate: str
     at: str
-    beside: str = ""
     verdict: str = ""
     evidence: str = ""
 
@@ -94,26 +92,21 @@ class Ledger:
         """True when nothing that the ledger held at ``head`` is gone or changed."""
         return self.log.extends(head)
 
-    def attempt(self, *, plan: str, candidate: str, beside: str = "") -> int:
+    def attempt(self, *, plan: str, candidate: str) -> int:
         """Enter an attempt, before the candidate is attacked.
 
         Args:
             plan: digest of the plan.
             candidate: salted digest of the candidate.
-            beside: digest of whatever else its findings follow from, such as suite and real tables. All three
-                as before are the same attempt; without it every call is another.
 
         Returns:
-            Its number, counted from 1.
+            The number of attempts on this table so far, this one included.
         """
-        about = {"plan": plan, "candidate": candidate, "beside": beside}
         with self.log.appending() as log:
-            before = [entry for entry in log.entries if entry["kind"] == "attempt"]
-            for entry in before:
-                if beside and all(entry.get(key) == value for key, value in about.items()):
-                    return int(entry["number"])
-            number = 1 + len(before)
-            log.append({"kind": "attempt", "number": number, **about, "at": _now()})
+            number = 1 + len([entry for entry in log.entries if entry["kind"] == "attempt"])
+            log.append(
+                {"kind": "attempt", "number": number, "plan": plan, "candidate": candidate, "at": _now()}
+            )
         return number
 
     def judged(self, number: int, *, verdict: str, evidence: str) -> None:

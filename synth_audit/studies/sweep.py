@@ -152,6 +152,7 @@ class SweepRun:
             and {name: evidence.tables.get(name) for name in real} == real
             and evidence.versions == installed_versions()
             and not evidence.errored
+            and not any(outcome.cut_short for outcome in evidence.outcomes)
         )
         whole = same and all(check.holds for check in verify(evidence, tables, self.salt))
         return evidence if whole and self._unchanged(candidate, evidence.tables["synthetic"]) else None

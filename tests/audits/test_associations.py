@@ -9,15 +9,14 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from synth_audit.audits.fidelity import _association_gaps as gaps
-from synth_audit.audits.fidelity._association_cells import Scale
-from synth_audit.audits.fidelity._association_gaps import (
+from synth_audit.audits.fidelity.associations import Associations, gaps
+from synth_audit.audits.fidelity.associations.cells import Scale
+from synth_audit.audits.fidelity.associations.gaps import (
     AssociationMatrices,
     mean_gap,
     norm_gap,
     readable_pairs,
 )
-from synth_audit.audits.fidelity.associations import Associations
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Direction
 from synth_audit.core.schema import Column, Kind

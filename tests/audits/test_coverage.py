@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.fidelity import _coverage_spaces
-from synth_audit.audits.fidelity._coverage_pair import (
+from synth_audit.audits.fidelity.coverage import Coverage, spaces
+from synth_audit.audits.fidelity.coverage.pair import (
     Curves,
     Pair,
     authenticity,
@@ -17,7 +17,6 @@ from synth_audit.audits.fidelity._coverage_pair import (
     resampled,
     scored,
 )
-from synth_audit.audits.fidelity.coverage import Coverage
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.kernels.embedding import EmbeddingSettings
@@ -266,9 +265,7 @@ def test_the_embedding_is_learnt_once_and_sees_a_copy(subject_of, measure, monke
     pytest.importorskip("torch")
     from synth_audit.kernels import embedding
 
-    monkeypatch.setattr(
-        _coverage_spaces, "EmbeddingSettings", lambda: EmbeddingSettings(width=32, max_epochs=5)
-    )
+    monkeypatch.setattr(spaces, "EmbeddingSettings", lambda: EmbeddingSettings(width=32, max_epochs=5))
     learnt = []
     in_order = embedding._in_order
     monkeypatch.setattr(embedding, "_in_order", lambda inputs: learnt.append(1) or in_order(inputs))

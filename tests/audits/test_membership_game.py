@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy._game_measures import (
+from synth_audit.audits.privacy.membership_game import MembershipGame
+from synth_audit.audits.privacy.membership_game.measures import (
     FEWEST_GAMES,
     Played,
     area,
@@ -19,9 +20,8 @@ from synth_audit.audits.privacy._game_measures import (
     rate,
     worst_target,
 )
-from synth_audit.audits.privacy._game_targets import choose, yardsticks
-from synth_audit.audits.privacy._shadow_game import Sizes
-from synth_audit.audits.privacy.membership_game import MembershipGame
+from synth_audit.audits.privacy.membership_game.shadow_game import Sizes
+from synth_audit.audits.privacy.membership_game.targets import choose, outlier_columns
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, NotApplicable, PluginError
@@ -436,13 +436,13 @@ def test_constant_tables_have_no_outliers_and_say_so():
 
 def test_targets_come_from_the_named_else_the_sensitive_else_the_numeric_columns():
     base = subject(None)
-    assert [c.name for c in yardsticks(base, ("kind",))] == ["kind"]
-    assert [c.name for c in yardsticks(base, ())] == ["cost"]
-    assert [c.name for c in yardsticks(subject(None, sensitive=()), ())] == ["who", "size", "cost"]
+    assert [c.name for c in outlier_columns(base, ("kind",))] == ["kind"]
+    assert [c.name for c in outlier_columns(base, ())] == ["cost"]
+    assert [c.name for c in outlier_columns(subject(None, sensitive=()), ())] == ["who", "size", "cost"]
     labels = people().select(["kind"])
-    assert [c.name for c in yardsticks(subject(None, labels, sensitive=()), ())] == ["kind"]
+    assert [c.name for c in outlier_columns(subject(None, labels, sensitive=()), ())] == ["kind"]
     with pytest.raises(NotApplicable, match="does not have"):
-        yardsticks(base, ("nothing",))
+        outlier_columns(base, ("nothing",))
 
 
 def test_outlying_targets_lie_beyond_the_tails_and_random_ones_are_others():

@@ -13,7 +13,7 @@ from conformance_readme import README_AUDIT  # made importable by conftest.py
 
 from synth_audit.core import registry
 from synth_audit.core.context import RunContext
-from synth_audit.core.execution import Executor
+from synth_audit.core.execution import in_processes
 from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import KnownAnswerSpec
@@ -300,7 +300,7 @@ def examined(made_once, built, as_subject, population):
     subject = as_subject(population(800, 1), population(300, 2), population(800, 3))
     return made_once(
         lambda name, workers: conduct(
-            {name: built(name)}, subject, KnownAnswerSpec(), RunContext(executor=Executor(workers))
+            {name: built(name)}, subject, KnownAnswerSpec(), RunContext(executor=in_processes(workers))
         )
     )
 
@@ -329,7 +329,7 @@ def test_audits_beside_one_another_keep_their_numbers(examined, built, as_subjec
     subject = as_subject(population(800, 1), population(300, 2), population(800, 3))
     names = ("exact_match", "attribute_game", "linkability")
     together = conduct(
-        {n: built(n) for n in names}, subject, KnownAnswerSpec(), RunContext(executor=Executor(2))
+        {n: built(n) for n in names}, subject, KnownAnswerSpec(), RunContext(executor=in_processes(2))
     )
     assert together.outcomes == tuple(examined[n, 1].outcomes[0] for n in names)
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +18,14 @@ import pytest
 
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext, silent
+from synth_audit.core.deadline import NEVER, Deadline
 from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.execution import Executor, in_processes
+from synth_audit.core.execution import Ending, Executor, in_processes
+from synth_audit.core.execution.inside import attempt
 
 
 def running(workers: int) -> RunContext:
-    return RunContext(executor=Executor(workers))
+    return RunContext(executor=in_processes(workers))
 
 
 def squared(x: int) -> int:
@@ -55,9 +61,19 @@ def test_the_first_failure_is_raised_as_it_was(workers: int) -> None:
 
 def test_another_process_has_no_processes_of_its_own() -> None:
     cache, draws = Cache(Path("somewhere")), np.random.default_rng(3)
-    here = RunContext(seed=5, draws=draws, executor=Executor(4), cache=cache, progress=print)
+    when = Deadline.within(60)
+    here = RunContext(
+        seed=5,
+        draws=draws,
+        executor=in_processes(4),
+        cache=cache,
+        progress=print,
+        deadline=when,
+        device="cuda",
+    )
     there = pickle.loads(pickle.dumps(here))  # noqa: S301  (our own bytes)
-    assert (there.executor.workers, there.progress) == (1, silent)
+    assert (there.executor, there.progress) == (Executor(), silent)
+    assert (there.deadline, there.device) == (when, "cuda")
     assert (there.seed, there.cache, there.rng.random()) == (5, cache, draws.random())
 
 
@@ -85,16 +101,123 @@ def littered(x: int) -> str:
 
 
 @pytest.mark.parametrize("n", [2, 4])
-def test_what_processes_leave_in_temporary_folders_is_deleted(
-    n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left: list[str] = []
-    try:
-        with in_processes(2, [partial(littered, x) for x in range(n)]) as done:
-            left.extend(done)
-    except ValueError as error:
-        left.append(str(error))
-    assert left
-    assert all(Path(folder).is_relative_to(tmp_path) for folder in left)
+def test_what_processes_leave_in_temporary_folders_is_deleted(n: int, tmp_path: Path) -> None:
+    with in_processes(2).pieces(littered, range(n), tmp_path) as pieces:
+        found = dict(pieces)
+    left = [piece.result for piece in found.values() if piece.ending is Ending.DONE]
+    assert len(left) == 2
+    assert all(Path(folder or "").is_relative_to(tmp_path) for folder in left)
+    assert [found[x].ending for x in range(2, n)] == [Ending.FAILED] * (n - 2)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("folder", [None, "/not/on/this/machine"])
+def test_elsewhere_a_piece_clears_up_after_itself(folder: str | None) -> None:
+    kept = attempt(folder, partial(littered, 0))
+    assert not Path(kept.result or "").parent.exists()
+    assert attempt(folder, partial(littered, 2)).failed
+    assert tempfile.tempdir is None or Path(tempfile.tempdir).exists()
+
+
+def asleep(log: str, seconds: float) -> float:
+    """Note this process and leave a row behind before sleeping."""
+    with Path(log).open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    (Path(tempfile.mkdtemp()) / "rows").write_text("a real row")
+    time.sleep(seconds)
+    return seconds
+
+
+def ended_soon(log: Path) -> bool:
+    """Whether every process that wrote to the log is gone within some seconds."""
+    pids = [int(line) for line in log.read_text().split()]
+    assert pids
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        if not any(alive(pid) for pid in pids):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_the_deadline_stops_what_is_at_work_and_keeps_what_is_done(tmp_path: Path) -> None:
+    log, scratch = tmp_path / "log", tmp_path / "scratch"
+    scratch.mkdir()
+    executor = in_processes(2)
+    with executor.pieces(squared, range(2)) as warm:
+        assert len(list(warm)) == 2
+    start = time.monotonic()
+    nap = partial(asleep, str(log))
+    with executor.pieces(nap, [0.0, 600.0, 600.0, 600.0], scratch, Deadline.within(2)) as pieces:
+        endings = {position: piece.ending for position, piece in pieces}
+    assert endings == {0: Ending.DONE} | dict.fromkeys((1, 2, 3), Ending.LATE)
+    assert time.monotonic() - start < 60
+    assert ended_soon(log)
+    assert not list(scratch.iterdir())
+    assert running(2).map("piece", squared, range(3)) == [0, 1, 4], "others take their place"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_out_of_time_is_not_applicable(workers: int) -> None:
+    context = replace(running(workers), deadline=Deadline.within(1e-9))
+    with pytest.raises(NotApplicable, match="ran out of time"):
+        context.map("piece", squared, range(3))
+
+
+def test_one_piece_goes_elsewhere_when_it_may_have_to_be_stopped() -> None:
+    executor = in_processes(2)
+    for deadline, elsewhere in ((NEVER, False), (Deadline.within(600), True)):
+        with executor.pieces(where, [0], deadline=deadline) as pieces:
+            [(_, piece)] = pieces
+        assert (piece.result != os.getpid()) is elsewhere
+
+
+def dying(x: int) -> int:
+    if x == 1:
+        os._exit(1)
+    return x
+
+
+def test_a_process_that_dies_is_told_of() -> None:
+    with pytest.raises(PluginError, match="ended before it answered"):
+        running(2).map("piece", dying, range(3))
+    assert running(2).map("piece", squared, range(3)) == [0, 1, 4]
+
+
+SCRIPT = """
+import os, sys
+sys.path[:0] = {paths!r}
+import test_execution
+from functools import partial
+from pathlib import Path
+from synth_audit.core.execution import in_processes
+
+if __name__ == "__main__":
+    nap = partial(test_execution.asleep, {log!r})
+    with in_processes(2).pieces(nap, [600.0] * 2, Path({scratch!r})) as pieces:
+        list(pieces)
+"""
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
+def test_when_the_parent_ends_its_processes_do(kill: signal.Signals, tmp_path: Path) -> None:
+    log, scratch, script = tmp_path / "log", tmp_path / "scratch", tmp_path / "script.py"
+    scratch.mkdir()
+    paths = [str(Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    script.write_text(SCRIPT.format(paths=paths, log=str(log), scratch=str(scratch)))
+    parent = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not (log.exists() and log.read_text().count("\n") == 2):
+        time.sleep(0.1)
+    parent.send_signal(kill)
+    parent.wait(30)
+    assert ended_soon(log)
+    if kill is signal.SIGINT:
+        assert not list(scratch.iterdir()), "rows were left behind"

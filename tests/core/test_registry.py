@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import sys
 from importlib.metadata import EntryPoint
 
@@ -81,6 +82,20 @@ def test_a_new_file_appears_everywhere_without_another_edit(room):
     [mine] = [v for v in variants if v.get("required") == ["fresh"]]
     assert mine["properties"]["fresh"]["anyOf"][0]["properties"]["strength"]["default"] == 3
     assert registry.config_schema(ref)["properties"]["strength"]["type"] == "integer"
+
+
+def test_a_package_is_a_plugin_of_its_name_and_its_parts_are_none(room):
+    (room / "large").mkdir()
+    (room / "large" / "parts.py").write_text("STRENGTH = 7\n")
+    part = "from synth_audit.audits.fidelity.large.parts import STRENGTH"
+    own = AUDIT.replace("strength: int = 3", "strength: int = STRENGTH")
+    (room / "large" / "__init__.py").write_text(f"{part}\n{own}")
+    assert "parts" not in registry.catalogue("audit")
+    ref = registry.find("audit", "large")
+    assert (ref.family, ref.module) == ("fidelity", "synth_audit.audits.fidelity.large")
+    audit = registry.build("audit", "large", {})
+    assert audit.strength == 7
+    assert pickle.loads(pickle.dumps(audit)) == audit  # noqa: S301  # made a line above
 
 
 def test_a_plugins_own_refusal_is_a_plan_error(room):

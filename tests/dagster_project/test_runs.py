@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagster_project.components import AuditedTable
+from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.salt import Salt
 from synth_audit.store.workspace import Workspace
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -126,7 +128,7 @@ def test_the_metadata_tell_counts_hashes_numbers_and_columns(run: Run) -> None:
     columns = found["synthetic"]["dagster/column_schema"].value.columns
     assert [c.name for c in columns] == ["city", "x", "y"]
     assert isinstance(found["audit"]["exact_match.excess"], dg.FloatMetadataValue)
-    assert found["release"]["released sha256"] == found["synthetic"]["synthetic sha256"]
+    assert found["release"]["released, keyed hash"] == found["synthetic"]["synthetic, keyed hash"]
     assert found["report"]["gates, drawn"].value.startswith("![gates](data:image/svg+xml;base64,")
     assert len(found["audit"]["gates"].records) == 4
 
@@ -141,9 +143,33 @@ def test_no_cell_value_reaches_the_run_records(
     assert "Amsterdam" not in said
 
 
+@pytest.mark.parametrize(("generator", "public"), [("copied", set()), ("shuffled", {"synthetic"})])
+def test_no_plain_hash_of_rows_that_stay_reaches_the_run_records(
+    run: Run, instance: dg.DagsterInstance, home: Path, generator: str, public: set[str]
+) -> None:
+    result = run(generator)
+    said = everything_said(result, instance)
+    restricted = home / "people-audit/restricted"
+    tables = {
+        name: pq.read_table(restricted / f"{name}.parquet") for name in ("train", "control", "synthetic")
+    }
+    tables["source"] = pq.read_table(home / "people.parquet")
+    assert {name for name, table in tables.items() if fingerprint(table)[:12] in said} == public
+    salt = Salt.parse((restricted / "salt").read_text())
+    keyed = {name: salt.digest(fingerprint(table).encode()) for name, table in tables.items()}
+    assert all(text in said for text in keyed.values()), "what changed is still told"
+    versions = {
+        e.asset_key.path[-1]: e.step_materialization_data.materialization.tags["dagster/data_version"]
+        for e in result.get_asset_materialization_events()
+    }
+    assert versions["split"] == f"{keyed['train'][:16]}+{keyed['control'][:16]}"
+    assert versions["synthetic"] == keyed["synthetic"]
+    assert salt.text().strip() not in said
+
+
 def test_an_unexpected_error_shows_its_kind_and_place_only(run: Run) -> None:
     result = run("broken")
-    assert failures(result)[0].startswith("synthetic: RuntimeError at stages.py:")
+    assert failures(result)[0].startswith("synthetic: RuntimeError at making.py:")
     assert materialised(result) == ["split"]
 
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from types import ModuleType
@@ -15,7 +17,9 @@ from pydantic import TypeAdapter
 from synth_audit.core import registry
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError, NotApplicable, PluginError
+from synth_audit.core.deadline import Deadline
+from synth_audit.core.errors import DataError, NotApplicable, PluginError, ProcessLost
+from synth_audit.core.execution import Executor
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.measurement import Exposure, Findings, Quantity
 from synth_audit.core.outcome import AuditOutcome, Status
@@ -210,3 +214,62 @@ def test_progress_is_told_before_and_after():
     context = RunContext(progress=lambda *x: told.append(x))
     run_audits({"one": Probe(), "two": Probe(act="ValueError")}, subject(), context)
     assert told == [("one", 0, 2), ("two", 1, 2), ("audits", 2, 2)]
+
+
+def test_an_audit_that_has_no_time_left_is_not_applicable_and_says_why():
+    context = RunContext(deadline=Deadline.within(1e-9))
+    (outcome,), _ = run_audits({"one": Probe()}, subject(), context)
+    assert (outcome.status, outcome.reason) == (Status.NOT_APPLICABLE, "ran out of time")
+    assert outcome.cut_short
+    (other,), _ = run_audits({"one": Probe(act="not applicable")}, subject(), RunContext())
+    assert not other.cut_short
+
+
+class Threads:
+    """A pool whose work ends when it is told to stop."""
+
+    size, shares_files = 2, True
+
+    def __init__(self):
+        self.stopped, self.calls = threading.Event(), ThreadPoolExecutor(1)
+
+    def submit(self, call):
+        return self.calls.submit(call)
+
+    def stop(self, at_work):
+        self.stopped.set()
+
+    def lost(self, error):
+        return isinstance(error, BrokenExecutor)
+
+
+def test_the_deadline_stops_an_audit_at_work_and_leaves_the_outcomes_of_those_that_ended(monkeypatch):
+    pool = Threads()
+    monkeypatch.setitem(ACTS, "slow", lambda s, c: pool.stopped.wait(600))
+    audits = {"one": Probe(), "two": Probe(act="slow"), "three": Probe()}
+    context = RunContext(executor=Executor(pool), deadline=Deadline.within(0.5))
+    outcomes, _ = run_audits(audits, subject(), context)
+    late = (Status.NOT_APPLICABLE, "ran out of time")
+    assert [(o.status, o.reason) for o in outcomes] == [(Status.MEASURED, ""), late, late]
+
+
+def test_an_audit_whose_process_is_lost_is_an_error_beside_the_others(monkeypatch):
+    pool = Threads()
+    true_submit, lost = pool.submit, Future()
+    lost.set_exception(BrokenExecutor())
+    answers = iter([true_submit, lambda call: lost, true_submit])
+    monkeypatch.setattr(pool, "submit", lambda call: next(answers)(call))
+    audits = {"one": Probe(), "two": Probe(), "three": Probe()}
+    outcomes, _ = run_audits(audits, subject(), RunContext(executor=Executor(pool)))
+    assert [o.status for o in outcomes] == [Status.MEASURED, Status.ERROR, Status.MEASURED]
+    assert "ended before it answered" in outcomes[1].reason
+    assert outcomes[1].cut_short
+
+
+def test_a_lost_piece_of_an_audit_that_spreads_is_told_of_in_words(monkeypatch):
+    def lose(s, c):
+        raise ProcessLost
+
+    monkeypatch.setitem(ACTS, "measure", lose)
+    (outcome,), _ = run_audits({"one": Probe()}, subject(), RunContext())
+    assert (outcome.status, outcome.cut_short) == (Status.ERROR, True)

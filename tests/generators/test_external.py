@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import pickle
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -233,6 +234,30 @@ def test_what_a_program_leaves_running_ends_with_it(program, tmp_path):
             return
         time.sleep(0.05)
     raise AssertionError("the child still runs")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent died")
+def test_when_we_are_killed_the_program_ends(tmp_path):
+    log = tmp_path / "pid"
+    naps = f"import os, time; open({str(log)!r}, 'w').write(str(os.getpid()) + ' '); time.sleep(600)"
+    words = [sys.executable, "-c", naps]
+    code = (
+        f"from pathlib import Path; from synth_audit.generators._program import _run; "
+        f"_run({words!r}, Path({str(tmp_path)!r}), 600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not (log.exists() and log.read_text().endswith(" ")):
+        time.sleep(0.05)
+    child = Path(f"/proc/{log.read_text().strip()}/stat")
+    assert child.exists()
+    parent.kill()
+    parent.wait(30)
+    for _ in range(100):
+        if not child.exists() or child.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    raise AssertionError("the program still runs")
 
 
 def test_a_program_that_does_not_exist(tmp_path):

@@ -87,7 +87,7 @@ def point(case, digest):
 
 def put(case, plain):
     """Everything that whoever can write into ``review/`` can do to make this the newest evidence."""
-    outside = ("digest", "created", "timings")
+    outside = ("digest", "created", "timings", "attempt", "ledger")
     plain["digest"] = sha256_of({k: v for k, v in plain.items() if k not in outside})
     folder = case.workspace.audit(plain["digest"])
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -303,6 +303,7 @@ MARKS = {
     "result": ('data-result="pass"', 'data-result="fail"'),
     "limit": ('data-maximum="0.2"', 'data-maximum="0.3"'),
     "blocking": ('data-blocking="true"', 'data-blocking="false"'),
+    "attempt": ('data-attempt="1"', 'data-attempt="9"'),
     "digest": ('data-evidence-digest="', 'data-evidence-digest="0'),
     "doubled": ('data-verdict="pass"', 'data-verdict="fail" data-verdict="pass"'),
     "gone": ("data-evidence-digest", "data-evidence"),

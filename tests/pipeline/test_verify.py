@@ -9,6 +9,7 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError
+from synth_audit.core.salt import Salt
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.evidence import parse_evidence
@@ -21,15 +22,18 @@ DIGEST, PLAN, SUITE, VERDICT = (
 )
 
 
+SALT = Salt(bytes(range(32)))
+
+
 def broken(evidence, tables=None):
-    return {c.what for c in verify(evidence, tables) if not c.holds}
+    return {c.what for c in verify(evidence, tables, SALT) if not c.holds}
 
 
 def test_untouched_evidence_holds(finished):
-    checks = verify(finished.evidence)
-    assert [c.what for c in checks] == [DIGEST, PLAN, SUITE, VERDICT]
+    checks = verify(finished.evidence, salt=SALT)
+    assert [c.what for c in checks] == [DIGEST, PLAN, SUITE, VERDICT, "commitment to the salt"]
     assert all(c.holds for c in checks)
-    assert checks[-1].detail == "pass"
+    assert checks[3].detail == "pass"
 
 
 def _gates(evidence, **changes):
@@ -114,6 +118,6 @@ def test_it_works_when_the_plug_ins_are_gone(finished, monkeypatch):
     try:
         with pytest.raises(PlanError):
             registry.find("audit", "exact_match")
-        assert all(c.holds for c in verify(parse_evidence(text)))
+        assert all(c.holds for c in verify(parse_evidence(text), salt=SALT))
     finally:
         registry._built_in.cache_clear()

@@ -14,7 +14,7 @@ def test_the_first_screen_names_the_release_and_repeats_the_warnings(build: Modu
     page = text(render_report(warned))
     first = page[: page.index("Gates")]
     assert "39,084 rows and 13 columns, made by the generator ctgan from 39,084 rows" in first
-    assert "444444444444" in first
+    assert "555555555555" in first
     assert "Warning 2." in first
     assert "All 4 warnings" in first
 

@@ -243,7 +243,10 @@ def test_the_evidence_is_identified(pages: dict[str, str], build: ModuleType) ->
     evidence = build.passing()
     for mark in (evidence.digest, evidence.plan_sha256, evidence.gates.suite_sha256):
         assert mark in pages["passing"]
-    assert all(t.sha256 in pages["passing"] for t in evidence.tables.values())
+    assert all(t.hmac in pages["passing"] for t in evidence.tables.values())
+    assert str(evidence.tables["synthetic"].sha256) in pages["passing"]
+    assert evidence.salt_commitment in pages["passing"]
+    assert str(evidence.tables["synthetic"].sha256) not in pages["failing"]
     assert "my signature does not release it" in pages["failing"]
     assert "my signature does not release it" not in pages["passing"]
 

@@ -13,8 +13,7 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline.filing import measurement_bytes
 from synth_audit.pipeline.provenance import Provenance
-from synth_audit.store.attempts import begin_attempt, ledger_of
-from synth_audit.store.evidence import AttemptCount, TableRecord
+from synth_audit.store.evidence import TableRecord
 from synth_audit.store.filing import FiledAudit, add_report, file_audit
 from synth_audit.store.journal import read_journal
 from synth_audit.store.workspace import Workspace
@@ -32,15 +31,8 @@ def workspace(tmp_path):
 
 
 @pytest.fixture
-def evidence(workspace, build):
-    return begun(workspace, build.passing())
-
-
-def begun(workspace, evidence):
-    """The evidence of an attempt that was entered into the workspace's ledger."""
-    suite = evidence.gates.suite_sha256
-    attempt = begin_attempt(workspace, evidence.digest, suite, evidence.tables)
-    return replace(evidence, attempt=attempt).sealed()
+def evidence(build):
+    return build.passing()
 
 
 def file(workspace, evidence, rows=True):
@@ -48,16 +40,13 @@ def file(workspace, evidence, rows=True):
     return file_audit(workspace, evidence, contents, workspace.synthetic if rows else None)
 
 
-def other(workspace, evidence, **changes):
-    """Evidence of another attempt."""
-    changed = replace(evidence, **{"seed": evidence.seed + 1, "attempt": None, **changes})
-    return begun(workspace, changed.sealed())
+def other(evidence, **changes):
+    return replace(evidence, **{"seed": evidence.seed + 1, **changes}).sealed()
 
 
-def about(workspace, evidence, rows):
-    """Evidence of another attempt, on other rows."""
-    tables = {**evidence.tables, "synthetic": TableRecord(9, rows * 64)}
-    return other(workspace, evidence, tables=tables)
+def about(evidence, rows):
+    """Other evidence, on other rows."""
+    return other(evidence, tables={**evidence.tables, "synthetic": TableRecord(9, rows * 64)})
 
 
 def faults(workspace, digest=None):
@@ -73,48 +62,18 @@ def test_an_audit_is_filed_under_its_digest_and_named_as_the_newest(workspace, e
     assert folder.digest == evidence.digest
     assert {p.name for p in folder.path.iterdir()} == {"evidence.json", "measurements.parquet"}
     [entry] = read_journal(workspace).audits
-    assert (entry.number, entry.digest) == (1, evidence.digest)
-    [attempt] = ledger_of(workspace).attempts()
-    assert (attempt.verdict, attempt.evidence) == (Result.PASS, evidence.digest)
+    assert (entry.number, entry.digest, entry.verdict) == (1, evidence.digest, Result.PASS)
     assert workspace.kept_rows(evidence.digest).read_bytes() == b"the candidate"
     assert faults(workspace) == {}
 
 
-def test_attempts_are_numbered_and_the_same_one_keeps_its_number(workspace, evidence):
-    again = other(workspace, evidence)
-    assert other(workspace, evidence) == again
-    for each in (evidence, again, evidence, about(workspace, evidence, "b")):
+def test_attempts_are_numbered_and_the_same_one_is_none(workspace, evidence):
+    again = other(evidence)
+    for each in (evidence, again, evidence, again, about(evidence, "b")):
         file(workspace, each)
-    assert {e.digest: e.number for e in read_journal(workspace).audits}[again.digest] == 2
-    assert sorted(e.number for e in read_journal(workspace).audits) == [1, 2, 3]
+    assert [e.number for e in read_journal(workspace).audits] == [1, 2, 3]
     file(workspace, evidence)
     assert workspace.newest.digest == evidence.digest, "the newest is the one that was found last"
-
-
-def test_an_attempt_that_was_broken_off_counts_and_did_not_pass(workspace, build):
-    first = begun(workspace, build.passing())
-    second = other(workspace, first)
-    assert (first.attempt, second.attempt) == (AttemptCount(1, 0), AttemptCount(2, 1))
-    file(workspace, first)
-    file(workspace, second)
-    third = begun(workspace, build.failing())
-    assert third.attempt == AttemptCount(3, 0)
-    file(workspace, third)
-    assert other(workspace, third).attempt == AttemptCount(4, 1)
-    assert [a.verdict for a in ledger_of(workspace).attempts()] == ["pass", "pass", "fail", ""]
-
-
-def test_the_last_attempt_on_the_same_rows_governs_however_often_an_older_one_is_found(workspace, build):
-    passed = begun(workspace, build.passing())
-    file(workspace, passed)
-    file(workspace, about(workspace, passed, "b"))
-    failed = begun(workspace, replace(build.failing(), tables=passed.tables).sealed())
-    file(workspace, failed)
-    file(workspace, passed)
-    assert faults(workspace) == {"newest attempt on these rows": "attempt 3: fail"}
-    better = other(workspace, passed)
-    file(workspace, better)
-    assert faults(workspace) == faults(workspace, passed.digest) == {}
 
 
 def test_the_same_audit_again_leaves_its_folder_as_it_was(workspace, evidence):
@@ -127,14 +86,14 @@ def test_the_same_audit_again_leaves_its_folder_as_it_was(workspace, evidence):
 
 
 def test_rows_are_kept_for_the_newest_audit_alone(workspace, evidence):
-    first, second = evidence, about(workspace, evidence, "b")
+    first, second = evidence, about(evidence, "b")
     file(workspace, first)
     workspace.synthetic.unlink()
     workspace.synthetic.write_bytes(b"another candidate")
     file(workspace, second)
     assert not workspace.kept_rows(first.digest).parent.exists()
     assert workspace.kept_rows(second.digest).read_bytes() == b"another candidate"
-    file(workspace, about(workspace, evidence, "c"), rows=False)
+    file(workspace, about(evidence, "c"), rows=False)
     assert list((workspace.restricted / "audits").iterdir()) == [], (
         "of a table made elsewhere nothing is kept"
     )
@@ -194,7 +153,7 @@ def test_links_are_not_followed(workspace, evidence, part):
     with pytest.raises(DataError, match="the folder of an audit cannot be read"):
         FiledAudit.load(workspace.newest)
     with pytest.raises(DataError):
-        file(workspace, other(workspace, evidence) if part == "audits" else evidence)
+        file(workspace, other(evidence) if part == "audits" else evidence)
 
 
 def test_a_pipe_in_the_folder_does_not_hang(workspace, evidence):
@@ -242,10 +201,10 @@ def killed_at(step, work):
     return code == 1
 
 
-@pytest.mark.parametrize("step", range(1, 6))
+@pytest.mark.parametrize("step", range(1, 7))
 def test_a_kill_at_any_moment_leaves_the_last_audit(workspace, evidence, step):
     file(workspace, evidence)
-    new = about(workspace, evidence, "b")
+    new = about(evidence, "b")
     assert killed_at(step, lambda: file(workspace, new))
     assert faults(workspace, evidence.digest).keys() <= {"pointer to the newest audit"}
     assert workspace.newest.digest == evidence.digest
@@ -257,11 +216,12 @@ def test_a_kill_at_any_moment_leaves_the_last_audit(workspace, evidence, step):
     file(workspace, new)
     assert workspace.newest.digest == new.digest
     assert faults(workspace) == {}
-    assert [e.number for e in read_journal(workspace).audits] == [1, 2]
+    first, second = (e.number for e in read_journal(workspace).audits)
+    assert first < second
 
 
 def test_every_move_of_the_filing_was_tried(workspace, evidence):
-    assert not killed_at(6, lambda: file(workspace, evidence))
+    assert not killed_at(7, lambda: file(workspace, evidence))
 
 
 @pytest.mark.parametrize("step", range(1, 5))
@@ -284,9 +244,9 @@ def test_a_full_disk_leaves_the_last_audit(workspace, evidence, step, monkeypatc
         for name in ("write_text", "write_bytes"):
             patch.setattr(Path, name, full(getattr(Path, name)))
         with pytest.raises(DataError, match="cannot be written") as caught:
-            file(workspace, about(workspace, evidence, "b"))
+            file(workspace, about(evidence, "b"))
     assert caught.value.fix
     assert {p: p.read_bytes() for p in files} == files
     assert not list(workspace.root.rglob("*.tmp"))
-    file(workspace, about(workspace, evidence, "b"))
+    file(workspace, about(evidence, "b"))
     assert faults(workspace) == {}

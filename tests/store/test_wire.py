@@ -16,8 +16,9 @@ from synth_audit.core.identity import read
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline.verify import verify
 from synth_audit.report import render_report
+from synth_audit.store import chained_log
 from synth_audit.store import evidence as store
-from synth_audit.store.evidence import AttemptCount, parse_evidence, sha256_of
+from synth_audit.store.evidence import parse_evidence, sha256_of
 from synth_audit.store.wire_v1 import models
 
 DATA = Path(__file__).parent / "data"
@@ -42,7 +43,7 @@ FORMS = [
     (verdict.GateReport, models.Gates),
     (verdict.GateResult, models.GateResult),
     (verdict.TableCheck, models.TableCheck),
-    (store.AttemptCount, models.Attempt),
+    (chained_log.Head, models.LedgerHead),
     (store.ColumnRecord, models.Column),
     (store.Evidence, models.Evidence),
     (store.GeneratorRecord, models.Generator),
@@ -62,7 +63,8 @@ def test_nothing_that_is_known_is_left_out_of_the_file(within, form):
 @pytest.fixture
 def evidence(build):
     """Evidence in which everything occurs."""
-    found = replace(build.passing(), attempt=AttemptCount(7, 6), salt_commitment="ab" * 32)
+    head = chained_log.Head(12, "cd" * 32)
+    found = replace(build.passing(), attempt=7, ledger=head, salt_commitment="ab" * 32)
     blockers = replace(found.gates, blockers=("an audit failed",))
     return replace(found, gates=blockers, outcomes=(*found.outcomes, *build.failing().outcomes)).sealed()
 
@@ -72,10 +74,6 @@ def test_what_is_written_is_read_again(evidence):
     assert again == evidence
     assert again.intact
     assert again.to_json() == evidence.to_json()
-
-
-def test_the_number_of_the_attempt_is_covered_by_the_digest(evidence):
-    assert not replace(evidence, attempt=AttemptCount(1, 0)).intact
 
 
 FREE = {"plan", "config", "suite", "versions", "timings", "lines", "tables"}
@@ -153,7 +151,8 @@ WRONG = {
     "verdict": ["PASS", "passed", None, 1, ""],
     "plan_sha256": ["0" * 63, "g" * 64, "A" * 64, ""],
     "warnings": ["one", {"a": "b"}, [1]],
-    "attempt": [{"number": 0, "not_passed": 0}, {"number": 2, "not_passed": -1}, 7],
+    "attempt": [-1, 7.0, None, True],
+    "ledger": [{"lines": -1, "digest": "0" * 64}, {"lines": 1, "digest": ""}, 7],
     "tables": [{"synthet\u0456c": {"rows": 1, "hmac": "", "sha256": None}}, [], None],
     "created": [None, 2026],
     "table": ["\ud800", None, 1],
@@ -202,7 +201,7 @@ def test_there_are_files_of_version_1_1():
 
 def test_an_old_file_is_read_and_judged_as_it_was(old):
     plain, found = json.loads(old), parse_evidence(old)
-    assert (found.schema_version, found.digest, found.attempt) == ("1.1", plain["digest"], None)
+    assert (found.schema_version, found.digest, found.attempt) == ("1.1", plain["digest"], 0)
     assert found.verdict == plain["verdict"]
     assert all(c.holds for c in verify(found))
     assert {r.gate: (str(r.result), r.value, r.low, r.high) for r in found.gates.results} == {

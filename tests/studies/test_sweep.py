@@ -18,8 +18,9 @@ import pytest
 from synth_audit import api
 from synth_audit.core import registry
 from synth_audit.core.context import RunContext
+from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
-from synth_audit.core.execution import Executor
+from synth_audit.core.execution import in_processes
 from synth_audit.core.fitting import fit_shared
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.generators.resample import Resample, ResampleModel
@@ -156,6 +157,17 @@ def test_fresh_keeps_nothing(swept):
     before = stamps(swept)
     assert kept(sweep(swept.plan, swept.workspace, fresh=True)) == [False, False]
     assert all(stamps(swept)[s] > before[s] for s in before)
+
+
+def test_a_candidate_that_ran_out_of_time_is_run_again_and_lends_no_answers(swept):
+    """A later candidate, or a later sweep, may have more time than the one whose answers are at hand."""
+    hurried = RunContext(deadline=Deadline(at=0.0, limit=1e-9))
+    record = sweep(swept.plan, swept.workspace, hurried, fresh=True)
+    late = read_evidence(own(swept, "resample").evidence).outcomes
+    assert {o.reason for o in late} == {"ran out of time"}
+    assert not any(c.passed for c in record.candidates)
+    assert kept(sweep(swept.plan, swept.workspace)) == [False, False]
+    assert kept(sweep(swept.plan, swept.workspace)) == [True, True]
 
 
 def spoil_synthetic(case):
@@ -432,7 +444,7 @@ def test_an_audit_that_errors_is_told_of_and_tried_again(swept, monkeypatch):
 def test_the_numbers_do_not_depend_on_the_workers(swept):
     digest = read_frontier(swept.workspace.frontier).digest
     before = {s: read_evidence(own(swept, s).evidence).digest for s in stamps(swept)}
-    record = sweep(swept.plan, swept.workspace, RunContext(executor=Executor(2)), fresh=True)
+    record = sweep(swept.plan, swept.workspace, RunContext(executor=in_processes(2)), fresh=True)
     assert record.digest == digest
     assert {s: read_evidence(own(swept, s).evidence).digest for s in before} == before
 

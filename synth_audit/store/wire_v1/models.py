@@ -270,18 +270,19 @@ class Generator(_Part):
     certificate: Certificate
 
 
-class Attempt(_Part):
-    """Which attempt on the table it was, and how many before it did not pass."""
+class LedgerHead(_Part):
+    """How far the table's ledger had come."""
 
-    number: Annotated[int, Field(ge=1)]
-    not_passed: Count
+    lines: Count
+    digest: Sha256
 
 
 class Evidence(_Part):
     """The whole file."""
 
     table: str
-    attempt: Attempt | None
+    attempt: Count
+    ledger: LedgerHead | None
     plan: dict[str, Any]
     plan_sha256: Sha256
     seed: int

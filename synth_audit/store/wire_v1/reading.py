@@ -16,8 +16,8 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedLeaks, PlantedResult, Sensitivity, SensitivityCurve
 from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
+from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import (
-    AttemptCount,
     ColumnRecord,
     Evidence,
     GeneratorRecord,
@@ -48,7 +48,8 @@ def _evidence(w: models.Evidence) -> Evidence:
     try:
         return Evidence(
             table=w.table,
-            attempt=None if w.attempt is None else AttemptCount(w.attempt.number, w.attempt.not_passed),
+            attempt=w.attempt,
+            ledger=None if w.ledger is None else Head(w.ledger.lines, w.ledger.digest),
             plan=w.plan,
             plan_sha256=w.plan_sha256,
             seed=w.seed,

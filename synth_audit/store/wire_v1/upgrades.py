@@ -38,7 +38,8 @@ def _from_1_1(old: Plain) -> Plain:
     names = _Names(old)
     return {
         **old,
-        "attempt": None,
+        "attempt": 0,
+        "ledger": None,
         "salt_commitment": "",
         "tables": {name: {**table, "hmac": ""} for name, table in old["tables"].items()},
         "outcomes": [_outcome_1_1(o, names) for o in old["outcomes"]],

@@ -11,10 +11,10 @@ from synth_audit.core.exposure import RecordView
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import PlantedLeaks, SensitivityCurve
 from synth_audit.core.verdict import GateReport, GateResult
-from synth_audit.store.evidence import AttemptCount, Evidence, GeneratorRecord
+from synth_audit.store.evidence import Evidence, GeneratorRecord
 from synth_audit.store.wire_v1 import models
 
-OUTSIDE = ("digest", "created", "timings")
+OUTSIDE = ("digest", "created", "timings", "attempt", "ledger")
 """What the digest does not cover: it describes the run and not what was found."""
 
 
@@ -32,7 +32,8 @@ def content_of(evidence: Evidence) -> dict[str, Any]:
 def _evidence(e: Evidence) -> models.Evidence:
     return models.Evidence(
         table=e.table,
-        attempt=_attempt(e.attempt),
+        attempt=e.attempt,
+        ledger=None if e.ledger is None else models.LedgerHead(lines=e.ledger.lines, digest=e.ledger.digest),
         plan=dict(e.plan),
         plan_sha256=e.plan_sha256,
         seed=e.seed,
@@ -68,10 +69,6 @@ def _evidence(e: Evidence) -> models.Evidence:
         created=e.created,
         timings=dict(e.timings),
     )
-
-
-def _attempt(a: AttemptCount | None) -> models.Attempt | None:
-    return None if a is None else models.Attempt(number=a.number, not_passed=a.not_passed)
 
 
 def _generator(g: GeneratorRecord) -> models.Generator:

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._coverage_pair import Curves, Pair, authenticity, resampled, scored
-from synth_audit.audits.fidelity._coverage_picture import CONTROL, curves
-from synth_audit.audits.fidelity._coverage_spaces import SPACES, SpaceName, placed
 from synth_audit.audits.fidelity._reference import measured
+from synth_audit.audits.fidelity.coverage.pair import Curves, Pair, authenticity, resampled, scored
+from synth_audit.audits.fidelity.coverage.picture import CONTROL, curves
+from synth_audit.audits.fidelity.coverage.spaces import SPACES, SpaceName, placed
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.identity import MeasurementId

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy._secret_attacks import (
+from synth_audit.audits.privacy._targets import drawn, named
+from synth_audit.audits.privacy.inference.attacks import (
     CONTROL_RATE,
     MODEL_RATE,
     NAIVE_RATE,
@@ -20,7 +21,6 @@ from synth_audit.audits.privacy._secret_attacks import (
     overall,
     worst,
 )
-from synth_audit.audits.privacy._targets import drawn, named
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.utility._prediction_groups import worst_losses
-from synth_audit.audits.utility._prediction_importance import importances
-from synth_audit.audits.utility._prediction_numbers import (
+from synth_audit.audits.utility.prediction.groups import worst_losses
+from synth_audit.audits.utility.prediction.importance import importances
+from synth_audit.audits.utility.prediction.numbers import (
     LOSS,
     QUANTITIES,
     SCORES,
@@ -19,8 +19,8 @@ from synth_audit.audits.utility._prediction_numbers import (
     score_all,
     subgroups,
 )
-from synth_audit.audits.utility._prediction_pictures import importance_bars, little_to_lose, notes, score_bars
-from synth_audit.audits.utility._prediction_task import ARMS, Task, prepare
+from synth_audit.audits.utility.prediction.pictures import importance_bars, little_to_lose, notes, score_bars
+from synth_audit.audits.utility.prediction.task import ARMS, Task, prepare
 from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext

@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy import _game_measures, _game_targets
-from synth_audit.audits.privacy._game_measures import Played
-from synth_audit.audits.privacy._shadow_game import GAME, ShadowGame, Sizes
+from synth_audit.audits.privacy.membership_game import measures
+from synth_audit.audits.privacy.membership_game.measures import Played
+from synth_audit.audits.privacy.membership_game.shadow_game import GAME, ShadowGame, Sizes
+from synth_audit.audits.privacy.membership_game.targets import choose, outlier_columns
 from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
@@ -92,7 +93,7 @@ class MembershipGame:
             "The targets stand for their kind; others may be more at risk. An attacker with a better idea of "
             "where to look sees more. Of several rows of one person one alone is added."
         ),
-        quantities=_game_measures.QUANTITIES,
+        quantities=measures.QUANTITIES,
         risk="membership",
         needs=(Need.GENERATOR,),
         leak=Leak.COPIES,
@@ -123,11 +124,9 @@ class MembershipGame:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Play all iterations; only draws from the models, and the classifiers, depend on ``context.rng``."""
         assert subject.generator is not None
-        columns = _game_targets.yardsticks(subject, self.columns)
+        columns = outlier_columns(subject, self.columns)
         wanted = {kind: int(getattr(self, kind)) for kind in KINDS}
-        chosen = _game_targets.choose(
-            subject, columns, wanted, self.tail, child_rng(context.seed, GAME, "targets")
-        )
+        chosen = choose(subject, columns, wanted, self.tail, child_rng(context.seed, GAME, "targets"))
         targets = np.unique(np.concatenate(list(chosen.values())))
         game = ShadowGame(
             generator=subject.generator,
@@ -141,12 +140,12 @@ class MembershipGame:
         )
         scores = context.map("iteration", game.play, range(self.iterations))
         kinds = {kind: np.searchsorted(targets, rows) for kind, rows in chosen.items()}
-        games = _game_measures.played(scores, kinds)
+        games = measures.played(scores, kinds)
         requested = {kind: self.iterations * wanted[kind] for kind in chosen}
-        found = _game_measures.measured(games, requested, subject.level)
+        found = measures.measured(games, requested, subject.level)
         return Findings(
             measurements=tuple(found),
-            series=tuple(_game_measures.boxes(games, subject.suppression)),
+            series=tuple(measures.boxes(games, subject.suppression)),
             notes=(*self._notes(game.sizes, chosen), *_promises(scores[0].certificate, found[0])),
             exposures=tuple(_exposures(games, chosen, subject.level)),
         )
@@ -204,8 +203,6 @@ def _exposures(games: Sequence[Played], chosen: Mapping[str, Positions], level: 
         each = corrected_level(level, len(gains) * len(rows))
         hit = [any(mean_interval(g[:, i], each).high < 1 for g in gains) for i in range(len(rows))]
         found.append(
-            Exposure(
-                _game_measures.PRIVACY_GAIN.id(kind), (), rows, rows[np.array(hit, dtype=bool)], none, none
-            )
+            Exposure(measures.PRIVACY_GAIN.id(kind), (), rows, rows[np.array(hit, dtype=bool)], none, none)
         )
     return found

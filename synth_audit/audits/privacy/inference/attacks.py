@@ -81,6 +81,13 @@ class SecretAttack:
         hits: Sequence[Bools],
         without: Sequence[Bools],
     ) -> SecretAttack:
+        """Count the guesses, and keep whose they were.
+
+        Args:
+            chosen: positions of the rows guessed at, in train and in control.
+            hits: which guesses at these rows were right.
+            without: the same of attackers who lack the release, at train rows.
+        """
         exposure = Exposure(
             measurement=RISK.id(column=secret),
             columns=(secret,),
@@ -98,6 +105,7 @@ class SecretAttack:
         return min(self.train.guesses, self.control.guesses)
 
     def risk(self, level: float) -> AttackRisk:
+        """How much better guesses at train rows are than those at control rows."""
         return risk(self.train, self.control, level)
 
     def measured(self, requested: int, level: float) -> Iterator[Measurement]:

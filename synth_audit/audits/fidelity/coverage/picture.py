@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from synth_audit.audits.fidelity._coverage_pair import Curves
+from synth_audit.audits.fidelity.coverage.pair import Curves
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series

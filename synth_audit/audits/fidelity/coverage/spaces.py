@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from synth_audit.audits.fidelity._coverage_pair import Pair
+from synth_audit.audits.fidelity.coverage.pair import Pair
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.subject import Subject

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from synth_audit.audits.fidelity._association_cells import Scale
+from synth_audit.audits.fidelity.associations.cells import Scale
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels import association as kernel

@@ -19,7 +19,7 @@ MOST_SEARCHED = 20_000
 """At most this many rows are looked at, drawn at random, for those farthest from all others."""
 
 
-def yardsticks(subject: Subject, names: Sequence[str]) -> tuple[Column, ...]:
+def outlier_columns(subject: Subject, names: Sequence[str]) -> tuple[Column, ...]:
     """The columns whose outlying rows are targets: those named, else sensitive, else numeric ones, else all.
 
     Raises:

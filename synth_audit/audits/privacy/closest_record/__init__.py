@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy import _closest_shares, _neighbour_measures
-from synth_audit.audits.privacy._closest_shares import FEWEST_ROWS, SHARE_LEAK, shares
-from synth_audit.audits.privacy._spaces import DISTANCES, Distance, spaces
+from synth_audit.audits.privacy.closest_record import closer_shares, neighbour_measures
+from synth_audit.audits.privacy.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
+from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, spaces
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -74,7 +74,7 @@ class ClosestRecord:
     ``share_leak = share_excess / (1 − expectation)``, the part of copied rows that would explain it.
 
     ε-identifiability, nearest-neighbour adversarial accuracy and the hitting rate, each with the same for
-    control rows, are defined beside their computation in ``_neighbour_measures``.
+    control rows, are defined beside their computation in ``neighbour_measures``.
 
     Fields:
         distances: which of ``euclidean``, ``gower``, ``ranks`` and ``embedding`` to search by.
@@ -112,10 +112,10 @@ class ClosestRecord:
         ),
         quantities=(
             PRIVACY_SCORE,
-            *_closest_shares.QUANTITIES,
+            *closer_shares.QUANTITIES,
             NNDR,
             MEDIAN_DCR,
-            *_neighbour_measures.QUANTITIES,
+            *neighbour_measures.QUANTITIES,
         ),
         risk="membership",
         needs=(Need.CONTROL,),
@@ -161,9 +161,9 @@ class ClosestRecord:
             medians, notes = self._medians(to_train, real, within.first, subject.level, rng)
             found += [*share, *medians]
             series = (_curve(to_train, real, subject.suppression),)
-        found += _neighbour_measures.identifiability(subject, self.max_within, rng)
-        found += _neighbour_measures.adversarial_accuracy(subject, self.max_within, rng)
-        found += _neighbour_measures.hits(subject, self.max_compared, rng)
+        found += neighbour_measures.identifiability(subject, self.max_within, rng)
+        found += neighbour_measures.adversarial_accuracy(subject, self.max_within, rng)
+        found += neighbour_measures.hits(subject, self.max_compared, rng)
         return Findings(tuple(found), series, notes)
 
     def _draw(self, n: int, most: int, rng: np.random.Generator) -> Positions:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_audit.audits.fidelity._association_cells import Scale
-from synth_audit.audits.fidelity._association_gaps import AssociationMatrices, told_pairs
 from synth_audit.audits.fidelity._reference import sample
+from synth_audit.audits.fidelity.associations.cells import Scale
+from synth_audit.audits.fidelity.associations.gaps import AssociationMatrices, told_pairs
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series

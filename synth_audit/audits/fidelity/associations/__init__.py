@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._association_cells import Scale
-from synth_audit.audits.fidelity._association_gaps import (
+from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.audits.fidelity.associations.cells import Scale
+from synth_audit.audits.fidelity.associations.gaps import (
     N_GROUPS,
     AssociationMatrices,
     column_gaps,
@@ -18,8 +19,7 @@ from synth_audit.audits.fidelity._association_gaps import (
     readable_pairs,
     told_pairs,
 )
-from synth_audit.audits.fidelity._association_pictures import matrices
-from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.audits.fidelity.associations.pictures import matrices
 from synth_audit.core.arrays import Bools
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
@@ -117,7 +117,7 @@ class Associations:
     fullest cell: others rest on a few people. Nor do pairs of columns of two levels each count where fewer
     training or control rows than that share two levels, for their association tells how many.
 
-    Intervals come from a jackknife over 20 random groups of rows of either table, see ``_association_gaps``.
+    Intervals come from a jackknife over 20 random groups of rows of either table, see ``gaps``.
 
     Fields:
         cells: cells of a numeric column, at least 2.

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy._singled_out import exposure_of, pictured
+from synth_audit.audits.privacy.singling_out.exposure import exposure_of, pictured
 from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext

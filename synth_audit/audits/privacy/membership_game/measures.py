@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synth_audit.audits.privacy._membership_rates import ONE_PER_MILLE, ONE_PERCENT, told
-from synth_audit.audits.privacy._shadow_game import Scores
+from synth_audit.audits.privacy.membership_game.shadow_game import Scores
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
 from synth_audit.kernels import membership

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.fidelity._marginal_columns import discrete_cells, number_edges
+from synth_audit.audits.fidelity.marginals.columns import discrete_cells, number_edges
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Series

@@ -9,15 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._marginal_columns import (
+from synth_audit.audits.fidelity._reference import measured
+from synth_audit.audits.fidelity.marginals.columns import (
     Distance,
     Pair,
     has_gaps,
     missing_difference,
     varies_enough,
 )
-from synth_audit.audits.fidelity._marginal_pictures import picture
-from synth_audit.audits.fidelity._reference import measured
+from synth_audit.audits.fidelity.marginals.pictures import picture
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.identity import MeasurementId

@@ -1,0 +1,166 @@
+"""Workers of a Dask cluster: one that is there already, or one that is started on this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+from synth_audit.core.errors import PlanError
+from synth_audit.core.files import temporary_folder
+
+Done = TypeVar("Done")
+
+_PATIENCE = 30
+"""Seconds to wait for a scheduler and its first worker."""
+
+_COMPARED = ("synth-audit", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "pyvinecopulib")
+"""Distributions whose versions decide numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class DaskWorkers:
+    """The workers of a cluster.
+
+    Calls go straight to Dask: joblib's own way there waits for ever when a worker dies (joblib 1.6), hands
+    the parallel parts of a call to the cluster again, and cannot give up what is at work.
+
+    Attributes:
+        client: connected to the scheduler. calls: takes them there. own: the cluster if it was started here
+            and is ours alone.
+    """
+
+    client: Any
+    calls: Any
+    own: Any = None
+
+    @property
+    def size(self) -> int:
+        """Calls that are worked on at a time: one in each worker process, whatever threads it has."""
+        return max(1, len(self.client.nthreads()))
+
+    @property
+    def shares_files(self) -> bool:
+        """True for our own cluster."""
+        return self.own is not None
+
+    def submit(self, call: Callable[[], Done]) -> Future[Done]:
+        """Have a call made, once at least: it is made again when its worker dies."""
+        with warnings.catch_warnings():
+            # Tables travel with the call: a file could only be named if every worker had it.
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            made: Future[Done] = self.calls.submit(call)
+        return made
+
+    def stop(self, at_work: Collection[Future[Any]]) -> None:
+        """Give up what is at work; in our own cluster its processes end, elsewhere they finish it first."""
+        for future in at_work:
+            future.cancel()
+        if self.own is not None:
+            _kill(self.own)
+
+    def lost(self, error: Exception) -> bool:
+        """True when workers died of a call."""
+        from distributed.scheduler import KilledWorker
+
+        return isinstance(error, (KilledWorker, CancelledError))
+
+
+@contextmanager
+def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
+    """A cluster for the length of the block.
+
+    Args:
+        workers: of a cluster on this machine, without ``scheduler``. It is reached over the loopback device
+            with keys made for it, since whoever reaches a scheduler can have any code run.
+
+    Raises:
+        PlanError: Dask is not installed, or no scheduler answers that has workers of these versions.
+    """
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise PlanError(
+            "the executor `dask` needs Dask, which is not installed",
+            where="execution.executor",
+            expected="dask, distributed and cryptography",
+            fix="pip install 'synth-audit[dask]', here and on the workers",
+        ) from error
+    with ExitStack() as stack:
+        if scheduler is None:
+            target: Any = stack.enter_context(_started(workers))
+        else:
+            target = scheduler
+        try:
+            client = stack.enter_context(distributed.Client(target, set_as_default=False, timeout=_PATIENCE))
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise PlanError(
+                f"no Dask scheduler with a worker answers ({type(error).__name__})",
+                where=f"execution.scheduler: {scheduler or 'on this machine'}",
+                expected="an address such as tcp://10.0.0.5:8786",
+                fix="start `dask scheduler` and `dask worker ADDRESS`, or correct the address",
+            ) from None
+        _compare(client, _versions())
+        yield DaskWorkers(client, client.get_executor(pure=False), None if scheduler else target)
+
+
+@contextmanager
+def _started(workers: int) -> Iterator[Any]:
+    """A cluster on this machine; when the block ends its processes do, and then its files go."""
+    from distributed import LocalCluster
+
+    with (
+        temporary_folder() as folder,
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            security=True,
+            dashboard_address=None,
+            local_directory=folder,
+            memory_limit=0,  # as for processes: nothing is spilled to disk or killed early
+            silence_logs=logging.ERROR,
+        ) as cluster,
+    ):
+        yield cluster
+
+
+def _kill(cluster: Any) -> None:
+    """End the workers of a cluster on this machine; their nannies, which run here, start others.
+
+    Not by Dask's own restart, which asks workers to close and now and then loses one for good.
+    """
+    before = {nanny: nanny.pid for nanny in cluster.workers.values()}
+    for pid in before.values():
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    until = time.monotonic() + _PATIENCE
+    while any(pid and nanny.pid == pid for nanny, pid in before.items()) and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def _compare(client: Any, here: Mapping[str, str]) -> None:
+    """Refuse workers that might compute other numbers than these versions."""
+    for address, there in client.run(_versions).items():
+        if other := sorted(name for name in here if there.get(name) != here[name]):
+            raise PlanError(
+                f"a Dask worker has another version of {', '.join(other)}",
+                where=f"execution.scheduler: worker {address}",
+                expected=", ".join(f"{name} {here[name]}" for name in other),
+                fix="install the same versions on the workers as here",
+            )
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _COMPARED}

@@ -1,0 +1,185 @@
+"""The executor: hands pieces of work to a pool and says how each ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from synth_audit.core.deadline import NEVER, Deadline
+from synth_audit.core.execution.inside import Tried, attempt
+from synth_audit.core.files import temporary_folder
+
+ExecutorName = Literal["serial", "processes", "dask"]
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
+
+class Ending(Enum):
+    """How a piece of work ended."""
+
+    DONE = auto()
+    FAILED = auto()
+    """It raised, or could not travel: done again here, it is the same error at the same place."""
+    LOST = auto()
+    """Its process ended before it answered."""
+    LATE = auto()
+    """The deadline passed before it was done."""
+
+
+@dataclass(frozen=True)
+class Piece(Generic[Done]):
+    """How a piece ended, and its result if it is done."""
+
+    ending: Ending
+    result: Done | None = None
+
+
+class Pool(Protocol):
+    """Processes that take calls, here or elsewhere."""
+
+    @property
+    def size(self) -> int:
+        """Calls that are worked on at a time."""
+        ...
+
+    @property
+    def shares_files(self) -> bool:
+        """True when its processes end before a folder of ours is deleted, and see it until then."""
+        ...
+
+    def submit(self, call: Callable[[], Done]) -> Future[Done]:
+        """Have a call made; it must survive the way to another process."""
+        ...
+
+    def stop(self, at_work: Collection[Future[Any]]) -> None:
+        """End what is still at work, by force where that is possible, and be ready for new calls."""
+        ...
+
+    def lost(self, error: Exception) -> bool:
+        """Whether the error of a call means that its process ended before it answered."""
+        ...
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Where equal pieces of work are done: one by one in this process, or by a pool."""
+
+    pool: Pool | None = None
+
+    @contextmanager
+    def pieces(
+        self,
+        work: Callable[[Item], Done],
+        items: Sequence[Item],
+        scratch: Path | None = None,
+        deadline: Deadline = NEVER,
+    ) -> Iterator[Iterator[tuple[int, Piece[Done]]]]:
+        """How ``work`` on each of ``items`` ended, by its position, in the order in which they end.
+
+        However the block ends, processes that are still at work end first, and then what they left in
+        temporary folders is deleted: one that is stopped cannot do so itself.
+
+        Args:
+            work: must depend on its argument alone, draws included, and be importable by name. What it raises
+                goes up from this process; in another it makes a piece that failed.
+            scratch: where temporary folders are made.
+            deadline: pieces that are not done by then are late; processes at work on them are killed.
+        """
+        if self.pool is None or (len(items) < 2 and deadline == NEVER):  # what may be stopped goes elsewhere
+            yield _one_by_one(work, items, deadline)
+            return
+        with temporary_folder(scratch) as folder:
+            place = folder if self.pool.shares_files else None
+            calls = [partial(attempt, place, partial(work, item)) for item in items]
+            at_work: dict[Future[Tried[Done]], int] = {}
+            try:
+                yield _by_pool(self.pool, calls, at_work, deadline)
+            finally:
+                if at_work:
+                    self.pool.stop(at_work)
+
+
+def _one_by_one(
+    work: Callable[[Item], Done], items: Sequence[Item], deadline: Deadline
+) -> Iterator[tuple[int, Piece[Done]]]:
+    for i, item in enumerate(items):
+        yield i, Piece(Ending.LATE) if deadline.passed else Piece(Ending.DONE, work(item))
+
+
+def _by_pool(
+    pool: Pool,
+    calls: Sequence[Callable[[], Tried[Done]]],
+    at_work: dict[Future[Tried[Done]], int],
+    deadline: Deadline,
+) -> Iterator[tuple[int, Piece[Done]]]:
+    """Keep the pool busy without piling up calls in it, each of which may hold tables."""
+    todo = list(reversed(range(len(calls))))
+    while todo or at_work:
+        while todo and len(at_work) < 2 * pool.size and not deadline.passed:
+            i = todo.pop()
+            at_work[pool.submit(calls[i])] = i
+        done, _ = wait(at_work, _seconds(deadline), FIRST_COMPLETED)
+        for future in done:
+            yield at_work.pop(future), _ended(pool, future, deadline)
+        if not done and deadline.passed:
+            pool.stop(at_work)
+            late = sorted([*at_work.values(), *todo])
+            at_work.clear()
+            yield from ((i, Piece[Done](Ending.LATE)) for i in late)
+            return
+
+
+def _seconds(deadline: Deadline) -> float | None:
+    return None if math.isinf(deadline.left) else deadline.left
+
+
+def _ended(pool: Pool, future: Future[Tried[Done]], deadline: Deadline) -> Piece[Done]:
+    try:
+        tried = future.result()
+    except Exception as error:
+        if pool.lost(error):
+            return Piece(Ending.LATE if deadline.passed else Ending.LOST)
+        # What could not travel there or back is met again, and told of, where it is done again.
+        return Piece(Ending.FAILED)
+    return Piece(Ending.FAILED) if tried.failed else Piece(Ending.DONE, tried.result)
+
+
+@contextmanager
+def opened(name: ExecutorName, workers: int = 1, scheduler: str | None = None) -> Iterator[Executor]:
+    """The executor of that name for the length of the block.
+
+    Args:
+        workers: processes; for ``dask`` those of a cluster on this machine, without ``scheduler``.
+        scheduler: address of a Dask scheduler, such as ``tcp://10.0.0.5:8786``.
+
+    Raises:
+        PlanError: Dask is not installed, or no scheduler with workers of these versions answers.
+    """
+    if name == "serial" or (name == "processes" and workers < 2):
+        yield Executor()
+    elif name == "processes":
+        yield Executor(_processes(workers))
+    else:
+        from synth_audit.core.execution.dask_cluster import connected
+
+        with connected(workers, scheduler) as cluster:
+            yield Executor(cluster)
+
+
+def in_processes(workers: int) -> Executor:
+    """An executor of so many processes on this machine."""
+    return Executor(_processes(workers)) if workers > 1 else Executor()
+
+
+def _processes(workers: int) -> Any:
+    from synth_audit.core.execution.processes import Processes
+
+    return Processes(workers)

@@ -1,0 +1,97 @@
+"""Attempts on a table are counted before they begin, in one ledger that cannot be cut unseen."""
+
+from __future__ import annotations
+
+import pytest
+
+from synth_audit import api
+from synth_audit.core.errors import SynthAuditError
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.report import render_report
+from synth_audit.store.filing import table_ledger
+from synth_audit.store.journal import read_journal
+from synth_audit.store.ledger import FILE, Ledger
+from synth_audit.store.workspace import Workspace
+
+
+def ledger_of(case):
+    return table_ledger(case.workspace, read_journal(case.workspace))
+
+
+def file_of(case):
+    return case.workspace.restricted / FILE
+
+
+def told(case):
+    return {c.what: c.detail for c in api.verify(case.workspace.root) if c.holds is False}
+
+
+def cut(case, lines):
+    path = file_of(case)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
+
+
+def test_evidence_and_report_carry_the_number_of_the_attempt(case):
+    evidence = case.evidence
+    [attempt] = ledger_of(case).attempts()
+    assert (attempt.number, attempt.verdict, attempt.evidence) == (1, evidence.verdict, evidence.digest)
+    assert attempt.candidate == evidence.tables["synthetic"].hmac
+    assert evidence.attempt == 1
+    assert ledger_of(case).extends(evidence.ledger)
+    assert "1 on this table" in render_report(evidence)
+    assert told(case) == {}
+
+
+def test_an_attempt_that_breaks_off_counts(case, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    plan = case.replan(seed=6)
+    monkeypatch.setattr(pipeline, "examine", interrupted)
+    pipeline.split_table(plan, case.workspace)
+    pipeline.make_synthetic(plan, case.workspace)
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.audit_synthetic(plan, case.workspace)
+    monkeypatch.undo()
+    evidence = pipeline.audit_synthetic(plan, case.workspace)
+    assert evidence.attempt == 3
+    first = read_journal(case.workspace).audits[0].digest
+    assert [a.evidence for a in ledger_of(case).attempts()] == [first, "", evidence.digest]
+    assert [e.number for e in read_journal(case.workspace).audits] == [1, 3]
+
+
+def test_the_same_evidence_found_again_is_counted_and_stays_under_its_first_number(case):
+    again = pipeline.audit_synthetic(case.plan, case.workspace)
+    assert again.attempt == 1
+    assert [a.evidence for a in ledger_of(case).attempts()] == [again.digest] * 2
+    assert told(case) == {}
+
+
+def test_candidates_count_on_the_table_they_were_made_from(tmp_path):
+    home = Workspace(tmp_path / "out").prepare()
+    assert table_ledger(home.candidate("a"), None).folder == home.restricted
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2])
+def test_a_ledger_that_was_cut_is_refused(case, lines):
+    cut(case, lines)
+    assert "ledger of the table" in told(case)
+    with pytest.raises(SynthAuditError, match="ledger"):
+        pipeline.release_synthetic(case.plan, case.workspace)
+    assert not (case.folder / "out-of-the-house").exists()
+
+
+def test_a_ledger_that_is_gone_beside_history_is_refused(case):
+    file_of(case).unlink()
+    assert told(case)["ledger of the table"] == "the ledger is missing"
+    for stage in (pipeline.release_synthetic, pipeline.audit_synthetic):
+        with pytest.raises(SynthAuditError, match="ledger is missing"):
+            stage(case.plan, case.workspace)
+    assert not file_of(case).exists(), "none takes its place"
+
+
+def test_a_ledger_of_another_table_is_refused(case):
+    file_of(case).unlink()
+    other = Ledger(case.workspace.restricted)
+    other.judged(other.attempt(plan="a", candidate="b"), verdict="pass", evidence=case.evidence.digest)
+    assert told(case)["ledger of the table"] == "lines that it held are gone or changed"
