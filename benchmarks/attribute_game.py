@@ -83,7 +83,7 @@ class Field:
         settings = {
             "columns": self.columns,
             "generator": generator,
-            "audits": ["attribute_game"],
+            "audits": ["attribute_game", "attribute_attack"],
             "seed": seed,
         }
         plan = parse_plan(settings)
@@ -94,21 +94,24 @@ class Field:
             fit_shared(made, known, seed, context), known.n_rows, known.schema, np.random.default_rng(seed)
         )
         subject = replace(subject, synthetic=release, generator=made)
-        audit = plan.build_audits()["attribute_game"]
-        findings = audit.run(subject, context.child("audit", "attribute_game"))
-        return {m.id: m for m in findings.measurements}
+        return {
+            replace(m.id, audit=name): m
+            for name, audit in plan.build_audits().items()
+            for m in audit.run(subject, context.child("audit", name)).measurements
+        }
 
 
+GAME, RELEASE = "attribute_game", "attribute_attack"
 COLUMNS = (
-    ("MAB", "mab", ""),
-    ("real", "real_mab", ""),
-    ("MR2", "mr2", ""),
-    ("real", "real_mr2", ""),
-    ("WCAB", "wcab", ""),
-    ("retained in games", "retained", ""),
-    ("by the release", "retained", "this release"),
+    ("MAB", GAME, "mab"),
+    ("real", GAME, "real_mab"),
+    ("MR2", GAME, "mr2"),
+    ("real", GAME, "real_mr2"),
+    ("WCAB", GAME, "wcab"),
+    ("retained in games", GAME, "retained"),
+    ("by the release", RELEASE, "retained"),
 )
-"""Heading, quantity, and setting."""
+"""Heading, audit and quantity."""
 
 
 def shown(measurement: Measurement | None) -> str:
@@ -119,12 +122,12 @@ def shown(measurement: Measurement | None) -> str:
 
 
 def lines(label: str, found: Found, secrets: Sequence[str], seconds: float) -> str:
-    whole = shown(found.get(MeasurementId("", "retained")))
+    whole = ", ".join(shown(found.get(MeasurementId(audit, "retained"))) for audit in (GAME, RELEASE))
     rows = [f"  {label}: retained {whole}; {seconds:.0f} s CPU"]
     for secret in secrets:
         cells = [
-            f"{heading} {shown(found.get(MeasurementId('', quantity, setting, secret)))}"
-            for heading, quantity, setting in COLUMNS
+            f"{heading} {shown(found.get(MeasurementId(audit, quantity, column=secret)))}"
+            for heading, audit, quantity in COLUMNS
         ]
         rows.append(f"    {secret}: {', '.join(cells)}")
     return "\n".join(rows)
@@ -155,11 +158,15 @@ def measure(case: Case, folder: Path, seed: int) -> bool:
 def judged(case: Case, levels: Mapping[int, Found]) -> bool:
     held = []
     for secret, above, below, least in case.ratios:
-        ratio = levels[above]["mab", secret].value / levels[below]["mab", secret].value
+        ratio = (
+            levels[above][MeasurementId(GAME, "mab", column=secret)].value
+            / levels[below][MeasurementId(GAME, "mab", column=secret)].value
+        )
         held.append(ratio >= least)
         print(f"  MAB of {secret} at {above} is {ratio:.2f} times that at {below} (wanted ≥ {least})")
     for secret, last in case.flat:
-        most = max(levels[level]["retained", secret].value for level in case.levels if level <= last)
+        retained = MeasurementId(GAME, "retained", column=secret)
+        most = max(levels[level][retained].value for level in case.levels if level <= last)
         held.append(most <= FLAT)
         print(f"  {secret} retains at most {most:.2f} in games up to level {last} (wanted ≤ {FLAT})")
     return all(held)

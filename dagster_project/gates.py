@@ -14,6 +14,7 @@ from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 from synth_audit.core.errors import GateError
 from synth_audit.judging.judge import BUILT_IN
+from synth_audit.judging.privacy_budget import PROMISED
 
 if TYPE_CHECKING:
     from synth_audit.core.verdict import GateResult
@@ -65,7 +66,8 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
     Raises:
         GateError: two gates would share a check.
     """
-    built_in = (GateCheck(name, title, True) for name, title in BUILT_IN.items())
+    promised = PROMISED if table.plan.privacy is not None else {}
+    built_in = (GateCheck(name, title, True) for name, title in {**BUILT_IN, **promised}.items())
     checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
     names = [VERDICT, *(c.name for c in checks)]
     for check in checks:

@@ -285,6 +285,7 @@ def calibrate(
 def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
     """Judge existing evidence by another suite; needs no data. The result is no basis for a release."""
     from synth_audit.judging import judge as room
+    from synth_audit.judging.privacy_budget import promise_of
 
     known = _evidence(evidence)
     if not known.intact:
@@ -294,7 +295,9 @@ def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
             expected="evidence whose digest matches its content",
             fix="run the audit again; `synth-audit verify` shows what does not agree",
         )
-    report = room.judge(room.load_suite(suite, Path.cwd()), known.outcomes, known.table_checks)
+    report = room.judge(
+        room.load_suite(suite, Path.cwd()), known.outcomes, known.table_checks, promise_of(known)
+    )
     return replace(known, gates=report, verdict=report.verdict).sealed()
 
 

@@ -90,7 +90,7 @@ def test_nothing_is_written_unless_asked(plan, tmp_path):
     folder = review / "audits" / evidence.digest
     assert {p.name for p in folder.iterdir()} == {"evidence.json", "measurements.parquet", "report.html"}
     kept = {p.name for p in (tmp_path / "out" / "restricted").iterdir()}
-    tables = {"exposed_records.parquet", "journal.json", ".journal.lock", "salt"}
+    tables = {"exposed_records.parquet", "journal.json", ".journal.lock", "ledger.jsonl", "salt"}
     assert kept == tables, "positions and hashes, and no real row"
     assert json.loads((folder / "evidence.json").read_text())["digest"] == evidence.digest
     assert json.loads((review / "newest.json").read_text())["digest"] == evidence.digest

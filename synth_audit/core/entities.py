@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools
+from synth_audit.core.arrays import Bools, Labels
 from synth_audit.core.errors import DataError
-from synth_audit.core.framing import frame, joined
+from synth_audit.core.framing import count, frame
 from synth_audit.core.schema import Column, Role, Schema
 from synth_audit.core.table import Table
 
@@ -71,26 +70,32 @@ def entities_of(table: Table) -> list[bytes]:
     between a file and a warehouse.
     """
     keys = key_columns(table.schema)
-    whole = _labelled(_BY_ROW, table, table.schema.features)
     if not keys:
-        return list(whole)
+        return list(_labelled(_BY_ROW, table, table.schema.features))
     missing = np.all([table.missing(c.name) for c in keys], axis=0)
-    by_key = _labelled(_BY_KEY, table, keys)
-    return [row if gone else key for key, row, gone in zip(by_key, whole, missing, strict=True)]
+    found = list(_labelled(_BY_KEY, table, keys))
+    keyless = np.flatnonzero(missing)
+    for place, row in zip(
+        keyless, _labelled(_BY_ROW, table.take(keyless), table.schema.features), strict=True
+    ):
+        found[place] = row
+    return found
 
 
 def _labelled(kind: bytes, table: Table, columns: Sequence[Column]) -> Iterator[bytes]:
-    """For each row its labels in frames, the columns by name."""
-    names = sorted(c.name for c in columns)
-    parts = [_frames(table.labels(name).tolist()) for name in names]
-    return (kind + joined(row) for row in zip(*parts, strict=True)) if parts else iter([kind] * table.n_rows)
+    """For each row its labels in frames, the columns by name; no row shares its bytes with another kind."""
+    start = kind + count(len(columns))
+    parts = [_frames(table.labels(name)) for name in sorted(c.name for c in columns)]
+    if not parts:
+        return iter([start] * table.n_rows)
+    return (start + b"".join(row) for row in zip(*parts, strict=True))
 
 
-def _frames(labels: Sequence[str | None]) -> list[bytes]:
+def _frames(labels: Labels) -> list[bytes]:
     """Each label in its frame; equal ones are framed once."""
-    known = {label: frame(label) for label in set(labels)}
-    return [known[label] for label in labels]
+    known: dict[str | None, bytes] = {}
+    return [known.get(label) or known.setdefault(label, frame(label)) for label in labels.tolist()]
 
 
 def _position(key: bytes, entity: bytes) -> int:
-    return int.from_bytes(hmac.digest(key, entity, hashlib.sha256)[:8], "big")
+    return int.from_bytes(hmac.digest(key, entity, "sha256")[:8], "big")

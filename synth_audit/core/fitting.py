@@ -6,18 +6,87 @@ import json
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import PluginError
-from synth_audit.core.generator import Generator, Model, Truncatable, TruncatableModel
+from synth_audit.core.generator import (
+    Generator,
+    GeneratorInfo,
+    Model,
+    PrivacyCertificate,
+    Spending,
+    Truncatable,
+    TruncatableModel,
+)
 from synth_audit.core.registry import config_of
 
 if TYPE_CHECKING:
+    from synth_audit.core.accounting import Accountant, FitTerms
     from synth_audit.core.schema import Schema
     from synth_audit.core.table import Table
+
+
+def fit(generator: Generator, train: Table, rng: np.random.Generator, accountant: Accountant) -> Model:
+    """Fit a generator, handing one that spends the accountant; its model then claims what was bought.
+
+    Raises:
+        BudgetSpent: the budget does not bear it; nothing ran that was not paid for.
+    """
+    if not isinstance(generator, Spending):
+        return generator.fit(train, rng)
+    return AccountedModel(generator.fit_within(train, rng, accountant), certified(accountant))
+
+
+@dataclass(frozen=True)
+class AccountedModel:
+    """A model that claims what its accountant says, whatever it says itself."""
+
+    model: Model
+    certificate: PrivacyCertificate
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Draw from the model."""
+        return self.model.sample(n, rng)
+
+
+@dataclass(frozen=True)
+class DetachedGenerator:
+    """A spending generator as games fit it: nothing is debited from the table's budget.
+
+    See :meth:`synth_audit.core.accounting.FitTerms.detached` for why that is right.
+    """
+
+    generator: Generator
+    terms: FitTerms
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="Detached", summary="A generator whose spending is not debited."
+    )
+
+    def fit(self, train: Table, rng: np.random.Generator) -> Model:
+        """Fit within a budget of the same size that is nobody's."""
+        return fit(self.generator, train, rng, self.terms.detached())
+
+
+def detached(generator: Generator, terms: FitTerms) -> Generator:
+    """The generator for games; one that does not spend is what it was."""
+    return DetachedGenerator(generator, terms) if isinstance(generator, Spending) else generator
+
+
+def certified(accountant: Accountant) -> PrivacyCertificate:
+    """What may be claimed of all that is drawn from the fit, in the words of a certificate."""
+    guarantee = accountant.guarantee()
+    if guarantee is None:
+        return PrivacyCertificate("none", accountant.why_none)
+    return PrivacyCertificate(
+        "differential privacy",
+        f"{guarantee.accountant}; unit {guarantee.unit}, {guarantee.neighbouring}",
+        guarantee.epsilon,
+        guarantee.delta,
+    )
 
 
 @contextmanager

@@ -14,13 +14,13 @@ def framed(parts: Iterable[str | bytes | None]) -> bytes:
     No other sequence of parts gives the same bytes: ``("a", "b")`` differs from ``("ab",)``, a missing part
     from any text, text from the bytes that encode it.
     """
-    return joined([frame(part) for part in parts])
+    every = [frame(part) for part in parts]
+    return count(len(every)) + b"".join(every)
 
 
-def joined(frames: Iterable[bytes]) -> bytes:
-    """Frames with their number in front, for whoever frames a value once and joins it many times."""
-    every = list(frames)
-    return len(every).to_bytes(_WIDTH, "big") + b"".join(every)
+def count(n: int) -> bytes:
+    """The number of parts as it stands before their frames."""
+    return n.to_bytes(_WIDTH, "big")
 
 
 def frame(part: str | bytes | None) -> bytes:

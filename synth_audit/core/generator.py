@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 if TYPE_CHECKING:
     import numpy as np
 
+    from synth_audit.core.accounting import Accountant
     from synth_audit.core.schema import Schema
     from synth_audit.core.table import Table
 
@@ -68,6 +69,19 @@ class Generator(Protocol):
 
 
 # What follows a generator or a model may implement or leave out.
+
+
+@runtime_checkable
+class Spending(Protocol):
+    """A generator that buys differential privacy; one without ``fit_within`` is handed no accountant."""
+
+    def fit_within(self, train: Table, rng: np.random.Generator, accountant: Accountant) -> Model:
+        """Fit as :meth:`Generator.fit` does, spending on every mechanism *before* it runs.
+
+        Noise comes from :mod:`synth_audit.core.noise`, never from ``rng``. What the model claims itself is
+        not asked: the guarantee is read off the accountant.
+        """
+        ...
 
 
 @runtime_checkable

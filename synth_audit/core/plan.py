@@ -23,6 +23,8 @@ from pydantic import (
 )
 
 from synth_audit.core import registry
+from synth_audit.core.accounting.guarantee import Budget, Neighbouring, Unit
+from synth_audit.core.accounting.terms import FitTerms
 from synth_audit.core.errors import PlanError, problems_of
 from synth_audit.core.execution_spec import ExecutionSpec
 from synth_audit.core.generator import located
@@ -111,6 +113,43 @@ class SplitSpec(BaseModel):
     control: float = Field(default=0.2, gt=0, lt=1, description="share of entities kept from the generator")
 
 
+class PrivacySpec(BaseModel):
+    """The privacy budget of the table: what all fits on it may spend together, ever."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    epsilon: float = Field(gt=0, le=1000, description="the most that all fits may spend together")
+    delta: float = Field(default=0.0, ge=0, lt=1, description="well below one over the number of entities")
+    per_fit: float | None = Field(
+        default=None, gt=0, description="the most epsilon of one fit; all of it when left out"
+    )
+    rows_per_entity: int | None = Field(
+        default=None,
+        ge=1,
+        le=10**6,
+        description="train is cut down to so many rows of each entity; left out, single rows are protected",
+    )
+    neighbouring: Neighbouring = Field(
+        default=Neighbouring.ADD_OR_REMOVE, description="how two tables differ that must look alike"
+    )
+
+    @model_validator(mode="after")
+    def _within(self) -> PrivacySpec:
+        if self.per_fit is not None and self.per_fit > self.epsilon:
+            raise ValueError("per_fit must not exceed epsilon")
+        return self
+
+    def terms(self, drawn: int | None) -> FitTerms:
+        """The terms of one fit; ``drawn`` is the plan's number of synthetic rows."""
+        return FitTerms(
+            total=Budget(self.epsilon, self.delta),
+            fit=Budget(self.per_fit or self.epsilon, self.delta),
+            unit=Unit.ROW if self.rows_per_entity is None else Unit.ENTITY,
+            neighbouring=self.neighbouring,
+            rows=self.rows_per_entity or 1,
+            drawn=drawn,
+        )
+
+
 class KnownAnswerSpec(BaseModel):
     """How leaks are planted to see whether the audits would find them."""
 
@@ -162,6 +201,9 @@ class Plan(BaseModel):
     )
     split: SplitSpec = Field(default_factory=SplitSpec)
     generator: PluginConfig | None = Field(None, description="what makes the synthetic table")
+    privacy: PrivacySpec | None = Field(
+        None, description="privacy budget of the table; gates then hold the release to it"
+    )
     rows: int | None = Field(None, gt=0, le=10**9, description="synthetic rows; as many as train if left out")
     audits: tuple[PluginConfig, ...] = Field((), description="audits to run; the usual ones if left out")
     known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
@@ -200,6 +242,13 @@ class Plan(BaseModel):
     def stated_rules(self) -> tuple[Rule, ...]:
         """The rules under ``rules``, read; bounds and categories of columns are rules as well."""
         return parse_rules(self.rules)
+
+    @property
+    def fit_terms(self) -> FitTerms:
+        """What a generator may spend; nothing when the plan declares no budget."""
+        if self.privacy is None:
+            return FitTerms(total=None, fit=None, unit=Unit.ROW, drawn=self.rows)
+        return self.privacy.terms(self.rows)
 
     @property
     def base(self) -> Path:

@@ -78,4 +78,4 @@ class Salt:
 
 
 def _hmac(key: bytes, message: bytes) -> bytes:
-    return hmac.digest(key, message, hashlib.sha256)
+    return hmac.digest(key, message, "sha256")

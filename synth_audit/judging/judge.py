@@ -17,6 +17,7 @@ from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.judging.contract import COLUMNS_TYPE, contract, contract_key, contract_part, gate_frame
 from synth_audit.judging.decide import Decision, Row, decide
 from synth_audit.judging.limit import Limit
+from synth_audit.judging.privacy_budget import Promise, promise_results
 from synth_audit.judging.proven_leak import PROVEN_LEAK, TITLE, leak_result
 from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
 from synth_audit.judging.suite import Gate, Suite, load_suite, parse_suite
@@ -94,17 +95,23 @@ def check_table(suite: Suite, synthetic: Table) -> tuple[TableCheck, ...]:
     )
 
 
-def judge(suite: Suite, outcomes: Sequence[AuditOutcome], table_checks: Sequence[TableCheck]) -> GateReport:
+def judge(
+    suite: Suite,
+    outcomes: Sequence[AuditOutcome],
+    table_checks: Sequence[TableCheck],
+    promise: Promise | None = None,
+) -> GateReport:
     """Apply a suite to measurements and table checks; needs no data.
 
     Args:
         outcomes: of every configured audit; only measurements of audits that ended *measured* count.
         table_checks: from :func:`check_table`; checks of other suites are ignored, missing ones are
             insufficient evidence.
+        promise: the privacy budget that the plan declares, if any, and what was spent of it.
 
     Returns:
-        The gates that every suite gets (:data:`BUILT_IN`) and one result per gate, in the suite's order,
-        without optional ones whose audit was not applicable.
+        The gates that every suite gets (:data:`BUILT_IN`), those of a declared budget and one result per
+        gate, in the suite's order, without optional ones whose audit was not applicable.
 
     Raises:
         GateError: Great Expectations refuses an expectation of which there is no check, or a check of the
@@ -114,6 +121,7 @@ def judge(suite: Suite, outcomes: Sequence[AuditOutcome], table_checks: Sequence
     _check_buildable([g for g in suite.on_table if g.key not in checked])
     decisions = _decide(suite, outcomes)
     results = [_contract_result(table_checks), leak_result(outcomes)]
+    results += promise_results(promise, outcomes)
     on_table = {gate.id: _table_result(gate, table_checks) for gate in suite.on_table}
     deciding = [r.result for r in (*results, *on_table.values()) if r.blocking]
     deciding += [decisions[g.id].result for g in suite.measured if g.blocking]

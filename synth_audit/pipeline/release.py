@@ -15,6 +15,7 @@ from synth_audit.core.salt import Salt
 from synth_audit.core.source import Locatable, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
+from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.evidence import Evidence, TableRecord
@@ -163,7 +164,7 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
     suite = gate.load_suite(plan.gates, plan.base)
     if evidence.gates.suite_sha256 != suite.sha256:
         raise _refusal("the gate suite has changed since the audit", "run the audit again")
-    verdict = gate.judge(suite, evidence.outcomes, evidence.table_checks).verdict
+    verdict = gate.judge(suite, evidence.outcomes, evidence.table_checks, promise_of(evidence)).verdict
     if verdict is not Result.PASS or evidence.verdict is not Result.PASS:
         raise _refusal(
             f"the verdict is {verdict if evidence.verdict is Result.PASS else evidence.verdict}",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
+from synth_audit.core.fitting import detached
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import Plan
@@ -82,7 +83,7 @@ class _Course:
 
     def candidate(self, tables: dict[str, Table]) -> Check:
         """Fit and draw again, or take the candidate that was kept."""
-        reason = kept_because(self.plan.build_generator(), self.evidence.generator.certificate)
+        reason = kept_because(self.plan.build_generator(), self.evidence.generator)
         if "train" not in tables:
             return Check(_content("synthetic"), None, "no training rows here agree with the evidence")
         if reason:
@@ -110,7 +111,7 @@ class _Course:
             tables["train"],
             tables.get("control"),
             tables["synthetic"],
-            self.plan.build_generator(),
+            detached(self.plan.build_generator(), self.plan.fit_terms),
             self.plan.level,
             self.plan.suppression,
         )

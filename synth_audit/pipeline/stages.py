@@ -13,6 +13,7 @@ from synth_audit.core import registry
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
+from synth_audit.core.fitting import detached
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
@@ -22,9 +23,11 @@ from synth_audit.core.table import Table, read_table
 from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import conduct
 from synth_audit.judging import judge as gate
+from synth_audit.judging.privacy_budget import Promise
 from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.making import anchored, fit_and_draw, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
+from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.store.evidence import (
     Evidence,
@@ -78,7 +81,7 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
     data = read_parquet(workspace.train, made_by="split")
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     start = time.perf_counter()
-    synthetic, generator = fit_and_draw(plan, train, salt, context)
+    synthetic, generator = fit_and_draw(plan, train, salt, context, Spender.of(plan, workspace))
     record = SyntheticRecord(
         plan_sha256=plan.digest,
         train=TableRecord.of(train, salt),
@@ -109,7 +112,8 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
-    subject = Subject(train, control, synthetic, plan.build_generator(), plan.level, plan.suppression)
+    generator = detached(plan.build_generator(), plan.fit_terms)
+    subject = Subject(train, control, synthetic, generator, plan.level, plan.suppression)
     candidate = TableRecord.of(synthetic, salt).identity
     attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
     audited = examine(
@@ -150,7 +154,7 @@ def examine(
     context = replace(context, seed=plan.seed, deadline=context.deadline.again(), cache=cache)
     found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
-    gates = gate.judge(suite, found.outcomes, checks)
+    gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
     public = {"synthetic"} if gates.verdict is Result.PASS else set()
     records = {n: TableRecord.of(t, salt, public=n in public) for n, t in tables.items() if t is not None}

@@ -20,6 +20,7 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.salt import Salt
 from synth_audit.core.verdict import GateResult
 from synth_audit.judging import judge as gate
+from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.provenance import RECORDED, Provenance, seal_check
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
@@ -167,7 +168,7 @@ def _verdict(evidence: Evidence) -> Check:
     what = "verdict, judged anew"
     try:
         suite = gate.parse_suite(evidence.gates.suite, where="evidence", installed=False)
-        judged = gate.judge(suite, evidence.outcomes, evidence.table_checks)
+        judged = gate.judge(suite, evidence.outcomes, evidence.table_checks, promise_of(evidence))
     except GateError as error:
         return Check(what, False, f"the suite cannot be judged: {error.what}")
     found, recorded = ([_Judged.of(r) for r in report.results] for report in (judged, evidence.gates))

@@ -15,6 +15,7 @@ from synth_audit.report.audits import audit_view, has_numbers
 from synth_audit.report.examples import examples
 from synth_audit.report.exposed import exposed_records
 from synth_audit.report.known_answer import known_answer
+from synth_audit.report.privacy_account import privacy_account
 from synth_audit.report.view import Cells, Chapter, Fact, GateView, RiskView
 from synth_audit.report.witnesses import witnesses
 from synth_audit.store.evidence import Evidence
@@ -195,7 +196,11 @@ def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
         parts = (("ε", certificate.epsilon), ("δ", certificate.delta))
         known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts if x is not None)
         claim = f"The generator claims differential privacy{f' with {known}' if known else ''}."
-    body = {"claim": claim, "reason": words.sentence(certificate.reason)}
+    body = {
+        "claim": claim,
+        "reason": words.sentence(certificate.reason),
+        **privacy_account(evidence.generator.privacy),
+    }
     return Chapter("certificate", "Formal privacy guarantee", "certificate.html.j2", body)
 
 

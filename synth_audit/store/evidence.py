@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from synth_audit.core import identity
+from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.errors import DataError, MeasurementNameError
 from synth_audit.core.exposure import RecordView
 from synth_audit.core.generator import PrivacyCertificate
@@ -88,11 +89,16 @@ class ColumnRecord:
 
 @dataclass(frozen=True)
 class GeneratorRecord:
-    """Which generator made the synthetic table, how it was configured and what it may claim."""
+    """Which generator made the synthetic table, how it was configured and what it may claim.
+
+    Attributes:
+        privacy: what its fit spent; None for a generator that was handed no accountant.
+    """
 
     name: str
     config: Mapping[str, Any]
     certificate: PrivacyCertificate
+    privacy: PrivacyAccount | None = None
 
 
 @dataclass(frozen=True)

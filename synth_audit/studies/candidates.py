@@ -152,13 +152,13 @@ def _nothing_to_try(what: str) -> PlanError:
 def _audits(plan: Plan, spec: FrontierSpec) -> tuple[PluginChoice, ...]:
     """The plan's audits and those whose measurements decide the choice.
 
-    Without a word from the plan a table with a sensitive column is played the attribute game: no other
-    attack asks what truncation is to prevent.
+    Without a word from the plan a table with a sensitive column gets attribute attack and attribute game: no
+    other attack asks what truncation is to prevent.
     """
     wanted = {measure_of(text, key).id.audit for key, text in _named(spec)}
     sensitive = any(Role.SENSITIVE in c.roles and Role.TARGET not in c.roles for c in plan.columns.values())
     if sensitive and not plan.audits and spec.privacy is None:
-        wanted |= {"attribute_game"} & set(registry.catalogue("audit"))
+        wanted |= {"attribute_attack", "attribute_game"} & set(registry.catalogue("audit"))
     extra = wanted - set(audits_of(plan, load_suite(plan.gates, plan.base)))
     if not extra:
         return plan.audits

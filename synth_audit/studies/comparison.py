@@ -15,6 +15,7 @@ from synth_audit.store.evidence import Evidence
 
 PRIVACY = (
     "attribute_game.retained",
+    "attribute_attack.retained",
     "membership_game.privacy_gain",
     "closest_record.privacy_score",
     "exact_match.excess",

@@ -99,8 +99,8 @@ class SweepRun:
         if self.fresh or not self._kept_once(candidate, own):
             shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
             with self._room(candidate, own) as room:
-                certificate = _make(candidate, room, context).generator.certificate
-                if not kept_because(candidate.plan.build_generator(), certificate):
+                made_by = _make(candidate, room, context).generator
+                if not kept_because(candidate.plan.build_generator(), made_by):
                     return _audit(candidate, room, context)
         with self._room(candidate, own) as room:
             link_or_copy(own.synthetic, room.synthetic)
@@ -128,7 +128,7 @@ class SweepRun:
         same = (made.generator.name, made.generator.config, made.train) == asked
         as_many = made.table.rows == (candidate.plan.rows or made.train.rows) or not refits(generator)
         whole = same and as_many and made.table == TableRecord.of(table, self.salt)
-        once = bool(kept_because(generator, made.generator.certificate))
+        once = bool(kept_because(generator, made.generator))
         return whole and once and self._unchanged(candidate, made.table)
 
     def _carry_over(self, room: Workspace, candidate: Candidate) -> None:

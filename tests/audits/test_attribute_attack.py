@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy._attribute_attack import BINS, Attack, Binning, Rows
+from synth_audit.audits.privacy.attribute_attack.attack import BINS, Attack, Binning, Rows
 from synth_audit.core.inference import infer_schema
 from synth_audit.core.table import read_table
 

@@ -1,4 +1,4 @@
-"""The attribute game against a slow twin, honest and leaky generators, and what tables can do to it."""
+"""Attribute game and attack against a slow twin, honest and leaky generators, and what tables can do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_limits
 
+from synth_audit.audits.privacy.attribute_attack import AttributeAttack
 from synth_audit.audits.privacy.attribute_game import AttributeGame
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
@@ -20,6 +21,7 @@ from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
 
 QUICK = AttributeGame(iterations=5, reference=200, sets=10, rows=200)
+ATTACK = AttributeAttack()
 SECRET = {"secret": {"role": "sensitive"}}
 
 
@@ -65,7 +67,7 @@ def played(subject_of, measure):
     def play(columns, generator, audit=QUICK, seed=0, suppression=10, **specs):
         subject = subject_of(columns, None, columns, suppression=suppression, **(specs or SECRET))
         made = Fixed(subject.train) if generator is Fixed else generator
-        if isinstance(made, Fixed):
+        if isinstance(made, Fixed) and isinstance(audit, AttributeGame):
             audit = replace(audit, rows=made.table.n_rows)
         model = made.fit(subject.train.released_only(), np.random.default_rng(9))
         subject = replace(subject, synthetic=model.sample(subject.train.n_rows, np.random.default_rng(9)))
@@ -123,6 +125,25 @@ def test_errors_at_few_people_are_withheld(played):
     assert any("outlying targets of secret are withheld" in note for note in findings.notes)
 
 
+def test_the_attack_keeps_all_of_a_copy_and_nothing_of_independent_columns(played):
+    copy, findings = played(numbers(600, 1), Resample(), ATTACK)
+    assert set(copy) == {"retained", ("retained", "secret")}
+    assert 0.9 < copy["retained"].interval.low < copy["retained"].interval.high < 1.1
+    assert copy["retained"].value == copy["retained", "secret"].value
+    assert not findings.notes
+    clean, _ = played(numbers(600, 1), Independent(), ATTACK)
+    assert clean["retained"].value == 0
+    assert clean["retained"].interval.high < 0.25
+
+
+def test_the_attack_needs_no_generator(subject_of, measure):
+    columns = numbers(600, 1)
+    subject = subject_of(columns, None, columns, **SECRET)
+    assert subject.generator is None
+    found, _ = measure(ATTACK, subject)
+    assert found["retained"].interval.low > 0.9
+
+
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
 def test_a_copy_keeps_all_and_independent_columns_keep_nothing(order, played):
     columns = {name: x[order] for name, x in numbers(600, 1).items()}
@@ -151,17 +172,17 @@ def test_a_secret_without_associations_is_left_out(played):
     roles = {**SECRET, "lone": {"role": "sensitive"}}
     found, findings = played(numbers(600, 0), Resample(), **roles)
     assert ("retained", "lone") not in found
-    parts = [found["retained", scope].value for scope in ("secret", "this release of secret")]
-    assert found["retained"].value == max(parts)
+    assert found["retained"].value == found["retained", "secret"].value
     assert ("mab", "lone") in found
     assert any("lone" in note and "beyond chance" in note for note in findings.notes)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_where_no_secret_has_associations_nothing_is_judged(seed, played):
+@pytest.mark.parametrize("audit", [QUICK, ATTACK])
+def test_where_no_secret_has_associations_nothing_is_judged(audit, seed, played):
     rng = np.random.default_rng(0)
     columns = {"secret": rng.normal(size=400), "x0": rng.normal(size=400), "x1": rng.normal(size=400)}
-    found, findings = played(columns, Independent(), seed=seed)
+    found, findings = played(columns, Independent(), audit, seed=seed)
     assert not [name for name in found if "retained" in name]
     assert any("linear association" in note for note in findings.notes)
 
@@ -171,8 +192,7 @@ def test_the_worst_secret_is_the_headline_and_allows_for_their_number(played):
     roles = {**SECRET, "other": {"role": "sensitive"}}
     found, _ = played(columns, Resample(), **roles)
     for quantity in ("mab", "mr2", "retained"):
-        scopes = [*roles, *(f"this release of {name}" for name in roles)]
-        parts = [found[quantity, scope] for scope in scopes if (quantity, scope) in found]
+        parts = [found[quantity, scope] for scope in roles]
         worst = max(parts, key=lambda m: m.value)
         assert found[quantity].value == worst.value
         assert found[quantity].interval.high > max(m.interval.high for m in parts)
@@ -251,6 +271,8 @@ def test_a_generator_that_blanks_or_freezes_the_secret_keeps_nothing(played, sub
         found, _ = played(columns, Fixed(Table(schema, pa.table({**columns, "secret": frozen}))))
         assert found["mab"].value == 0
         assert found["retained"].value < 0.01
+        attacked, _ = played(columns, Fixed(Table(schema, pa.table({**columns, "secret": frozen}))), ATTACK)
+        assert attacked["retained"].value == 0
 
 
 def test_collinear_columns_are_told_of_and_measured(played):
@@ -451,7 +473,8 @@ def all_shuffled(columns, n, rng):
 def test_a_shuffled_secret_keeps_nothing_of_itself(played):
     found, _ = played(numbers(600, 1), Changed(all_shuffled), replace(QUICK, sets=50))
     assert abs(found["retained"].value) < 0.15
-    assert found["retained", "this release of secret"].value == 0
+    found, _ = played(numbers(600, 1), Changed(all_shuffled), ATTACK)
+    assert found["retained"].value == 0
 
 
 def only_in_games(columns, n, rng):
@@ -464,10 +487,17 @@ def only_in_releases(columns, n, rng):
         columns["secret"][:] = rng.permutation(columns["secret"])
 
 
-@pytest.mark.parametrize("change", [sentinels, blanks, a_third_shuffled, only_in_games, only_in_releases])
-def test_what_leaves_the_attack_intact_does_not_help(change, played):
-    """Each halves R² within sets, or hides in the one of game and release that is not looked at."""
-    found, _ = played(numbers(600, 0), Changed(change))
+@pytest.mark.parametrize("audit", [QUICK, ATTACK])
+@pytest.mark.parametrize("change", [sentinels, blanks, a_third_shuffled])
+def test_what_leaves_the_attack_intact_does_not_help(change, audit, played):
+    """Each halves R² within sets."""
+    found, _ = played(numbers(600, 0), Changed(change), audit)
+    assert found["retained"].value > 0.75
+
+
+@pytest.mark.parametrize(("change", "audit"), [(only_in_games, QUICK), (only_in_releases, ATTACK)])
+def test_what_hides_in_one_of_games_and_release_shows_in_the_other(change, audit, played):
+    found, _ = played(numbers(600, 0), Changed(change), audit)
     assert found["retained"].value > 0.75
 
 
@@ -476,12 +506,12 @@ def test_an_association_that_no_line_shows_is_measured_by_groups(played):
     half = rng.normal(size=(300, 2))
     x = np.vstack([half, half * [-1, 1]])  # symmetric, so that not even chance makes it linear
     columns = {"secret": np.abs(x[:, 0]), "x0": x[:, 0], "x1": x[:, 1]}
-    scope = "this release of secret"
-    clean, _ = played(columns, Independent())
+    clean, _ = played(columns, Independent(), ATTACK)
     assert clean["retained"].interval.high < 0.2
-    copy, _ = played(columns, Resample())
-    assert copy["retained"].value == copy["retained", scope].value > 0.9
-    assert ("retained", "secret") not in copy
+    copy, _ = played(columns, Resample(), ATTACK)
+    assert copy["retained"].value == copy["retained", "secret"].value > 0.9
+    games, _ = played(columns, Resample())
+    assert not [name for name in games if "retained" in name]
 
 
 def test_a_tie_of_spread_alone_is_not_called_safe(played):
@@ -489,7 +519,8 @@ def test_a_tie_of_spread_alone_is_not_called_safe(played):
     half = rng.normal(size=(300, 2))
     x = np.vstack([half, half * [-1, 1]])
     columns = {"secret": x[:, 0], "x0": np.abs(x[:, 0]), "x1": x[:, 1]}
-    found, findings = played(columns, Independent())
+    assert "retained" not in played(columns, Independent())[0]
+    found, findings = played(columns, Independent(), ATTACK)
     assert "retained" not in found
     assert any("not linear" in note for note in findings.notes)
 
@@ -533,20 +564,21 @@ def test_what_a_line_cannot_see_is_not_hidden_by_what_it_can(people, played):
     def without_the_line(drawn, n, rng):
         drawn.update(people(n, rng, 0.0))
 
-    leaky, _ = played(columns, Changed(without_the_line), few)
+    leaky, _ = played(columns, Changed(without_the_line), ATTACK)
     assert leaky["retained"].interval.low > 0.5
-    assert leaky["retained", "secret"].value < 0.5
-    clean, _ = played(columns, Independent(), few)
-    assert clean["retained"].interval.high < 0.5
+    assert played(columns, Changed(without_the_line), few)[0]["retained"].value < 0.5
+    for audit in (few, ATTACK):
+        clean, _ = played(columns, Independent(), audit)
+        assert clean["retained"].interval.high < 0.5
 
 
 def test_rare_labels_of_a_secret_are_judged_apart_where_something_tells_of_them(played):
-    columns, few = drugs(1500, np.random.default_rng(0)), replace(QUICK, sets=4)
-    found, _ = played(columns, Resample(), few)
-    assert found["retained", "this release, rare labels of secret"].interval.low > 0.9
+    columns = drugs(1500, np.random.default_rng(0))
+    found, _ = played(columns, Resample(), ATTACK)
+    assert found["retained", "rare labels of secret"].interval.low > 0.9
     lone = {**columns, "drug": np.random.default_rng(1).permutation(columns["drug"])}
-    found, _ = played(lone, Resample(), few)
-    assert ("retained", "this release, rare labels of secret") not in found
+    found, _ = played(lone, Resample(), ATTACK)
+    assert ("retained", "rare labels of secret") not in found
     assert found["retained"].finite
 
 
@@ -557,38 +589,40 @@ def test_rare_labels_that_real_rows_hardly_explain_leave_a_release_decided(playe
     usual = np.where(x[:, 1] + rng.normal(size=1000) > 0, "a", "b")
     secret = np.where(seldom, rng.choice(["u", "v"], 1000), usual).astype(object)
     columns = {"secret": secret, **{f"x{i}": x[:, i] for i in range(3)}}
-    found, _ = played(columns, Independent())
-    assert ("retained", "this release, rare labels of secret") not in found
+    found, _ = played(columns, Independent(), ATTACK)
+    assert ("retained", "rare labels of secret") not in found
     assert found["retained"].interval.high < 0.5
 
 
 def test_a_secret_of_rare_labels_only_leaves_the_whole_unjudged(played):
     columns = clinics(1600, np.random.default_rng(0), weight=1.0)
     columns["clinic"] = [f"c{k}" for k in np.resize(np.arange(80), 1600)]
-    found, findings = played(columns, Independent(), **SECRET, clinic={"role": "sensitive"})
-    assert "retained" not in found
-    assert any(note.startswith("clinic varies and is not attacked") for note in findings.notes)
+    for audit in (QUICK, ATTACK):
+        found, findings = played(columns, Independent(), audit, **SECRET, clinic={"role": "sensitive"})
+        assert "retained" not in found
+        assert any(note.startswith("clinic varies and is not attacked") for note in findings.notes)
 
 
 def turned_round(columns, n, rng):
     columns["secret"] *= -1
 
 
-def test_guesses_that_are_wrong_throughout_tell_as_much(played):
-    found, _ = played(numbers(600, 0), Changed(turned_round))
+@pytest.mark.parametrize("audit", [QUICK, ATTACK])
+def test_guesses_that_are_wrong_throughout_tell_as_much(audit, played):
+    found, _ = played(numbers(600, 0), Changed(turned_round), audit)
     assert found["retained"].interval.low > 0.9
 
 
 def test_a_release_of_few_rows_is_not_certain_to_tell_nothing(subject_of, measure):
-    """The games show nothing, and a test on 60 rows finds nothing: that is no proof that nothing is there."""
+    """A test on 60 rows finds nothing: that is no proof that nothing is there."""
     columns = numbers(2000, 0, noise=5.0)
     subject = replace(subject_of(columns, None, columns, **SECRET), generator=Independent())
     ends = []
     for n in (60, 2000):
         model = Independent().fit(subject.train.released_only(), np.random.default_rng(9))
         few = replace(subject, synthetic=model.sample(n, np.random.default_rng(9)))
-        found, _ = measure(QUICK, few)
-        assert found["retained", "this release of secret"].value == 0
+        found, _ = measure(ATTACK, few)
+        assert found["retained", "secret"].value == 0
         ends.append(found["retained"].interval.high)
     assert ends[0] > 1
     assert ends[1] < 0.5
@@ -604,25 +638,27 @@ def test_without_outsiders_real_rows_are_not_scored_on_what_they_taught(n, subje
         secret = x[:, :5].sum(axis=1) + 2 * rng.normal(size=n)
         return {"secret": secret, **{f"x{i}": x[:, i] for i in range(15)}}
 
-    retained = {"secret": [], "this release of secret": []}
+    audits = (replace(QUICK, reference=n, rows=n), ATTACK)
+    retained = {audit: [] for audit in audits}
     for seed in range(5):
         columns = people(n)
         subject = subject_of(columns, None, people(n), **SECRET)
         fresh = subject_of(columns, None, people(5000), **SECRET).synthetic
         subject = replace(subject, generator=Drawn(fresh))
-        found, _ = measure(replace(QUICK, reference=n, rows=n), subject, shared=seed)
-        for scope in retained:
-            if ("retained", scope) in found:
-                retained[scope].append(found["retained", scope].value)
+        for audit in audits:
+            found, _ = measure(audit, subject, shared=seed)
+            if ("retained", "secret") in found:
+                retained[audit].append(found["retained", "secret"].value)
     for values in retained.values():
         assert len(values) > 2
         assert np.mean(values) > 0.85
 
 
 def test_a_named_secret_beside_an_unnamed_one_is_not_the_whole(played):
-    found, _ = played(numbers(600, 0), Resample(), replace(QUICK, columns=("x3",)), **SECRET)
-    assert "retained" not in found
-    assert ("retained", "x3") in found
+    for audit in (QUICK, ATTACK):
+        found, _ = played(numbers(600, 0), Resample(), replace(audit, columns=("x3",)), **SECRET)
+        assert "retained" not in found
+        assert ("retained", "x3") in found
 
 
 def infinite(columns, n, rng):

@@ -513,7 +513,11 @@ class Claims:
 
 @pytest.mark.parametrize(("epsilon", "bound"), [(0.5, 0.755), (9.0, 0.000)])
 def test_a_certificate_is_held_against_the_game(epsilon, bound):
-    notes = found(Claims(epsilon), set_rows=41, classifier="random_forest").notes
+    outcome = found(Claims(epsilon), set_rows=41, classifier="random_forest")
+    notes = outcome.notes
+    [refuted] = [m for m in outcome.measurements if m.id.quantity == "epsilon_refuted"]
+    assert refuted.interval.low <= refuted.value <= refuted.interval.high
+    assert (refuted.interval.low > 0) == (epsilon < 1)
     assert f"at least {bound:.3f}" in notes[0]
     assert (len(notes) == 2) == (epsilon < 1)
 

@@ -30,6 +30,7 @@ QUICK = {
     "membership_data_only": {"n_trees": 30},
     "propensity": {"trees": 20, "folds": 3},
     "singling_out": {"n_attacks": 500},
+    "attribute_attack": {"columns": ["income"]},
     "attribute_game": {"columns": ["income"], "iterations": 5, "reference": 200, "sets": 10, "rows": 200},
     "membership_game": {
         "iterations": 5,

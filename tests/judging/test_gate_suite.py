@@ -265,6 +265,7 @@ def shipped(monkeypatch):
         "linkability": ("risk",),
         "inference": ("overall_risk",),
         "membership_data_only": ("worst_auc",),
+        "attribute_attack": ("retained",),
         "attribute_game": ("retained",),
         "membership_game": ("privacy_gain", "worst_target_gain"),
         "marginals": ("total_variation", "worst_total_variation"),
@@ -310,7 +311,11 @@ def test_the_suite_for_health_tables_adds_the_games_to_the_usual_one(tmp_path):
     usual, health = (load_suite(name, tmp_path) for name in ("release", "health"))
     more = [g for g in health.gates if g.id not in {u.id for u in usual.gates}]
     assert [g for g in health.gates if g not in more] == list(usual.gates)
-    assert {g.limit.audit for g in more if g.limit} == {"attribute_game", "membership_game"}
+    assert {g.limit.audit for g in more if g.limit} == {
+        "attribute_attack",
+        "attribute_game",
+        "membership_game",
+    }
     assert all(g.blocking and len(g.reason) > 100 and g.advice for g in more)
     check_suite(health)
 

@@ -44,6 +44,18 @@ def test_each_workspace_has_its_own(tmp_path):
     assert len({workspace_salt(Workspace(tmp_path / str(i))).commitment for i in range(20)}) == 20
 
 
+def test_candidates_of_a_sweep_have_the_salt_of_their_table(workspace):
+    candidate = workspace.candidate("vine")
+    salt = workspace_salt(candidate)
+    assert salt == workspace_salt(workspace) == known_salt(workspace.candidate("other"))
+    candidate.prepare().split_record.touch()
+    assert workspace_salt(workspace) == salt
+    assert [p.name for p in workspace.root.rglob("salt")] == ["salt"]
+    workspace.salt.unlink()
+    with pytest.raises(DataError, match="missing beside"):
+        workspace_salt(workspace)
+
+
 def test_one_that_is_there_is_used(workspace):
     assert workspace_salt(placed(workspace)).text() == TEXT
     assert workspace.salt.read_text() == TEXT

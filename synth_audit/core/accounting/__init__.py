@@ -12,13 +12,16 @@ from synth_audit.core.accounting.guarantee import (
     PrivacyGuarantee,
     Unit,
 )
+from synth_audit.core.accounting.terms import FitTerms, PrivacyAccount
 
 __all__ = [
     "Accountant",
     "Budget",
+    "FitTerms",
     "Mechanism",
     "MechanismRecord",
     "Neighbouring",
+    "PrivacyAccount",
     "PrivacyGuarantee",
     "Unit",
     "bound_contributions",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -143,10 +142,13 @@ class MembershipGame:
         games = measures.played(scores, kinds)
         requested = {kind: self.iterations * wanted[kind] for kind in chosen}
         found = measures.measured(games, requested, subject.level)
+        claim = scores[0].certificate
+        if claim.claim == "differential privacy" and claim.epsilon is not None:
+            found.append(measures.refuted(found[0], claim.epsilon, claim.delta or 0.0))
         return Findings(
             measurements=tuple(found),
             series=tuple(measures.boxes(games, subject.suppression)),
-            notes=(*self._notes(game.sizes, chosen), *_promises(scores[0].certificate, found[0])),
+            notes=(*self._notes(game.sizes, chosen), *_promises(claim, found[0])),
             exposures=tuple(_exposures(games, chosen, subject.level)),
         )
 
@@ -176,15 +178,10 @@ class MembershipGame:
 
 
 def _promises(certificate: PrivacyCertificate, headline: Measurement) -> list[str]:
-    """What a formal guarantee says of the gain, and whether the game contradicts it.
-
-    ``Adv ≤ (e^ε − 1 + 2δ) / (e^ε + 1)`` (Kairouz et al. 2015, Humphries et al. 2023), never above the
-    ``e^ε − 1`` of Yeom et al. 2018 when δ is 0, and not void for a large ε.
-    """
+    """What a formal guarantee says of the gain, and whether the game contradicts it."""
     if certificate.claim != "differential privacy" or certificate.epsilon is None:
         return []
-    delta = certificate.delta or 0.0
-    bound = 2 * (1 - delta) / (math.exp(min(certificate.epsilon, 700.0)) + 1)
+    bound = measures.least_gain(certificate.epsilon, certificate.delta or 0.0)
     notes = [
         f"the certificate of the generator (epsilon {certificate.epsilon:g}) promises a privacy gain of at "
         f"least {bound:.3f}"

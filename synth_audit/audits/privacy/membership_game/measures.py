@@ -22,6 +22,9 @@ from synth_audit.kernels.shadow_features import FeatureSet
 FEWEST_GAMES = 10
 """With fewer games of one kind, an iteration and a target each, single models decide the number."""
 
+_LARGEST_EPSILON = 700.0
+_LEAST_GAIN = 1e-300
+
 SURE = 0.5
 """The attacker says *learnt* above this probability."""
 
@@ -62,8 +65,16 @@ TPR_01 = Quantity(
     proportional=False,  # see above
     help="Share of sets with the target that the attacker names while it names 0.1 % of those without.",
 )
+EPSILON_REFUTED = Quantity(
+    "epsilon_refuted",
+    "Epsilon that the game proves beyond the one guaranteed",
+    unit="epsilon",
+    range=(-math.inf, math.inf),
+    proportional=False,  # a logarithm
+    help="How far the epsilon that explains the attacker's success lies above the guarantee; 0: it holds.",
+)
 _POOLED = (PRIVACY_GAIN, AUC, TPR_1, TPR_01)
-QUANTITIES = (PRIVACY_GAIN, WORST_TARGET, AUC, TPR_1, TPR_01)
+QUANTITIES = (PRIVACY_GAIN, WORST_TARGET, AUC, TPR_1, TPR_01, EPSILON_REFUTED)
 
 _REFERENCES = {
     PRIVACY_GAIN: Reference(1.0, "a generator that the target leaves no trace in"),
@@ -237,6 +248,38 @@ def measured(games: Sequence[Played], requested: Mapping[str, int], level: float
         if all(_told(quantity, g) for g in group)
     ]
     return [pooled[0], worst_target(games, requested, level), *pooled[1:]]
+
+
+def least_gain(epsilon: float, delta: float) -> float:
+    """The privacy gain that (ε, δ) guarantees: ``2 (1 − δ) / (e^ε + 1)``.
+
+    From ``Adv ≤ (e^ε − 1 + 2δ) / (e^ε + 1)`` (Kairouz et al. 2015, Humphries et al. 2023), never above the
+    ``e^ε − 1`` of Yeom et al. 2018 when δ is 0, and not void for a large ε.
+    """
+    return 2 * (1 - delta) / (math.exp(min(epsilon, _LARGEST_EPSILON)) + 1)
+
+
+def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
+    """The least ε whose guarantee allows the gain, less the ε that is claimed.
+
+    ``PG ≥ 2 (1 − δ) / (e^ε + 1)`` solved for ε, which falls as the gain rises: the upper end of the gain's
+    interval gives the lower end of this one.
+    """
+
+    def beyond(gain: float) -> float:
+        ratio = 2 * (1 - delta) / max(gain, _LEAST_GAIN) - 1
+        return (math.log(ratio) if ratio > 1 else 0.0) - epsilon
+
+    assert headline.interval is not None
+    given = headline.interval
+    return EPSILON_REFUTED.at(
+        beyond(headline.value),
+        interval=Interval(beyond(given.high), beyond(given.low), given.level, given.method),
+        n_requested=headline.n_requested,
+        n_achieved=headline.n_achieved,
+        n_minimum=headline.n_minimum,
+        reference=Reference(0.0, "a guarantee that the game does not contradict"),
+    )
 
 
 def worst_target(games: Sequence[Played], requested: Mapping[str, int], level: float) -> Measurement:

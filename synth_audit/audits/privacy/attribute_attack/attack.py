@@ -85,11 +85,12 @@ class Rows:
         return len(self.known)
 
     def take(self, rows: Bools) -> Rows:
+        """Those that the mask, shape (n,), chooses."""
         return Rows(self.known[rows], self.answers[rows], tuple(g[rows] for g in self.groups))
 
 
 @dataclass(frozen=True)
-class View:
+class AttackView:
     """What of a table bears on one secret.
 
     Attributes:

@@ -1,16 +1,9 @@
-"""The numbers that the attribute game reports."""
+"""The numbers that the attribute game alone reports."""
 
 from __future__ import annotations
 
 from synth_audit.core.measurement import Direction, Quantity
 
-RETAINED = Quantity(
-    "retained",
-    "Real associations of the secret that are handed on",
-    range=(0.0, float("inf")),
-    proportional=False,  # what the columns of a mixed table explain is no mixture of what its parts explain
-    help="0: other columns tell nothing of the secret in the release; 1: as much as they do in real rows.",
-)
 MAB = Quantity(
     "mab",
     "Mean absolute coefficient (MAB)",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
+from synth_audit.audits.privacy._attribute_secrets import FEWEST_SCORED, FOLDS, STREAM
 from synth_audit.core.arrays import Bools, Codes, Floats, Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.fitting import draw, fit_shared
@@ -19,22 +20,15 @@ from synth_audit.kernels.games import iteration_rng, outlying, rarest, reference
 from synth_audit.kernels.linear import Regression, Scaling, correlation, signed_r_squared
 from synth_audit.kernels.parallel import single_threaded_algebra
 
-NAME = "attribute_game"
 TARGETS = 4
 """Targets of either kind in each iteration, as in the paper."""
-
-FEWEST_SCORED = 50
-"""Guesses at fewer rows than this say little of an attack."""
-
-FOLDS = 10
-"""Where nobody is left outside, real rows teach by nine parts of ten and are scored on the tenth."""
 
 _MOST_SCORED = 2_000
 """Rows that the guesses of one iteration are scored on."""
 
 
 @dataclass(frozen=True)
-class Sizes:
+class GameSizes:
     """How large the game is: rows of the reference sample, sets, rows of a set, share of outlying rows."""
 
     reference: int
@@ -44,7 +38,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class FittedAttack:
     """What regressions of a secret, and of shuffled copies of it, found in one set.
 
     Attributes:
@@ -59,7 +53,7 @@ class Learnt:
     singular: bool
 
     @classmethod
-    def of(cls, standardised: Floats, secret: Secret, answers: Sequence[Floats]) -> Learnt:
+    def of(cls, standardised: Floats, secret: Secret, answers: Sequence[Floats]) -> FittedAttack:
         """Regress each of ``answers``, shape (n, c), on the secret's predictors in this set, shape (n, p)."""
         known, n, c = standardised[:, secret.predictors], len(standardised), len(secret.responses)
         regression = Regression.on(correlation(known), secret.groups, n)
@@ -74,7 +68,7 @@ class Learnt:
     @classmethod
     def of_rows(
         cls, values: Floats, present: Bools, secret: Secret, rng: np.random.Generator | None = None
-    ) -> Learnt:
+    ) -> FittedAttack:
         """Learn from the encoded rows, shape (n, p), that hold the secret; from a copy that ``rng`` shuffled
         too."""
         z = Scaling.of(values[present]).apply(values[present])
@@ -83,7 +77,7 @@ class Learnt:
 
 
 @dataclass(frozen=True)
-class Trial:
+class GuessTest:
     """Real people whose secret is guessed, standardised by who holds them: shapes (n, q) and (n, c).
 
     Attributes:
@@ -97,13 +91,13 @@ class Trial:
     folds: Codes | None = None
 
     @classmethod
-    def on(cls, values: Floats, present: Bools, secret: Secret, folds: Codes | None = None) -> Trial:
+    def on(cls, values: Floats, present: Bools, secret: Secret, folds: Codes | None = None) -> GuessTest:
         """Those of the encoded rows that hold the secret."""
         z = Scaling.of(values[present]).apply(values[present])
         own = None if folds is None else folds[present]
         return cls(z[:, secret.predictors], z[:, secret.responses], secret.weights, own)
 
-    def skill(self, learnt: Learnt) -> float:
+    def skill(self, learnt: FittedAttack) -> float:
         """Signed squared correlation of guesses ``Σ β_k x_k`` with the secret, weighted over its labels."""
         return self._score(self.known @ learnt.coefficients)
 
@@ -114,11 +108,11 @@ class Trial:
         to a row look too good there, and those of a release too harmless beside them.
         """
         if self.folds is None:
-            return self.skill(Learnt.of_rows(values, present, secret))
+            return self.skill(FittedAttack.of_rows(values, present, secret))
         guesses = np.zeros_like(self.truth)
         for fold in np.unique(self.folds):
             own = self.folds == fold
-            learnt = Learnt.of_rows(values[present], ~own, secret)
+            learnt = FittedAttack.of_rows(values[present], ~own, secret)
             guesses[own] = self.known[own] @ learnt.coefficients
         return self._score(guesses)
 
@@ -141,7 +135,7 @@ class Guesses:
 
 
 @dataclass(frozen=True)
-class Round:
+class IterationResult:
     """One secret in one iteration; means over its sets.
 
     Attributes:
@@ -173,10 +167,10 @@ def play(
     context: RunContext,
     design: DesignMatrix,
     secrets: Sequence[Secret],
-    sizes: Sizes,
+    sizes: GameSizes,
     turn: tuple[int, np.random.Generator],
-) -> list[Round]:
-    """One round for each secret, in the iteration of that number with that generator.
+) -> list[IterationResult]:
+    """One result for each secret, in the iteration of that number with that generator.
 
     What the attacker has, fit included, depends on the plan's seed and the iteration alone, so that the
     candidates of a sweep meet the same reference rows; only the sets are drawn from the generator.
@@ -190,55 +184,55 @@ def _played(
     context: RunContext,
     design: DesignMatrix,
     secrets: Sequence[Secret],
-    sizes: Sizes,
+    sizes: GameSizes,
     iteration: int,
     rng: np.random.Generator,
-) -> list[Round]:
+) -> list[IterationResult]:
     assert subject.generator is not None
-    shared = iteration_rng(context.seed, NAME, iteration)
+    shared = iteration_rng(context.seed, STREAM, iteration)
     rows = reference_rows(subject.train.n_rows, (), sizes.reference, shared)
     reference = subject.train.released_only().take(rows)
     model = fit_shared(subject.generator, reference, as_int_seed(shared), context)
     values = design.encode(reference)
     present = [design.present(reference, secret.name) for secret in secrets]
     targets = [_targets(reference, secret, sizes.tail, shared) for secret in secrets]
-    yardsticks = _yardsticks(values, present, secrets, sizes, shared)
-    trials = _trials(subject.train, design, secrets, rows, shared)
-    learnt: list[list[Learnt]] = [[] for _ in secrets]
+    real = _real_numbers(values, present, secrets, sizes, shared)
+    tests = _guess_tests(subject.train, design, secrets, rows, shared)
+    learnt: list[list[FittedAttack]] = [[] for _ in secrets]
     for _ in range(sizes.sets):
         drawn = draw(model, sizes.rows, reference.schema, rng)
         made = design.encode(drawn)
         for found, secret in zip(learnt, secrets, strict=True):
-            found.append(Learnt.of_rows(made, design.present(drawn, secret.name), secret, rng))
+            found.append(FittedAttack.of_rows(made, design.present(drawn, secret.name), secret, rng))
     held = Scaling.of(values).apply(values)
     return [
-        _round(
+        _result(
             learnt[j],
-            (*yardsticks[j], trials[j].taught(values, present[j], secret)),
+            (*real[j], tests[j].taught(values, present[j], secret)),
             [_guessed(learnt[j], secret, held[t], rows[t]) for t in targets[j]],
-            trials[j],
+            tests[j],
         )
         for j, secret in enumerate(secrets)
     ]
 
 
-def _trials(
+def _guess_tests(
     train: Table, design: DesignMatrix, secrets: Sequence[Secret], rows: Positions, rng: np.random.Generator
-) -> list[Trial]:
+) -> list[GuessTest]:
     """Real rows outside the reference sample, or that sample itself where train leaves too few."""
     chosen = reference_rows(train.n_rows, rows, _MOST_SCORED, rng) if len(rows) < train.n_rows else rows[:0]
     outside = len(chosen) >= FEWEST_SCORED
     table = train.take(chosen if outside else rows)
     values = design.encode(table)
     folds = None if outside else rng.permutation(len(rows)) % FOLDS
-    return [Trial.on(values, design.present(table, s.name), s, folds) for s in secrets]
+    return [GuessTest.on(values, design.present(table, s.name), s, folds) for s in secrets]
 
 
-def _yardsticks(
+def _real_numbers(
     values: Floats,
     present: Sequence[Bools],
     secrets: Sequence[Secret],
-    sizes: Sizes,
+    sizes: GameSizes,
     rng: np.random.Generator,
 ) -> list[tuple[float, float]]:
     """For each secret in real sets, drawn with replacement: the mean size of effects and R²."""
@@ -246,7 +240,7 @@ def _yardsticks(
     for i in range(sizes.sets):
         drawn = rng.integers(len(values), size=sizes.rows)
         for j, secret in enumerate(secrets):
-            learnt = Learnt.of_rows(values[drawn], present[j][drawn], secret)
+            learnt = FittedAttack.of_rows(values[drawn], present[j][drawn], secret)
             found[i, j] = learnt.sizes[:, 0].mean(), learnt.r_squared[0]
     return [(float(a), float(b)) for a, b in found.mean(axis=0)]
 
@@ -266,7 +260,9 @@ def _targets(reference: Table, secret: Secret, tail: float, rng: np.random.Gener
     ]
 
 
-def _guessed(learnt: Sequence[Learnt], secret: Secret, targets: Floats, rows: Positions) -> Guesses | None:
+def _guessed(
+    learnt: Sequence[FittedAttack], secret: Secret, targets: Floats, rows: Positions
+) -> Guesses | None:
     """Guess the secret of targets, standardised by the data holder, shape (t, p), from each set."""
     if not len(targets):
         return None
@@ -276,24 +272,24 @@ def _guessed(learnt: Sequence[Learnt], secret: Secret, targets: Floats, rows: Po
     return Guesses(float(np.mean(errors)), float(np.mean(truth**2 @ secret.weights)), tuple(rows.tolist()))
 
 
-def _round(
-    learnt: Sequence[Learnt],
-    yardstick: tuple[float, float, float],
+def _result(
+    learnt: Sequence[FittedAttack],
+    real: tuple[float, float, float],
     guesses: Sequence[Guesses | None],
-    trial: Trial,
-) -> Round:
+    test: GuessTest,
+) -> IterationResult:
     mab, chance = np.mean([found.sizes.mean(axis=0) for found in learnt], axis=0)
-    return Round(
+    return IterationResult(
         mab=float(mab),
         chance=float(chance),
         worst=max(float(found.sizes[:, 0].max()) for found in learnt),
         r_squared=float(np.mean([found.r_squared[0] for found in learnt])),
-        real_mab=yardstick[0],
-        real_r_squared=yardstick[1],
-        skill=float(np.mean([trial.skill(found) for found in learnt])),
-        real_skill=yardstick[2],
+        real_mab=real[0],
+        real_r_squared=real[1],
+        skill=float(np.mean([test.skill(found) for found in learnt])),
+        real_skill=real[2],
         outlying=guesses[0],
         usual=guesses[1],
         singular=sum(found.singular for found in learnt),
-        whole=trial.folds is not None,
+        whole=test.folds is not None,
     )

@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synth_audit.audits.privacy._attribute_attack import CHANCE, Attack, Binning, Rows, Test, View
 from synth_audit.audits.privacy._attribute_design import RARE, DesignMatrix, Secret
-from synth_audit.audits.privacy._attribute_rounds import FEWEST_SCORED, FOLDS, NAME
+from synth_audit.audits.privacy._attribute_secrets import FEWEST_SCORED, FOLDS, MOST_TESTED, STREAM
+from synth_audit.audits.privacy.attribute_attack.attack import (
+    CHANCE,
+    Attack,
+    AttackView,
+    Binning,
+    Rows,
+    Test,
+)
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.errors import PluginError
 from synth_audit.core.measurement import Interval
@@ -18,14 +25,11 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.games import reference_rows
 from synth_audit.kernels.intervals import critical_value, enough_draws, normal_interval
-from synth_audit.kernels.linear import Regression, Scaling, correlation, share_overlooked, signed_r_squared
+from synth_audit.kernels.linear import Scaling, share_overlooked, signed_r_squared
 
 _MOST_LEARNT = 20_000
 _MOST_SCORED = 5_000
 _DRAWS = 200
-_MOST_TESTED = 10_000
-"""Training rows that are looked at to see whether a secret is associated with anything at all."""
-
 _FEWEST_RARE = 10
 _MOST_RARE = 50
 """A rare label of a secret is attacked if it has so many training rows, and no more labels than these."""
@@ -36,7 +40,7 @@ rows would leave every release undecided, and there is little to give away."""
 
 
 @dataclass(frozen=True)
-class Read:
+class SkillEstimate:
     """How well a secret is guessed at real rows, learnt from the release and from train.
 
     Attributes:
@@ -77,7 +81,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleaseAttack:
     """What the release teaches of one secret.
 
     Attributes:
@@ -86,38 +90,38 @@ class Released:
             next to nothing of them.
     """
 
-    told: Read
+    told: SkillEstimate
     grouped: bool
-    rare: Read | None
+    rare: SkillEstimate | None
 
     @classmethod
-    def of(cls, subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> Released:
+    def of(cls, subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> ReleaseAttack:
         """Score on control, or on train where there is none worth it."""
         for column in subject.features:
             if column.kind.numeric and np.isinf(subject.synthetic.numbers(column.name)).any():
                 raise PluginError("the release holds infinite numbers")
-        rng = child_rng(seed, NAME, "release", secret.name)
+        rng = child_rng(seed, STREAM, "release", secret.name)
         control = subject.control
         apart = control is not None and control.n_rows >= FEWEST_SCORED
         scored = _some(control if control is not None and apart else subject.train, _MOST_SCORED, rng)
         tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
         groupings = tuple(Binning.on(subject.train, c) for c in subject.features if c.name != secret.name)
-        view = View(design, secret, groupings, secret.weights)
+        view = AttackView(design, secret, groupings, secret.weights)
         draws = enough_draws(_DRAWS, subject.level)
-        trial = _Trial.of(view, tables, apart, draws)
+        test = ReleaseTest.of(view, tables, apart, draws)
         sizes = tuple(g.size for g in groupings)
-        grouped = bool(Attack.learnt(trial.train, view.weights, sizes).used)
-        told = trial.read(sizes if grouped else (), rng)
+        grouped = bool(Attack.learnt(test.train, view.weights, sizes).used)
+        told = test.skills(sizes if grouped else (), rng)
         rare = _of_rare_labels(subject.train, view)
         if rare is None:
             return cls(told, grouped, None)
-        own = _Trial.of(rare, tables, apart, draws)
-        found = own.read(sizes, rng) if Attack.learnt(own.train, own.weights, sizes).parts else None
+        own = ReleaseTest.of(rare, tables, apart, draws)
+        found = own.skills(sizes, rng) if Attack.learnt(own.train, own.weights, sizes).parts else None
         return cls(told, grouped, found if found and found.real_skill >= _LEAST_TOLD else None)
 
 
 @dataclass(frozen=True)
-class _Trial:
+class ReleaseTest:
     """Whom the attack learns from and whom it is scored at.
 
     Attributes:
@@ -135,12 +139,13 @@ class _Trial:
     draws: int
 
     @classmethod
-    def of(cls, view: View, tables: Sequence[Table], apart: bool, draws: int) -> _Trial:
+    def of(cls, view: AttackView, tables: Sequence[Table], apart: bool, draws: int) -> ReleaseTest:
         """See the release, train and the rows to score on, in this order, by this view."""
         made, train, scored = (view.rows(table) for table in tables)
         return cls(made, train, scored, view.weights, apart, draws)
 
-    def read(self, sizes: Sequence[int], rng: np.random.Generator) -> Read:
+    def skills(self, sizes: Sequence[int], rng: np.random.Generator) -> SkillEstimate:
+        """Skill learnt from the release and from train; without ``sizes`` of groups, of a line alone."""
         n = len(self.scored)
         made, train = (Attack.learnt(rows, self.weights, sizes) for rows in (self.made, self.train))
         real = train.guess(self.scored) if self.apart else self._across(sizes, rng.permutation(n) % FOLDS)
@@ -150,7 +155,7 @@ class _Trial:
             for _ in range(self.draws)
         ]
         skills = np.array([[self._skill(g, c) for g in guesses] for c in (None, *counts)])
-        return Read(float(skills[0, 0]), float(skills[0, 1]), skills[1:], n, made.not_in(train))
+        return SkillEstimate(float(skills[0, 0]), float(skills[0, 1]), skills[1:], n, made.not_in(train))
 
     def _across(self, sizes: Sequence[int], folds: Codes) -> Floats:
         """Guesses at each fold, learnt from the others."""
@@ -165,7 +170,7 @@ class _Trial:
         return float(signed_r_squared(guesses, self.scored.answers, counts) @ self.weights)
 
 
-def _of_rare_labels(train: Table, view: View) -> View | None:
+def _of_rare_labels(train: Table, view: AttackView) -> AttackView | None:
     """The labels of the secret that share one number: together they would hide what each hangs on."""
     name = view.secret.name
     if train.schema[name].kind.numeric:
@@ -184,29 +189,6 @@ def _some(table: Table, most: int, rng: np.random.Generator) -> Table:
     return table.take(reference_rows(table.n_rows, (), most, rng))
 
 
-def associated(subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> bool:
-    """True when the other columns tell more of the secret in train than chance would, by a permutation test.
-
-    ``p = (1 + #{R² of the shuffled secret ≥ R²}) / (1 + #shuffles) ≤ 1 − level``.
-    """
-    rng = child_rng(seed, NAME, "association", secret.name)
-    rows = reference_rows(subject.train.n_rows, (), _MOST_TESTED, rng)
-    table = subject.train.take(rows)
-    values = design.encode(table)[design.present(table, secret.name)]
-    z = Scaling.of(values).apply(values)
-    answer = z[:, secret.responses]
-    shuffles = round(10 / (1 - subject.level)) - 1
-    regression = Regression.on(correlation(z[:, secret.predictors]), secret.groups, len(z))
-    known = z[:, secret.predictors] / max(len(z) - 1, 1)
-    found = [
-        float((regression.coefficients(r) * r).sum(axis=0) @ secret.weights)
-        for y in (answer, *(rng.permutation(answer) for _ in range(shuffles)))
-        for r in (known.T @ y,)
-    ]
-    observed, *others = np.round(found, 12)
-    return bool((1 + np.sum(np.array(others) >= observed)) / (1 + shuffles) <= 1 - subject.level + 1e-12)
-
-
 def unseen(subject: Subject, design: DesignMatrix, secret: Secret, seed: int, *, linear: bool) -> bool:
     """True when no line ties the secret to another column but its groups do.
 
@@ -215,8 +197,8 @@ def unseen(subject: Subject, design: DesignMatrix, secret: Secret, seed: int, *,
     """
     if linear:
         return False
-    rng = child_rng(seed, NAME, "unseen", secret.name)
-    table = _some(subject.train, _MOST_TESTED, rng)
+    rng = child_rng(seed, STREAM, "unseen", secret.name)
+    table = _some(subject.train, MOST_TESTED, rng)
     table = table.take(design.present(table, secret.name))
     groups = [Binning.on(subject.train, c).of(table) for c in subject.features if c.name != secret.name]
     if not groups or table.n_rows < FEWEST_SCORED:

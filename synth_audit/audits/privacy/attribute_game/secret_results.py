@@ -1,0 +1,213 @@
+"""What the attribute game came to: its quantities, each from the iterations about one secret."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from synth_audit.audits.privacy._attribute_secrets import RETAINED, ROWS_EACH, worst
+from synth_audit.audits.privacy.attribute_game.iterations import TARGETS, Guesses, IterationResult
+from synth_audit.audits.privacy.attribute_game.quantities import MAB, MR2, MSE, REAL_MAB, REAL_MR2, WCAB
+from synth_audit.core.arrays import Floats
+from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference, Series
+from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.games import box_lines, mean_interval, ratio_interval
+
+FEWEST_ITERATIONS = 5
+"""Fewer iterations say too little of how much games differ."""
+
+_NONE_RETAINED = Reference(0.0, "a release that tells nothing of the secret")
+_NONE_EXPLAINED = Reference(0.0, "other columns that tell nothing of the secret")
+
+
+@dataclass(frozen=True)
+class SecretResult:
+    """All iterations about one secret.
+
+    Attributes:
+        associated: a line through other columns tells of it in train.
+        explained: there were rows enough for an R².
+    """
+
+    name: str
+    iterations: tuple[IterationResult, ...]
+    associated: bool
+    explained: bool
+    level: float
+    suppression: int
+
+    def of(self, pick: Callable[[IterationResult], float]) -> Floats:
+        """One number of each iteration, shape (m,)."""
+        return np.array([pick(r) for r in self.iterations])
+
+    @property
+    def played(self) -> bool:
+        """What the reference rows teach helps with other real rows, so that there is something to retain."""
+        return self.associated and mean_interval(self.of(lambda r: r.real_skill), self.level).low > 0
+
+    @property
+    def open(self) -> bool:
+        """The games cannot say whether the secret is handed on: no gate may pass on the others alone."""
+        return self.associated and not (self.explained and self.played)
+
+    def mab(self, level: float) -> Measurement:
+        """Beside that of the same sets with the secret shuffled."""
+        found, chance = self.of(lambda r: r.mab), self.of(lambda r: r.chance)
+        null = Reference(
+            float(chance.mean()),
+            "the same tables with the secret shuffled",
+            mean_interval(chance, self.level),
+        )
+        return self._mean(MAB, found, level, null)
+
+    def mr2(self, level: float) -> Measurement:
+        """Beside 0."""
+        return self._mean(MR2, self.of(lambda r: r.r_squared), level, _NONE_EXPLAINED)
+
+    def retained(self, level: float) -> Measurement | None:
+        """Where real rows teach anything."""
+        if not (self.explained and self.played):
+            return None
+        found, real = self.of(lambda r: r.skill), self.of(lambda r: r.real_skill)
+        turned = math.copysign(1.0, found.mean())  # who knows one secret can turn such guesses round
+        interval = ratio_interval(turned * found, real, level)
+        return self._at(RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
+
+    def others(self) -> Iterator[Measurement]:
+        """What describes the attack and is not judged."""
+        yield self._mean(REAL_MAB, self.of(lambda r: r.real_mab), self.level)
+        if self.explained:
+            yield self._mean(REAL_MR2, self.of(lambda r: r.real_r_squared), self.level)
+        yield self._at(WCAB, float(self.of(lambda r: r.worst).max()))
+        for targets, guesses in self.guesses().items():
+            if _many(guesses, self.suppression):
+                yield _error(self.name, targets, guesses, len(self.iterations), self.level)
+
+    def guesses(self) -> dict[str, list[Guesses]]:
+        """Guesses of the iterations that had targets, by kind of target."""
+        return {
+            "outlying targets": [r.outlying for r in self.iterations if r.outlying],
+            "random targets": [r.usual for r in self.iterations if r.usual],
+        }
+
+    def boxes(self) -> Series:
+        """Iterations beside their nulls: the release, the same shuffled, and the real rows."""
+        groups = [self.of(lambda r: r.mab), self.of(lambda r: r.chance), self.of(lambda r: r.real_mab)]
+        return Series(
+            id=MAB.id(column=self.name),
+            title=f"What other columns tell of {self.name}",
+            kind="box",
+            x_label="",
+            y_label="mean absolute coefficient",
+            x=("synthetic sets", "secret shuffled", "real rows"),
+            lines=box_lines(groups),
+        )
+
+    def _mean(
+        self, quantity: Quantity, values: Floats, level: float, reference: Reference | None = None
+    ) -> Measurement:
+        return self._at(quantity, float(values.mean()), mean_interval(values, level), reference)
+
+    def _at(
+        self,
+        quantity: Quantity,
+        value: float,
+        interval: Interval | None = None,
+        reference: Reference | None = None,
+    ) -> Measurement:
+        return quantity.at(
+            value,
+            column=self.name,
+            interval=interval,
+            n_requested=len(self.iterations),
+            n_achieved=len(self.iterations),
+            n_minimum=FEWEST_ITERATIONS,
+            reference=reference,
+        )
+
+
+def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -> Iterator[Measurement]:
+    """Everything that is reported: the worst secret first, then each secret, then what describes the attack.
+
+    Args:
+        complete: every secret that the table has was attacked, or never varies.
+    """
+    yield from _retained(results, level, complete=complete)
+    corrected = corrected_level(level, len(results))
+    for measure in (SecretResult.mab, SecretResult.mr2):
+        # One secret that cannot be judged must not leave a headline that looks safe without it.
+        if measure is SecretResult.mab or all(r.explained for r in results):
+            yield worst([measure(r, corrected) for r in results], level)
+            yield from (measure(r, level) for r in results)
+    for result in results:
+        yield from result.others()
+
+
+def _retained(results: Sequence[SecretResult], level: float, *, complete: bool) -> Iterator[Measurement]:
+    each = [m for r in results if (m := r.retained(level))]
+    if each and complete and not any(r.open for r in results):
+        corrected = corrected_level(level, len(each))
+        headline = worst([m for r in results if (m := r.retained(corrected))], level)
+        # An honest release may hand on what the population has in common, so that no null is known.
+        yield replace(headline, reference=None)
+    yield from each
+
+
+def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
+    """What a reader must know of secrets that were not judged, and of sets that gave no unique answer."""
+    for result in results:
+        if not result.associated:
+            yield (
+                f"no linear association of {result.name} is beyond chance, so games have nothing of it to "
+                "retain"
+            )
+        elif result.explained and result.open:
+            yield (
+                f"{result.name}: real rows are too few for the attack to succeed at others, so the whole is "
+                "not judged"
+            )
+    for result in results:
+        yield from _limits_of(result, n_sets)
+
+
+def _limits_of(result: SecretResult, n_sets: int) -> Iterator[str]:
+    if not result.explained:
+        yield (
+            f"nothing is said of R² of {result.name}: {ROWS_EACH} rows are needed for each number that "
+            "predicts it, so raise `reference` and `rows` as far as train allows"
+        )
+    for targets, guesses in result.guesses().items():
+        if not _many(guesses, result.suppression):
+            which = f"{targets} of {result.name}"
+            yield f"errors of guesses at {which} are withheld: too few rows are such targets"
+    if singular := sum(r.singular for r in result.iterations):
+        yield (
+            f"{result.name}: in {singular} of {n_sets} sets other columns were collinear or constant; "
+            "coefficients are those of smallest norm"
+        )
+
+
+def _many(guesses: Sequence[Guesses], suppression: int) -> bool:
+    """True when enough people stand behind the errors: a mean over few would give their values away."""
+    return len(guesses) > 1 and len({row for g in guesses for row in g.rows}) >= suppression
+
+
+def _error(
+    secret: str, setting: str, guesses: Sequence[Guesses], iterations: int, level: float
+) -> Measurement:
+    """The mean squared error over iterations that had targets, beside that of guessing the mean."""
+    errors, unaided = (np.array([getattr(g, part) for g in guesses]) for part in ("error", "unaided"))
+    return MSE.at(
+        float(errors.mean()),
+        setting=setting,
+        column=secret,
+        interval=mean_interval(errors, level),
+        n_requested=TARGETS * iterations,
+        n_achieved=sum(len(g.rows) for g in guesses),
+        reference=Reference(
+            float(unaided.mean()), "guesses of the mean alone", mean_interval(unaided, level)
+        ),
+    )

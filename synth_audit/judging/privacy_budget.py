@@ -1,0 +1,165 @@
+"""The gates of a plan that declares a privacy budget: it was kept, and no game refutes the guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from synth_audit.core import registry
+from synth_audit.core.accounting import PrivacyAccount, PrivacyGuarantee, Unit
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.verdict import GateResult, Result
+from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.intervals import critical_value
+
+PRIVACY_BUDGET = "privacy_budget"
+REFUTED = "privacy_refuted"
+EPSILON_REFUTED = "epsilon_refuted"
+"""The quantity by which an audit says how far above a claimed epsilon its own lower bound lies."""
+
+PROMISED = {
+    PRIVACY_BUDGET: "The guarantee covers entities and stays within the declared budget",
+    REFUTED: "No game refutes the guarantee",
+}
+"""Gates that every suite gets under a plan that declares a budget, with their titles; both block."""
+
+_SLACK = 1e-9
+_REASONS = {
+    PRIVACY_BUDGET: (
+        "The plan declares what all fits on this table may cost together. A guarantee that is missing, "
+        "larger, or made to rows where people have several does not keep that declaration."
+    ),
+    REFUTED: (
+        "A guarantee bounds how well any attacker can do. An attacker who provably does better shows that it "
+        "does not hold: noise, accounting or an assumption is wrong."
+    ),
+}
+
+
+class Judged(Protocol):
+    """What evidence says of a promise."""
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """The plan as plain values."""
+        ...
+
+    @property
+    def generator(self) -> Any:
+        """The record of the generator."""
+        ...
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A declared budget and what was spent of it.
+
+    Attributes:
+        epsilon, delta: as declared for the table.
+        account: None when the generator was handed no accountant.
+    """
+
+    epsilon: float
+    delta: float
+    account: PrivacyAccount | None
+
+    @classmethod
+    def of(cls, plan: Mapping[str, Any], account: PrivacyAccount | None) -> Promise | None:
+        """Of a plan as plain values; None when it declares no budget."""
+        declared = plan.get("privacy")
+        if not declared:
+            return None
+        return cls(float(declared["epsilon"]), float(declared.get("delta", 0.0)), account)
+
+
+def promise_of(evidence: Judged) -> Promise | None:
+    """The promise that evidence was judged by."""
+    return Promise.of(evidence.plan, evidence.generator.privacy)
+
+
+def promise_results(promise: Promise | None, outcomes: Sequence[AuditOutcome]) -> list[GateResult]:
+    """The results of both gates; none without a declared budget."""
+    return [] if promise is None else [_budget(promise), _refuted(outcomes)]
+
+
+def _budget(promise: Promise) -> GateResult:
+    account = promise.account
+    fault = _fault(promise, account)
+    if fault or account is None or account.guarantee is None:
+        return _result(
+            PRIVACY_BUDGET, Result.FAIL, fault, advice="Mend this, then fit again if budget is left."
+        )
+    words = (
+        f"This fit guarantees epsilon {account.guarantee.epsilon:.4g} at delta {account.guarantee.delta:g}; "
+        f"all fits on the table together cost {account.table_epsilon:.4g} of {promise.epsilon:g}."
+    )
+    return _result(PRIVACY_BUDGET, Result.PASS, words, value=account.table_epsilon, maximum=promise.epsilon)
+
+
+def _fault(promise: Promise, account: PrivacyAccount | None) -> str:
+    """Why the budget is not kept; empty when it is."""
+    if account is None:
+        return "There is no guarantee: the generator buys no differential privacy."
+    if account.guarantee is None:
+        return f"There is no guarantee: {account.reason}."
+    if not _covers_entities(account.guarantee, account):
+        return "The guarantee is made to single rows, and some entities have several."
+    largest = max(account.guarantee.epsilon, account.table_epsilon)
+    if not largest <= promise.epsilon * (1 + _SLACK):
+        return f"Epsilon {largest:.4g} is spent, and {promise.epsilon:g} was declared."
+    if not max(account.guarantee.delta, account.table_delta) <= promise.delta * (1 + _SLACK):
+        return f"The guarantee holds at a larger delta than the declared {promise.delta:g}."
+    return ""
+
+
+def _covers_entities(guarantee: PrivacyGuarantee, account: PrivacyAccount) -> bool:
+    return guarantee.unit is Unit.ENTITY or not account.several_rows
+
+
+def _refuted(outcomes: Sequence[AuditOutcome]) -> GateResult:
+    found = [
+        m
+        for o in outcomes
+        if o.family == registry.PRIVACY and o.status is Status.MEASURED
+        for m in o.measurements
+        if m.id.quantity == EPSILON_REFUTED and m.interval is not None and m.finite
+    ]
+    if not found:
+        return _result(REFUTED, Result.PASS, "No game was played against the guarantee, so none refutes it.")
+    worst, low = max(((m, _low(m.value, m.interval, len(found))) for m in found), key=lambda x: x[1])
+    refuted = low > 0
+    words = (
+        f"{worst.id}: an attacker does as well as only an epsilon at least {low:.3g} above the claim allows."
+        if refuted
+        else "The lower bound that the game proves on epsilon does not exceed the claim."
+    )
+    return _result(
+        REFUTED,
+        Result.FAIL if refuted else Result.PASS,
+        words,
+        advice="Do not release this table; look for the fault in the generator." if refuted else "",
+        measurement=worst.id,
+        bound="value",
+        value=low,
+        maximum=0.0,
+    )
+
+
+def _low(value: float, interval: Any, n: int) -> float:
+    """The lower end at the level at which ``n`` of them hold together, stretched as a normal interval."""
+    stretch = critical_value(corrected_level(interval.level, n)) / critical_value(interval.level)
+    low: float = value - stretch * (value - interval.low)
+    return low
+
+
+def _result(gate: str, result: Result, words: str, **more: Any) -> GateResult:
+    return GateResult(
+        gate=gate,
+        title=PROMISED[gate],
+        result=result,
+        blocking=True,
+        reason=_REASONS[gate],
+        explanation=words,
+        **more,
+    )

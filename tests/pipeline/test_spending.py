@@ -1,0 +1,242 @@
+"""A generator that buys differential privacy is paid for before it fits, and held to what it promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from synth_audit.core import registry
+from synth_audit.core.accounting import Neighbouring, Unit
+from synth_audit.core.errors import BudgetSpent, LedgerDamaged, PlanError
+from synth_audit.core.fitting import DetachedGenerator, detached
+from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.noise import gaussian_noise
+from synth_audit.core.plan import parse_plan
+from synth_audit.core.table import Table
+from synth_audit.core.verdict import Result
+from synth_audit.judging.privacy_budget import PRIVACY_BUDGET, Promise, promise_results
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline.rerun import rerun
+from synth_audit.report import render_report
+from synth_audit.store.filing import table_ledger
+from synth_audit.store.journal import read_journal
+from synth_audit.store.ledger import FILE
+
+NOISE = 5.0
+BUDGET = {"epsilon": 1.2, "delta": 1e-5, "rows_per_entity": 1}
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """Normal numbers about one noisy mean."""
+
+    mean: float
+    certificate: ClassVar[PrivacyCertificate] = PrivacyCertificate("none", "read it off the accountant")
+
+    def sample(self, n, rng):
+        return pa.table({"x": np.clip(rng.normal(self.mean, 0.1, n), 0, 1)})
+
+
+@dataclass(frozen=True)
+class ToyGaussian:
+    """Sees one sum of values in [0, 1], with Gaussian noise."""
+
+    fails: bool = False
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Toy", summary="One noisy sum.", cost="instant")
+
+    def fit(self, train, rng):
+        raise AssertionError("it is never fitted without an accountant")
+
+    def fit_within(self, train, rng, accountant):
+        accountant.domain("declared")
+        accountant.gaussian(NOISE, what="the sum")
+        if self.fails:
+            raise RuntimeError
+        total = float(train.numbers("x").sum() + gaussian_noise(NOISE, 1)[0])
+        return Drawn(NoisyMean(total / 200), train.schema)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    model: NoisyMean
+    schema: object
+
+    def sample(self, n, rng):
+        return Table(self.schema, self.model.sample(n, rng))
+
+
+@pytest.fixture
+def spending(tmp_path, make_case, monkeypatch):
+    """A case whose generator is the toy."""
+    real_build = registry.build
+
+    def build(room, name, config, **more):
+        return ToyGaussian(**config) if name == "toy" else real_build(room, name, config, **more)
+
+    monkeypatch.setattr(registry, "build", build)
+    case = make_case(tmp_path / "case")
+    rng = np.random.default_rng(0)
+    data = {"key": [f"k{i}" for i in range(200)], "x": np.round(rng.uniform(0, 1, 200), 4)}
+    pq.write_table(pa.table(data), case.folder / "people.parquet")
+    plan = {
+        "source": {"parquet": {"path": "people.parquet"}},
+        "columns": {"key": {"role": "identifier"}, "x": {"bounds": [0, 1]}},
+        "generator": "toy",
+        "rows": 100,
+        "audits": ["exact_match"],
+        "gates": "gates.json",
+        "privacy": BUDGET,
+    }
+    (case.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    return case
+
+
+def run(case):
+    return pipeline.produce(case.plan, case.workspace)
+
+
+def gate_of(evidence, name=PRIVACY_BUDGET):
+    return next(g for g in evidence.gates.results if g.gate == name)
+
+
+def debits(case):
+    return table_ledger(case.workspace, read_journal(case.workspace)).debits()
+
+
+def test_runs_compose_until_the_budget_is_spent(spending):
+    first, second = run(spending), run(spending)
+    one, two = (e.generator.privacy for e in (first, second))
+    assert one.guarantee.epsilon == pytest.approx(one.table_epsilon)
+    assert one.guarantee.epsilon < two.table_epsilon < 2 * one.guarantee.epsilon
+    assert one.guarantee.unit is Unit.ENTITY
+    assert first.generator.certificate.epsilon == one.guarantee.epsilon
+    assert gate_of(second).result is Result.PASS
+    before = spending.workspace.synthetic.read_bytes()
+    with pytest.raises(BudgetSpent, match="of this table is spent"):
+        run(spending)
+    assert len(debits(spending)) == 2
+    assert spending.workspace.synthetic.read_bytes() == before
+
+
+def test_the_report_says_what_is_guaranteed_and_what_is_not(spending):
+    page = render_report(run(spending))
+    for words in ("one entity", "The sum", "It holds if", "evidence, measurements and report"):
+        assert words.lower() in page.lower()
+
+
+def test_what_was_debited_before_a_crash_stays_spent(spending):
+    spending.replan(generator={"toy": {"fails": True}})
+    with pytest.raises(RuntimeError):
+        run(spending)
+    assert len(debits(spending)) == 1
+    spending.replan(generator="toy")
+    run(spending)
+    with pytest.raises(BudgetSpent):
+        pipeline.make_synthetic(spending.plan, spending.workspace)
+
+
+def test_a_stage_that_runs_again_spends_again_and_a_rerun_does_not(spending):
+    run(spending)
+    assert not any(c.holds is False for c in rerun(spending.plan, spending.workspace))
+    assert len(debits(spending)) == 1
+    pipeline.make_synthetic(spending.plan, spending.workspace)
+    assert len(debits(spending)) == 2
+
+
+def test_a_ledger_that_is_gone_beside_a_paid_candidate_is_an_error(spending):
+    pipeline.split_table(spending.plan, spending.workspace)
+    pipeline.make_synthetic(spending.plan, spending.workspace)
+    (spending.workspace.restricted / FILE).unlink()
+    with pytest.raises(LedgerDamaged, match="missing"):
+        pipeline.make_synthetic(spending.plan, spending.workspace)
+
+
+def test_as_many_rows_as_train_void_the_guarantee(spending):
+    spending.replan(rows=None)
+    evidence = run(spending)
+    assert evidence.generator.privacy.guarantee is None
+    assert evidence.generator.privacy.mechanisms
+    assert "public constant" in gate_of(evidence).explanation
+    assert evidence.verdict is Result.FAIL
+    rerun(spending.plan, spending.workspace)
+    assert len(debits(spending)) == 1, "without a guarantee it spent all the same"
+
+
+@pytest.mark.parametrize(("rows", "result"), [(None, Result.FAIL), (2, Result.PASS)])
+def test_entities_with_several_rows_need_a_bound(spending, rows, result):
+    table = pq.read_table(spending.folder / "people.parquet")
+    doubled = table.set_column(0, "key", pa.array([f"k{i // 4}" for i in range(200)]))
+    pq.write_table(doubled, spending.folder / "people.parquet")
+    spending.replan(privacy={"epsilon": 3.0, "delta": 1e-5} | ({"rows_per_entity": rows} if rows else {}))
+    evidence = run(spending)
+    assert gate_of(evidence).result is result
+    assert evidence.generator.privacy.guarantee.unit is (Unit.ENTITY if rows else Unit.ROW)
+
+
+def test_without_a_budget_nothing_can_be_spent(spending):
+    spending.replan(privacy=None)
+    with pytest.raises(BudgetSpent, match="no privacy budget is declared"):
+        run(spending)
+    assert debits(spending) == ()
+
+
+def test_a_generator_that_buys_nothing_keeps_no_promise(spending):
+    spending.replan(generator="independent")
+    evidence = run(spending)
+    assert "buys no differential privacy" in gate_of(evidence).explanation
+    assert evidence.verdict is Result.FAIL
+
+
+def test_games_spend_beside_the_ledger(spending):
+    run(spending)
+    plan = spending.plan
+    generator = detached(plan.build_generator(), plan.fit_terms)
+    assert isinstance(generator, DetachedGenerator)
+    train, _ = pipeline.real_tables(plan, spending.workspace)
+    model = generator.fit(train.released_only(), np.random.default_rng(0))
+    assert model.certificate.claim == "differential privacy"
+    assert len(debits(spending)) == 1
+    assert (
+        detached(parse_plan({"generator": "independent"}).build_generator(), plan.fit_terms).info.title
+        != "Detached"
+    )
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [{}, {"epsilon": 0}, {"epsilon": 1, "delta": 1}, {"epsilon": 1, "per_fit": 2},
+     {"epsilon": 1, "rows_per_entity": 0}, {"epsilon": 1, "total": 3}, {"epsilon": float("inf")}],
+)  # fmt: skip
+def test_budgets_that_are_none(privacy):
+    with pytest.raises(PlanError):
+        parse_plan({"privacy": privacy})
+
+
+def test_a_budget_is_part_of_what_the_digest_of_a_plan_covers():
+    digests = {parse_plan({"privacy": {"epsilon": e}}).digest for e in (1, 2)} | {parse_plan({}).digest}
+    assert len(digests) == 3
+    assert parse_plan({"privacy": {"epsilon": 1}}).fit_terms.neighbouring is Neighbouring.ADD_OR_REMOVE
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"epsilon": 0.1}, "was declared"),
+        ({"delta": 1e-9}, "larger delta"),
+        ({"account": None}, "no guarantee"),
+    ],
+)
+def test_what_does_not_keep_the_declared_budget_fails(spending, changes, says):
+    evidence = run(spending)
+    promise = Promise.of(evidence.plan, evidence.generator.privacy)
+    assert promise_results(promise, ())[0].result is Result.PASS
+    [budget, _] = promise_results(replace(promise, **changes), ())
+    assert budget.result is Result.FAIL
+    assert says in budget.explanation
+    assert budget.blocking
