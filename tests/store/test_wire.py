@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from synth_audit import api
-from synth_audit.core import audit, exposure, generator, measurement, outcome, sensitivity, verdict
+from synth_audit.core import (
+    accounting,
+    audit,
+    exposure,
+    generator,
+    measurement,
+    outcome,
+    sensitivity,
+    verdict,
+)
 from synth_audit.core.identity import read
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline.verify import verify
@@ -25,6 +34,9 @@ DATA = Path(__file__).parent / "data"
 OLD = sorted(DATA.glob("evidence-*.json.gz"))
 
 FORMS = [
+    (accounting.MechanismRecord, models.Mechanism),
+    (accounting.PrivacyAccount, models.Account),
+    (accounting.PrivacyGuarantee, models.Guarantee),
     (audit.AuditInfo, models.AuditInfo),
     (exposure.ExposedGroup, models.ExposedGroup),
     (exposure.RecordView, models.Records),
@@ -65,6 +77,14 @@ def evidence(build):
     """Evidence in which everything occurs."""
     head = chained_log.Head(12, "cd" * 32)
     found = replace(build.passing(), attempt=7, ledger=head, salt_commitment="ab" * 32)
+    spent = accounting.MechanismRecord(
+        what="marginals", mechanism=accounting.Mechanism.GAUSSIAN, noise_multiplier=5.0, epsilon_alone=0.7
+    )
+    guarantee = accounting.PrivacyGuarantee(
+        accounting.Unit.ENTITY, accounting.Neighbouring.REPLACE, 1.0, 1e-5, "PLD", (spent,), ("a",), ("b",)
+    )
+    account = accounting.PrivacyAccount(guarantee=guarantee, mechanisms=(spent,), table_epsilon=2.0)
+    found = replace(found, generator=replace(found.generator, privacy=account))
     blockers = replace(found.gates, blockers=("an audit failed",))
     return replace(found, gates=blockers, outcomes=(*found.outcomes, *build.failing().outcomes)).sealed()
 

@@ -262,12 +262,53 @@ class Certificate(_Part):
     delta: Number | None
 
 
+class Mechanism(_Part):
+    """One spending of privacy budget."""
+
+    what: str
+    mechanism: Literal[
+        "gaussian", "poisson-subsampled gaussian", "laplace", "exponential", "pure", "approximate"
+    ]
+    noise_multiplier: Number | None
+    sampling_rate: Number | None
+    epsilon: Number | None
+    delta: Number | None
+    count: Count
+    rows: Count
+    epsilon_alone: Number | None
+
+
+class Guarantee(_Part):
+    """What differential privacy promises of everything drawn from the fit."""
+
+    unit: Literal["entity", "row"]
+    neighbouring: Literal["add or remove one", "replace one"]
+    epsilon: Number
+    delta: Number
+    accountant: str
+    mechanisms: tuple[Mechanism, ...]
+    assumptions: tuple[str, ...]
+    not_protected: tuple[str, ...]
+
+
+class Account(_Part):
+    """What the fit spent, and what the table has cost with it."""
+
+    guarantee: Guarantee | None
+    reason: str
+    mechanisms: tuple[Mechanism, ...]
+    several_rows: bool
+    table_epsilon: Number
+    table_delta: Number
+
+
 class Generator(_Part):
     """Who made the candidate."""
 
     name: str
     config: dict[str, Any]
     certificate: Certificate
+    privacy: Account | None
 
 
 class LedgerHead(_Part):

@@ -9,7 +9,7 @@ from typing import Any
 from synth_audit.core import identity
 from synth_audit.core import measurement as core
 from synth_audit.core.audit import AuditInfo, Leak, Need
-from synth_audit.core.errors import MeasurementNameError
+from synth_audit.core.errors import MeasurementNameError, PluginError
 from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.outcome import AuditOutcome, Status
@@ -25,6 +25,7 @@ from synth_audit.store.evidence import (
     TableRecord,
 )
 from synth_audit.store.wire_v1 import models
+from synth_audit.store.wire_v1.privacy import read_account
 from synth_audit.store.wire_v1.upgrades import upgraded
 
 
@@ -82,13 +83,14 @@ def _evidence(w: models.Evidence) -> Evidence:
             created=w.created,
             timings=w.timings,
         )
-    except MeasurementNameError as error:
+    except (MeasurementNameError, PluginError) as error:
         raise ValueError(error.what) from None
 
 
 def _generator(w: models.Generator) -> GeneratorRecord:
     c = w.certificate
-    return GeneratorRecord(w.name, w.config, PrivacyCertificate(c.claim, c.reason, c.epsilon, c.delta))
+    claim = PrivacyCertificate(c.claim, c.reason, c.epsilon, c.delta)
+    return GeneratorRecord(w.name, w.config, claim, read_account(w.privacy))
 
 
 def _outcome(w: models.Outcome) -> AuditOutcome:

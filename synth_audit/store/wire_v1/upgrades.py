@@ -34,7 +34,7 @@ def upgraded(plain: Mapping[str, Any]) -> Plain:
 
 
 def _from_1_1(old: Plain) -> Plain:
-    """1.2 has identities in place of name and scope, salted hashes, and the number of the attempt."""
+    """1.2 has identities in place of name and scope, salted hashes, the attempt and what a fit spent."""
     names = _Names(old)
     return {
         **old,
@@ -42,6 +42,7 @@ def _from_1_1(old: Plain) -> Plain:
         "ledger": None,
         "salt_commitment": "",
         "tables": {name: {**table, "hmac": ""} for name, table in old["tables"].items()},
+        "generator": {**old["generator"], "privacy": None},
         "outcomes": [_outcome_1_1(o, names) for o in old["outcomes"]],
         "gates": _gates_1_1(old["gates"], names),
         "records": _records_1_1(old["records"], names),

@@ -13,6 +13,7 @@ from synth_audit.core.sensitivity import PlantedLeaks, SensitivityCurve
 from synth_audit.core.verdict import GateReport, GateResult
 from synth_audit.store.evidence import Evidence, GeneratorRecord
 from synth_audit.store.wire_v1 import models
+from synth_audit.store.wire_v1.privacy import write_account
 
 OUTSIDE = ("digest", "created", "timings", "attempt", "ledger")
 """What the digest does not cover: it describes the run and not what was found."""
@@ -74,7 +75,8 @@ def _evidence(e: Evidence) -> models.Evidence:
 def _generator(g: GeneratorRecord) -> models.Generator:
     c = g.certificate
     claim = models.Certificate(claim=c.claim, reason=c.reason, epsilon=c.epsilon, delta=c.delta)
-    return models.Generator(name=g.name, config=dict(g.config), certificate=claim)
+    spent = write_account(g.privacy)
+    return models.Generator(name=g.name, config=dict(g.config), certificate=claim, privacy=spent)
 
 
 def _outcome(o: AuditOutcome) -> models.Outcome:
