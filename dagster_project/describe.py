@@ -61,6 +61,7 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
         "evidence": dg.MetadataValue.path(str(workspace.evidence)),
         "measurements": dg.MetadataValue.path(str(workspace.measurements)),
         "evidence digest": evidence.digest,
+        **_numbers({"attempt": evidence.attempt or None}),
         "synthetic, keyed hash": evidence.tables["synthetic"].hmac,
         "plan sha256": evidence.plan_sha256,
         "gate suite sha256": evidence.gates.suite_sha256,

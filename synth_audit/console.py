@@ -62,7 +62,8 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say_json(json.dumps(_plain_evidence(evidence, files), indent=2))
         return
     rows = ", ".join(f"{name} {t.rows:,}" for name, t in evidence.tables.items())
-    say(f"{evidence.table} ({evidence.generator.name}; rows: {rows})")
+    attempt = f"; attempt {evidence.attempt}" if evidence.attempt else ""
+    say(f"{evidence.table} ({evidence.generator.name}; rows: {rows}{attempt})")
     say()
     width = max((len(_short(g.gate)) for g in evidence.gates.results), default=0)
     for result in evidence.gates.results:
@@ -253,6 +254,7 @@ def _finite(x: float | None) -> float | None:
 def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, object]:
     return {
         "table": evidence.table,
+        "attempt": evidence.attempt or None,
         "verdict": str(evidence.verdict),
         "gates": [
             {

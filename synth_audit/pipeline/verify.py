@@ -6,7 +6,6 @@ Sentences are not compared: they may change from version to version, and what th
 from __future__ import annotations
 
 import hmac
-import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -58,7 +57,7 @@ def verify(
         Check("hash of the plan", sha256_of(evidence.plan) == evidence.plan_sha256, evidence.plan_sha256),
         Check(
             "hash of the gate suite",
-            sha256_of(evidence.gates.suite) == evidence.gates.suite_sha256,
+            sha256_of(evidence.suite_as_judged) == evidence.gates.suite_sha256,
             evidence.gates.suite_sha256,
         ),
         _verdict(evidence),
@@ -157,20 +156,24 @@ class _Judged:
     measurement: MeasurementId | None
     every: bool
     bound: str
-    numbers: tuple[float | None, ...]
+    numbers: tuple[str, ...]
 
     @classmethod
     def of(cls, result: GateResult) -> _Judged:
-        """Leave the words out; NaN is made None, since it is not equal to itself."""
+        """Leave the words out, and of numbers the digits that differ between machines.
+
+        Where all measurements of a quantity were judged, the worst of equals may be another one.
+        """
+        about = result.measurement
         numbers = (result.value, result.low, result.high, result.level, result.minimum, result.maximum)
         return cls(
             result.gate,
             str(result.result),
             result.blocking,
-            result.measurement,
+            about.whole if about is not None and result.every else about,
             result.every,
             result.bound,
-            tuple(None if x is None or math.isnan(x) else x for x in numbers),
+            tuple("" if x is None else f"{x:.12g}" for x in numbers),
         )
 
 

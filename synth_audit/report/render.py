@@ -66,9 +66,14 @@ def _subject(evidence: Evidence) -> str:
     train = evidence.tables.get("train")
     origin = f" from {words.counted(train.rows, 'row')} of the real table" if train else ""
     return (
-        f"A release of {size}, made by the generator {evidence.generator.name}{origin}. "
+        f"{_attempt(evidence)}A release of {size}, made by the generator {evidence.generator.name}{origin}. "
         f"The fingerprint of its content begins with {(release.sha256 or release.hmac)[:12]}."
     )
+
+
+def _attempt(evidence: Evidence) -> str:
+    """How often it took, so that nobody tries until something passes without its being seen."""
+    return f"Attempt {evidence.attempt:,} on this table. " if evidence.attempt > 1 else ""
 
 
 def _alerts(evidence: Evidence) -> tuple[str, ...]:

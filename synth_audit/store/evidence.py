@@ -8,12 +8,9 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-
-from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.core import identity
 from synth_audit.core.accounting import PrivacyAccount
@@ -26,16 +23,12 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema
 from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, Result, TableCheck
 from synth_audit.store.chained_log import Head
 from synth_audit.store.plain_file import read_plain
 
 SCHEMA_VERSION = "1.2"
-
-_OUTSIDE = ("digest", "created", "timings", "attempt", "ledger")
-"""What the digest does not cover, since another run of the same plan on the same data has it otherwise."""
 
 _RECORDED_PACKAGES = (
     "synth-audit",
@@ -108,7 +101,14 @@ class GeneratorRecord:
     privacy: PrivacyAccount | None = None
 
 
-@with_config(ConfigDict(ser_json_inf_nan="strings"))
+@dataclass(frozen=True)
+class OlderFile:
+    """What evidence was read from, when an earlier version wrote it: its digest is of these plain values."""
+
+    version: str
+    plain: Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Evidence:
     """One audited candidate.
@@ -142,12 +142,12 @@ class Evidence:
     records: RecordView = field(default_factory=RecordView)
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    schema_version: str = SCHEMA_VERSION
     digest: str = ""
     created: str = ""
     timings: Mapping[str, float] = field(default_factory=dict)
     attempt: int = 0
     ledger: Head | None = None
+    older: OlderFile | None = field(default=None, repr=False)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -175,23 +175,47 @@ class Evidence:
         near = get_close_matches(str(wanted), map(str, known), n=3)
         raise KeyError(str(wanted) + (f"; did you mean {' or '.join(near)}?" if near else ""))
 
+    @property
+    def schema_version(self) -> str:
+        """Version of the file that it was read from, or will be written to."""
+        return self.older.version if self.older else SCHEMA_VERSION
+
     def to_json(self) -> str:
-        """The evidence as JSON text; non-finite numbers as the strings NaN, Infinity, -Infinity."""
-        return _adapter().dump_json(self, indent=2).decode() + "\n"
+        """The evidence as the text of a file of the present version."""
+        from synth_audit.store.wire_v1 import text_of
+
+        return text_of(self)
 
     def sealed(self) -> Evidence:
-        """The evidence with its digest: SHA-256 of its JSON without digest and what describes the run."""
-        return replace(self, digest=self._compute_digest())
+        """The evidence with its digest: SHA-256 of its JSON without digest and what describes the run.
+
+        What was read from an older file is evidence of the present version then.
+        """
+        fresh = replace(self, older=None)
+        return replace(fresh, digest=fresh._digest)
 
     @property
     def intact(self) -> bool:
-        """True when the digest matches the content."""
-        return self.digest == self._compute_digest()
+        """True when the digest matches the content, by the rules of the version that wrote it."""
+        if self.older is None:
+            return self.digest == self._digest
+        from synth_audit.store.wire_v1 import OUTSIDE, parse
 
-    def _compute_digest(self) -> str:
-        plain = json.loads(self.to_json())
-        content = {k: v for k, v in plain.items() if k not in _OUTSIDE}
-        return sha256_of(content)
+        content = {k: v for k, v in self.older.plain.items() if k not in OUTSIDE}
+        same = parse(json.dumps(self.older.plain)).to_json() == self.to_json()
+        return same and self.digest == sha256_of(content)
+
+    @property
+    def suite_as_judged(self) -> Mapping[str, Any]:
+        """The gate suite in the words that its hash was taken of."""
+        suite: Mapping[str, Any] = self.older.plain["gates"]["suite"] if self.older else self.gates.suite
+        return suite
+
+    @property
+    def _digest(self) -> str:
+        from synth_audit.store.wire_v1 import content_of
+
+        return sha256_of(content_of(self))
 
 
 def _identity(name: str | MeasurementId, scope: str) -> MeasurementId:
@@ -240,39 +264,29 @@ def evidence_of(content: bytes, path: Path) -> Evidence:
         return parse_evidence(content.decode())
     except ValueError:
         raise DataError(
-            "the file is not evidence of this version, or it is damaged",
+            "the file is not evidence of this version or an earlier one, or it is damaged",
             where=str(path),
-            expected=f"evidence.json, schema version {SCHEMA_VERSION}",
+            expected=f"evidence.json, schema version 1.1 to {SCHEMA_VERSION}",
             fix="run the audit again",
         ) from None
 
 
 def parse_evidence(text: str) -> Evidence:
-    """Evidence from its JSON text; raises ``ValueError`` when it is none, or a key occurs twice."""
-    load_json(text)
-    evidence = _adapter().validate_json(text)
-    if evidence.schema_version != SCHEMA_VERSION:
-        raise ValueError(f"schema version {evidence.schema_version}")
-    return evidence
+    """Evidence from its JSON text, of this version or an earlier one.
+
+    Raises:
+        ValueError: it is none, or a key is unknown or occurs twice.
+    """
+    from synth_audit.store.wire_v1 import parse
+
+    return parse(text)
 
 
 def evidence_schema() -> dict[str, Any]:
     """JSON Schema of the evidence file."""
-    schema: dict[str, Any] = _with_words_for_numbers(_adapter().json_schema())
-    return schema
+    from synth_audit.store.wire_v1 import schema
 
-
-def _with_words_for_numbers(schema: Any) -> Any:
-    """The schema with NaN and the infinities as the strings that stand for them in the file."""
-    if isinstance(schema, list):
-        return [_with_words_for_numbers(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    parts = {key: _with_words_for_numbers(part) for key, part in schema.items()}
-    if parts.get("type") != "number":
-        return parts
-    words = {"enum": ["NaN", "Infinity", "-Infinity"]}
-    return {k: v for k, v in parts.items() if k != "type"} | {"anyOf": [{"type": "number"}, words]}
+    return schema()
 
 
 def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:
@@ -306,8 +320,3 @@ def sha256_of(value: object) -> str:
     """SHA-256 of a JSON value in canonical form, the same as of a plan's own digest."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-@cache
-def _adapter() -> TypeAdapter[Evidence]:
-    return TypeAdapter(Evidence)

@@ -40,6 +40,7 @@ def audit_marks(evidence: Evidence) -> Marks:
         _AUDIT: evidence.digest,
         "data-schema-version": _ascii(evidence.schema_version),
         "data-verdict": str(evidence.verdict),
+        "data-attempt": str(evidence.attempt),
     }
 
 

@@ -303,6 +303,7 @@ MARKS = {
     "result": ('data-result="pass"', 'data-result="fail"'),
     "limit": ('data-maximum="0.2"', 'data-maximum="0.3"'),
     "blocking": ('data-blocking="true"', 'data-blocking="false"'),
+    "attempt": ('data-attempt="1"', 'data-attempt="9"'),
     "digest": ('data-evidence-digest="', 'data-evidence-digest="0'),
     "doubled": ('data-verdict="pass"', 'data-verdict="fail" data-verdict="pass"'),
     "gone": ("data-evidence-digest", "data-evidence"),

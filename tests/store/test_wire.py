@@ -1,0 +1,316 @@
+"""The form of the evidence file: strict, its own, and able to read what older versions wrote."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from synth_audit import api
+from synth_audit.core import (
+    accounting,
+    audit,
+    exposure,
+    generator,
+    measurement,
+    outcome,
+    sensitivity,
+    verdict,
+)
+from synth_audit.core.identity import read
+from synth_audit.core.verdict import Result
+from synth_audit.pipeline.verify import verify
+from synth_audit.report import render_report
+from synth_audit.store import chained_log
+from synth_audit.store import evidence as store
+from synth_audit.store.evidence import parse_evidence, sha256_of
+from synth_audit.store.wire_v1 import models
+
+DATA = Path(__file__).parent / "data"
+OLD = sorted(DATA.glob("evidence-*.json.gz"))
+
+FORMS = [
+    (accounting.MechanismRecord, models.Mechanism),
+    (accounting.PrivacyAccount, models.Account),
+    (accounting.PrivacyGuarantee, models.Guarantee),
+    (audit.AuditInfo, models.AuditInfo),
+    (exposure.ExposedGroup, models.ExposedGroup),
+    (exposure.RecordView, models.Records),
+    (exposure.Subgroup, models.Subgroup),
+    (generator.PrivacyCertificate, models.Certificate),
+    (measurement.Estimate, models.Estimate),
+    (measurement.Interval, models.Interval),
+    (measurement.Measurement, models.Measurement),
+    (measurement.Quantity, models.Quantity),
+    (measurement.Reference, models.Reference),
+    (measurement.Series, models.Series),
+    (outcome.AuditOutcome, models.Outcome),
+    (sensitivity.PlantedLeaks, models.PlantedLeaks),
+    (sensitivity.PlantedResult, models.PlantedResult),
+    (sensitivity.SensitivityCurve, models.SensitivityCurve),
+    (verdict.GateReport, models.Gates),
+    (verdict.GateResult, models.GateResult),
+    (verdict.TableCheck, models.TableCheck),
+    (chained_log.Head, models.LedgerHead),
+    (store.ColumnRecord, models.Column),
+    (store.Evidence, models.Evidence),
+    (store.GeneratorRecord, models.Generator),
+    (store.TableRecord, models.Table),
+]
+NOT_IN_THE_FILE = {store.Evidence: {"older"}}
+NOT_WITHIN = {models.Evidence: {"schema_version"}}
+
+
+@pytest.mark.parametrize(("within", "form"), FORMS, ids=lambda c: c.__name__)
+def test_nothing_that_is_known_is_left_out_of_the_file(within, form):
+    """A field that is added or renamed within must be told to ``writing`` and ``reading``."""
+    known = {f.name for f in fields(within)} - NOT_IN_THE_FILE.get(within, set())
+    assert known == set(form.model_fields) - NOT_WITHIN.get(form, set())
+
+
+@pytest.fixture
+def evidence(build):
+    """Evidence in which everything occurs."""
+    head = chained_log.Head(12, "cd" * 32)
+    found = replace(build.passing(), attempt=7, ledger=head, salt_commitment="ab" * 32)
+    spent = accounting.MechanismRecord(
+        what="marginals", mechanism=accounting.Mechanism.GAUSSIAN, noise_multiplier=5.0, epsilon_alone=0.7
+    )
+    guarantee = accounting.PrivacyGuarantee(
+        accounting.Unit.ENTITY, accounting.Neighbouring.REPLACE, 1.0, 1e-5, "PLD", (spent,), ("a",), ("b",)
+    )
+    account = accounting.PrivacyAccount(guarantee=guarantee, mechanisms=(spent,), table_epsilon=2.0)
+    found = replace(found, generator=replace(found.generator, privacy=account))
+    blockers = replace(found.gates, blockers=("an audit failed",))
+    return replace(found, gates=blockers, outcomes=(*found.outcomes, *build.failing().outcomes)).sealed()
+
+
+def test_what_is_written_is_read_again(evidence):
+    again = parse_evidence(evidence.to_json())
+    assert again == evidence
+    assert again.intact
+    assert again.to_json() == evidence.to_json()
+
+
+FREE = {"plan", "config", "suite", "versions", "timings", "lines", "tables"}
+"""Mappings whose keys are the user's."""
+
+
+def mappings(plain, path=()):
+    """Paths of all mappings whose keys this version knows."""
+    if isinstance(plain, dict):
+        yield path
+        inner = [(k, v) for k, v in plain.items() if k not in FREE]
+        inner += [(f"tables/{k}", v) for k, v in plain.get("tables", {}).items()]
+    else:
+        inner = list(enumerate(plain)) if isinstance(plain, list) else []
+    for key, value in inner:
+        steps = key.split("/") if isinstance(key, str) else [key]
+        yield from mappings(value, (*path, *steps))
+
+
+def inside(plain, path):
+    for key in path:
+        plain = plain[key]
+    return plain
+
+
+def refused(plain):
+    """True when a file with this content is no evidence."""
+    try:
+        parse_evidence(plain if isinstance(plain, str) else json.dumps(plain))
+    except ValueError:
+        return True
+    return False
+
+
+def kinds_of_mappings(plain):
+    """One path for each kind of mapping, such as a measurement's interval, wherever it stands."""
+    return {tuple(k for k in path if isinstance(k, str)): path for path in mappings(plain)}.values()
+
+
+@pytest.mark.parametrize("key", ["approved", "v\u0435rdict", "value ", "__class__", ""])
+def test_an_unknown_key_anywhere_is_refused(evidence, key):
+    plain = json.loads(evidence.to_json())
+    paths = kinds_of_mappings(plain)
+    assert len(paths) > 20
+    for path in paths:
+        changed = copy.deepcopy(plain)
+        inside(changed, path)[key] = "x"
+        assert refused(changed)
+
+
+def test_a_missing_key_anywhere_is_refused(evidence):
+    plain = json.loads(evidence.to_json())
+    for path in kinds_of_mappings(plain):
+        for key in inside(plain, path):
+            if path == ("tables",):
+                continue
+            changed = copy.deepcopy(plain)
+            del inside(changed, path)[key]
+            assert refused(changed)
+
+
+def test_a_doubled_key_anywhere_is_refused(evidence):
+    text = evidence.to_json()
+    keys = {line.split('"')[1] for line in text.splitlines() if '": ' in line}
+    assert {"verdict", "plan", "low", "seed", "rows"} <= keys
+    for key in keys:
+        at = text.index(f'"{key}": ')
+        assert refused(f'{text[:at]}"{key}": null, {text[at:]}')
+
+
+WRONG = {
+    "seed": [5.0, "5", True, None, [5]],
+    "level": ["0.95", "nan", True, None, "inf"],
+    "suppression": [-1, 1.5, True],
+    "verdict": ["PASS", "passed", None, 1, ""],
+    "plan_sha256": ["0" * 63, "g" * 64, "A" * 64, ""],
+    "warnings": ["one", {"a": "b"}, [1]],
+    "attempt": [-1, 7.0, None, True],
+    "ledger": [{"lines": -1, "digest": "0" * 64}, {"lines": 1, "digest": ""}, 7],
+    "tables": [{"synthet\u0456c": {"rows": 1, "hmac": "", "sha256": None}}, [], None],
+    "created": [None, 2026],
+    "table": ["\ud800", None, 1],
+    "schema_version": ["1.3", 1.2, None, "1.2 "],
+    "gates": [None, []],
+}
+
+
+@pytest.mark.parametrize("key", sorted(WRONG))
+def test_another_type_or_range_is_refused(evidence, key):
+    plain = json.loads(evidence.to_json())
+    for value in WRONG[key]:
+        assert refused(plain | {key: value})
+
+
+@pytest.mark.parametrize(
+    "word", ["NaN", "Infinity", "-Infinity", "1e999999", "9" * 5000, "01", "0x1", "[" * 9999]
+)
+def test_numbers_that_are_none_are_refused(evidence, word):
+    text = evidence.to_json()
+    assert '"seed": 7' in text
+    assert refused(text.replace('"seed": 7', f'"seed": {word}'))
+
+
+def test_a_name_that_cannot_be_read_is_refused(evidence):
+    plain = json.loads(evidence.to_json())
+    for name in ("", "a.b[", "a.b[by]", 'a.b["x]', "a..b"):
+        changed = copy.deepcopy(plain)
+        changed["outcomes"][0]["measurements"][0]["id"] = name
+        assert refused(changed)
+
+
+def text_of(path):
+    return gzip.decompress(path.read_bytes()).decode()
+
+
+@pytest.fixture(scope="module", params=OLD, ids=lambda p: p.name.removesuffix(".json.gz"))
+def old(request):
+    """Text of an evidence file of an earlier version."""
+    return text_of(request.param)
+
+
+def test_there_are_files_of_version_1_1():
+    assert {p.name for p in OLD} >= {f"evidence-1.1-{k}.json.gz" for k in ("pass", "fail", "scopes")}
+
+
+def test_an_old_file_is_read_and_judged_as_it_was(old):
+    plain, found = json.loads(old), parse_evidence(old)
+    assert (found.schema_version, found.digest, found.attempt) == ("1.1", plain["digest"], 0)
+    assert found.verdict == plain["verdict"]
+    assert all(c.holds for c in verify(found))
+    assert {r.gate: (str(r.result), r.value, r.low, r.high) for r in found.gates.results} == {
+        r["gate"]: (r["result"], r["value"], r["low"], r["high"]) for r in plain["gates"]["results"]
+    }
+    assert [m.value for m in found.measurements] == [
+        m["value"] for o in plain["outcomes"] for m in o["measurements"]
+    ]
+    assert plain["digest"] in render_report(found)
+
+
+def test_an_old_file_that_was_altered_is_not_intact(old):
+    plain = json.loads(old)
+    for key, value in {
+        "seed": 1,
+        "verdict": "insufficient evidence",
+        "warnings": ["x"],
+        "level": 0.5,
+    }.items():
+        changed = parse_evidence(json.dumps(plain | {key: value}))
+        assert not changed.intact
+        assert not replace(parse_evidence(old), **{key: getattr(changed, key)}).intact
+    measured = copy.deepcopy(plain)
+    measured["outcomes"][0]["measurements"][0]["value"] = 0.5
+    assert not parse_evidence(json.dumps(measured)).intact
+    assert parse_evidence(json.dumps(plain | {"created": "later"})).intact
+
+
+def test_an_old_file_is_read_as_strictly(old):
+    plain = json.loads(old)
+    for path in kinds_of_mappings(plain):
+        changed = copy.deepcopy(plain)
+        inside(changed, path)["approved"] = "x"
+        assert refused(changed)
+    for key in plain:
+        assert refused({k: v for k, v in plain.items() if k != key})
+    assert refused(old.replace('"verdict":', '"verdict": "pass", "verdict":', 1))
+
+
+def test_sealed_again_an_old_file_is_one_of_this_version(old):
+    again = parse_evidence(old).sealed()
+    assert again.schema_version == models.VERSION
+    assert parse_evidence(again.to_json()) == again
+    assert again.intact
+
+
+def test_names_of_version_1_1_are_read_by_what_they_meant():
+    found = parse_evidence(text_of(DATA / "evidence-1.1-scopes.json.gz"))
+    known = {str(m.id) for m in found.measurements}
+    assert known >= {
+        'marginals.total_variation[by "by radius"]',
+        'associations.reference_ratio[of difference[by "smooth[ness]"]]',
+        'singling_out.risk["multivariate[4]"]',
+        'membership_game.privacy_gain["outlying, naive"]',
+        "inference.worst_subgroup[by diagnosis of risk[by texture]]",
+        'attribute_game.mse["outlying targets" by texture]',
+        "inference.leak_equivalent[of risk[by texture]]",
+    }
+    gates = {g.gate: g for g in found.gates.results}
+    assert gates["each"].every
+    assert gates["column"].measurement == read('marginals.total_variation[by "by radius"]')
+    assert {str(g.id) for g in found.records.groups} >= {
+        "exact_match.record_excess",
+        "inference.risk[by texture]",
+    }
+    [boxes] = [s for o in found.outcomes for s in o.series if s.places] or [None]
+    assert boxes is None or boxes.id == read("membership_game.privacy_gain")
+
+
+def test_an_old_file_can_be_judged_by_another_suite(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evidence.json").write_text(text_of(DATA / "evidence-1.1-fail.json.gz"))
+    judged = api.gate("evidence.json", "sensitive")
+    assert judged.verdict is Result.FAIL
+    assert judged.intact
+
+
+def test_measurements_of_an_old_audit_are_compared_too(tmp_path):
+    text = text_of(DATA / "evidence-1.1-pass.json.gz")
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / "evidence.json").write_text(text)
+    table = (DATA / "measurements-1.1-pass.parquet").read_bytes()
+    (folder / "measurements.parquet").write_bytes(table)
+    assert {c.what: c.holds for c in api.verify(folder)}["measurements, built anew"]
+    changed = json.loads(text)
+    changed["outcomes"][0]["measurements"][0]["value"] = 0.5
+    changed["digest"] = sha256_of(
+        {k: v for k, v in changed.items() if k not in ("digest", "created", "timings")}
+    )
+    (folder / "evidence.json").write_text(json.dumps(changed))
+    assert {c.what: c.holds for c in api.verify(folder)}["measurements, built anew"] is False
