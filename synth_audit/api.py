@@ -473,9 +473,9 @@ def _narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:
 
 
 def _evidence(evidence: Evidence | str | Path) -> Evidence:
-    from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.checked_evidence import checked_evidence
     from synth_audit.store.locate import locate_evidence
 
     if not isinstance(evidence, (str, Path)):
         return evidence
-    return read_evidence(locate_evidence(Path(evidence)).file)
+    return checked_evidence(locate_evidence(Path(evidence)))

@@ -56,6 +56,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     refuse_unless_filed(found)
     workspace.home.prepare()
     with open_journal(workspace) as journal:
+        _refuse_unless_newest(workspace, evidence, journal.now)
         if found.journal is None:  # another machine, where a seal vouches for what was audited elsewhere
             enter(workspace, filed, evidence, journal, evidence.attempt)
         else:  # once more, since another process may have filed something meanwhile
@@ -198,6 +199,15 @@ def refuse_unless_filed(found: Provenance) -> None:
         raise _refusal(
             "nothing vouches for the evidence but itself",
             f"release where it was audited, or give the key that sealed it in {KEY_VARIABLE}",
+        )
+
+
+def _refuse_unless_newest(workspace: Workspace, evidence: Evidence, journal: Journal) -> None:
+    """Compare what was read with the journal: the pointer may have been turned back since it was read."""
+    newest = journal.newest.get(workspace.place)
+    if newest is not None and newest != evidence.digest:
+        raise _refusal(
+            f"the newest audit is {newest}", "release what that one is about, or run the audit again"
         )
 
 

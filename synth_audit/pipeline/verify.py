@@ -26,7 +26,9 @@ from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.provenance import RECORDED, Provenance, seal_check
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
 from synth_audit.store.filing import EVIDENCE, FiledAudit
+from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import Located
+from synth_audit.store.plain_file import read_plain, sha256_of_bytes
 from synth_audit.store.salts import read_salt
 from synth_audit.store.seal import seal_path
 from synth_audit.store.workspace import read_parquet
@@ -81,7 +83,7 @@ def verify_filed(
         evidence = evidence_of(content[found.file.name], found.file)
         seal = seal_check(found.file, content, needed=True)
         around: tuple[Check, ...] = (
-            Check(RECORDED, None, "the file lies by itself"),
+            _recorded(found, evidence, content[found.file.name]),
             *([seal] if seal else []),
         )
     else:
@@ -105,11 +107,22 @@ def refuse_foreign(salt: Salt, evidence: Evidence) -> None:
         )
 
 
+def _recorded(found: Located, evidence: Evidence, content: bytes) -> Check:
+    """What the journal knows of evidence outside any audit's folder; one put into ``review/`` is unknown."""
+    journal = read_journal(found.workspace) if found.workspace is not None else None
+    if journal is None:
+        return Check(RECORDED, None, "the file lies by itself")
+    entry = journal.entry(evidence.digest)
+    if entry is None or entry.files.get(EVIDENCE) != sha256_of_bytes(content):
+        return Check(RECORDED, False, "it is not what was audited in this workspace")
+    return Check(RECORDED, True, f"attempt {entry.number} on this table")
+
+
 def _content(path: Path) -> dict[str, bytes]:
     """A file that lies by itself, and its seal."""
     content = {path.name: evidence_bytes(path)}
     with suppress(OSError):
-        content[seal_path(path).name] = seal_path(path).read_bytes()
+        content[seal_path(path).name] = read_plain(seal_path(path))
     return content
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,32 +31,34 @@ def write_report(workspace: Workspace) -> Path:
 
     One that is there stays as it is: it may have been signed.
     """
-    from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.checked_evidence import checked_evidence
     from synth_audit.store.filing import add_report
+    from synth_audit.store.locate import Located
 
     folder = workspace.newest
-    return add_report(workspace, folder, render_report(read_evidence(folder.evidence)).encode())
+    evidence = checked_evidence(Located(folder.evidence, folder, workspace))
+    return add_report(workspace, folder, render_report(evidence).encode())
 
 
 def file_report(found: Located) -> Path:
     """Render the report of evidence to a file beside it; one that is there stays.
 
     Raises:
-        DataError: another report is there, or it cannot be written.
+        DataError: the evidence was altered, another report is there, or it cannot be written.
     """
     from synth_audit.core.errors import DataError
-    from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.checked_evidence import checked_evidence
     from synth_audit.store.filing import REPORT, add_report
     from synth_audit.store.journal import read_journal
     from synth_audit.store.workspace import write_bytes
 
-    html = render_report(read_evidence(found.file)).encode()
+    html = render_report(checked_evidence(found)).encode()
     if found.folder is not None and found.workspace is not None and read_journal(found.workspace) is not None:
         return add_report(found.workspace, found.folder, html)
     path = found.file.with_name(REPORT)
-    if not path.exists():
+    if not os.path.lexists(path):
         return write_bytes(path, html)
-    if path.read_bytes() != html:
+    if not _holds(path, html):
         raise DataError(
             "there is another report beside the evidence",
             where=str(path),
@@ -63,6 +66,16 @@ def file_report(found: Located) -> Path:
             fix="name another file with --to; the one that is there may have been signed",
         )
     return path
+
+
+def _holds(path: Path, html: bytes) -> bool:
+    """Whether a file, in a folder where others may write, is that page; a pipe or a link is not."""
+    from synth_audit.store.plain_file import read_plain
+
+    try:
+        return read_plain(path) == html
+    except OSError:
+        return False
 
 
 def page_check(evidence: Evidence, found: Located) -> tuple[Check, ...]:

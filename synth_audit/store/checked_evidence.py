@@ -1,0 +1,40 @@
+"""Reads evidence for whoever shows or judges it, and refuses what was altered as far as that can be told."""
+
+from __future__ import annotations
+
+from synth_audit.core.errors import DataError
+from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
+from synth_audit.store.filing import EVIDENCE
+from synth_audit.store.journal import read_journal
+from synth_audit.store.locate import Located
+from synth_audit.store.plain_file import sha256_of_bytes
+
+
+def checked_evidence(found: Located) -> Evidence:
+    """The evidence at a place; in its workspace it must be what was filed there, byte for byte.
+
+    A page about forged numbers would carry the name of this program, whatever ``verify`` says of them.
+
+    Raises:
+        DataError: it cannot be read, its digest is not its own, or the journal at hand has it otherwise.
+    """
+    content = evidence_bytes(found.file)
+    evidence = evidence_of(content, found.file)
+    if not evidence.intact:
+        raise _altered(found, "evidence whose digest matches its content")
+    journal = read_journal(found.workspace) if found.workspace is not None else None
+    if journal is not None:
+        entry = journal.entry(evidence.digest)
+        named = found.folder is None or found.folder.digest == evidence.digest
+        if entry is None or not named or entry.files.get(EVIDENCE) != sha256_of_bytes(content):
+            raise _altered(found, "what the journal in the restricted folder knows")
+    return evidence
+
+
+def _altered(found: Located, expected: str) -> DataError:
+    return DataError(
+        "the evidence was altered after the audit",
+        where=str(found.file),
+        expected=expected,
+        fix="run the audit again; `synth-audit verify` shows what does not agree",
+    )

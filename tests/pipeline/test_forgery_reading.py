@@ -1,0 +1,136 @@
+"""Files of ``review/`` that are read twice, from a wrong place or without an end: nobody gains by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from synth_audit import api
+from synth_audit.core.errors import DataError, ReleaseRefused
+from synth_audit.core.verdict import Result
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.store.checked_evidence import checked_evidence
+from synth_audit.store.evidence import parse_evidence
+from synth_audit.store.filing import FiledAudit
+from synth_audit.store.journal import open_journal
+from synth_audit.store.locate import Located
+
+
+def told(place):
+    return [c.what for c in api.verify(place) if c.holds is False]
+
+
+def edited(case, path=None):
+    """The evidence with another table's name and the digest that belongs to it."""
+    known = parse_evidence(case.workspace.evidence.read_text())
+    forged = replace(known, table="another").sealed()
+    (path or case.workspace.evidence).write_text(forged.to_json())
+    return forged
+
+
+def test_a_pointer_that_is_turned_back_between_two_readings(case, monkeypatch):
+    older = case.workspace.newest.digest
+    newer = "ab" * 32
+    with open_journal(case.workspace) as journal:
+        [entry] = journal.now.audits
+        first = replace(entry, number=0, digest=newer, verdict=Result.FAIL)
+        journal.write(journal.now.with_entry(first).with_newest("", newer))
+    pointer = case.workspace.newest_pointer
+    load = FiledAudit.load.__func__
+
+    def turned(cls, folder):
+        pointer.write_text(pointer.read_text().replace(older, newer))
+        return load(cls, folder)
+
+    monkeypatch.setattr(FiledAudit, "load", classmethod(turned))
+    with pytest.raises(ReleaseRefused, match="the newest audit is"):
+        pipeline.release_synthetic(case.plan, case.workspace)
+    assert not (case.folder / "out-of-the-house").exists()
+
+
+def test_forged_evidence_where_earlier_versions_kept_it(case):
+    beside = case.workspace.review / "evidence.json"
+    shutil.copy(case.workspace.evidence, beside)
+    assert told(case.workspace.review) == []
+    edited(case, beside)
+    assert "entry in the journal" in told(case.workspace.review)
+    with pytest.raises(DataError, match="was altered"):
+        api.render_report(case.workspace.review)
+
+
+def test_no_report_is_made_of_forged_evidence(case, tmp_path):
+    case.workspace.report.unlink()
+    edited(case)
+    for make in (
+        lambda: api.write_report(case.workspace.root),
+        lambda: api.render_report(case.workspace.root, tmp_path / "report.html"),
+        lambda: api.gate(case.workspace.root, "gates.json"),
+    ):
+        with pytest.raises(DataError, match="was altered"):
+            make()
+    assert not case.workspace.report.exists()
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_no_report_is_made_of_evidence_with_another_digest(case, tmp_path):
+    lone = tmp_path / "lone.json"
+    plain = json.loads(case.workspace.evidence.read_text())
+    lone.write_text(json.dumps(plain | {"table": "another"}))
+    with pytest.raises(DataError, match="was altered"):
+        api.render_report(lone)
+
+
+def test_evidence_is_taken_as_it_was_filed_or_not_at_all(case):
+    folder = case.workspace.newest
+    found = Located(folder.evidence, folder, case.workspace)
+    assert checked_evidence(found).verdict is Result.PASS
+    edited(case)
+    with pytest.raises(DataError, match="was altered"):
+        checked_evidence(found)
+
+
+def test_a_pipe_beside_a_file_is_not_waited_for(case, tmp_path, monkeypatch):
+    lone = Path(shutil.copy(case.workspace.evidence, tmp_path / "lone.json"))
+    os.mkfifo(tmp_path / "lone.json.hmac")
+    # A reader that waits would hang here; a writer that is there already lets it come back empty instead.
+    writer = os.open(tmp_path / "lone.json.hmac", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        read: list[Path] = []
+        monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or b"")
+        assert told(lone) == []
+        assert read == []
+    finally:
+        os.close(writer)
+
+
+def rewritten(case, change):
+    path = case.workspace.measurements
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def test_letters_that_are_none_in_the_measurements(case):
+    def change(data):
+        at = data.schema.get_field_index("audit")
+        plain = pa.array([b"\xff"] * data.num_rows, pa.binary())
+        column = pa.Array.from_buffers(pa.string(), data.num_rows, plain.buffers())
+        return data.set_column(at, data.schema.field(at), column)
+
+    rewritten(case, change)
+    assert "measurements, built anew" in told(case.workspace.root)
+
+
+def test_measurements_with_other_rows_are_not_read(case, monkeypatch):
+    rewritten(case, lambda data: pa.concat_tables([data, data]))
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_: pytest.fail("read"))
+    filed = FiledAudit.load(case.workspace.newest)
+    from synth_audit.pipeline.provenance import Provenance
+
+    checks = Provenance.of(filed, filed.evidence, None).checks()
+    assert [c.holds for c in checks if c.what == "measurements, built anew"] == [False]
