@@ -131,10 +131,15 @@ def test_every_hash_in_the_review_folder_is_known_and_harmless(refused_run):
     evidence, salt = refused_run.evidence, known_salt(refused_run.workspace)
     keyed = {salt.digest(fingerprint(table).encode()) for table in tables_of(refused_run).values()}
     public = {evidence.digest, evidence.plan_sha256, evidence.gates.suite_sha256, salt.commitment}
+    public.add(
+        evidence.ledger.digest
+    )  # its lines are in the restricted folder, and hold no plain hash either
     whole = {text for text in hashes_in(refused_run.workspace.review) if len(text) == 64}
     assert whole == keyed | public
     assert {t.sha256 for t in evidence.tables.values()} == {None}
     assert salt.text().strip() not in whole
+    ledger = (refused_run.workspace.restricted / "ledger.jsonl").read_text()
+    assert not [n for n, t in tables_of(refused_run).items() if fingerprint(t) in ledger]
 
 
 def test_a_pass_alone_tells_the_plain_hash_and_of_the_candidate_alone(finished):
