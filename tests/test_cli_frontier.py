@@ -126,14 +126,16 @@ def test_without_a_target_it_says_so_before_the_work(home):
 
 
 def test_a_request_to_end_leaves_no_temporary_folder_and_keeps_what_is_whole(home):
-    waiting = [sys.executable, "-c", "import time; time.sleep(60)", "{train}", "{synthetic}", "{rows}"]
+    started = home / "started"
+    program = f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(60)"
+    waiting = [sys.executable, "-c", program, "{train}", "{synthetic}", "{rows}"]
     set_plan(frontier={"generators": ["independent", {"external": {"command": waiting}}]})
     (home / "tmp").mkdir()
     code = "from synth_audit.cli import main; main(['frontier', 'plan.yaml'], prog_name='synth-audit')"
     process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(home / "tmp")})
     out = Workspace(home / "plan-audit")
     deadline = time.monotonic() + 60
-    while not list((home / "tmp").glob("*/train.parquet")):
+    while not started.exists():
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.05)

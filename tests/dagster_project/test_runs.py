@@ -169,7 +169,7 @@ def test_no_plain_hash_of_rows_that_stay_reaches_the_run_records(
 
 def test_an_unexpected_error_shows_its_kind_and_place_only(run: Run) -> None:
     result = run("broken")
-    assert failures(result)[0].startswith("synthetic: RuntimeError at making.py:")
+    assert failures(result)[0].startswith("synthetic: RuntimeError at fitting.py:")
     assert materialised(result) == ["split"]
 
 

@@ -126,7 +126,7 @@ def _started(workers: int) -> Iterator[Any]:
             processes=True,
             host="127.0.0.1",
             security=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # any free port: a fixed one may be another cluster's
             local_directory=folder,
             memory_limit=0,  # as for processes: nothing is spilled to disk or killed early
             silence_logs=logging.ERROR,
