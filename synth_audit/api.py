@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
@@ -120,6 +120,7 @@ def audit(
     from synth_audit.store.evidence import TableRecord
     from synth_audit.store.filing import begin_attempt
     from synth_audit.store.salts import workspace_salt
+    from synth_audit.store.upkeep import in_use
     from synth_audit.store.workspace import Workspace
 
     settled = _narrowed(as_plan(plan if plan is not None else _named_after(synthetic)), only, seed)
@@ -138,8 +139,9 @@ def audit(
     if workspace is not None:
         candidate = TableRecord.of(subject.synthetic, salt).identity
         attempt = begin_attempt(workspace, plan=settled.digest, candidate=candidate)
-    scratch = None if workspace is None else workspace.prepare().restricted
-    with run_context(settled, scratch, **running) as context:
+    held = nullcontext() if workspace is None else in_use(workspace)
+    scratch = None if workspace is None else workspace.scratch
+    with held, run_context(settled, scratch, **running) as context:
         audited = pipeline.examine(
             settled,
             subject,

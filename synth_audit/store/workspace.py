@@ -91,6 +91,11 @@ class Workspace:
         return self.home.restricted / "journal.json"
 
     @property
+    def scratch(self) -> Path:
+        """Where temporary files with real rows are made; what a kill leaves there goes at the next start."""
+        return self.home.restricted / "scratch"
+
+    @property
     def audits(self) -> Path:
         """Every audit in a folder of its own."""
         return self.review / "audits"
