@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.sensitivity import DERIVED
-from synth_audit.report.plots import series_svg
-from synth_audit.report.strips import gate_chart_svg, gate_strip_svg, measurement_strip_svg
+from synth_audit.report.interval_plot import gate_chart_svg, gate_strip_svg, measurement_strip_svg
+from synth_audit.report.series_plot import series_svg
 from synth_audit.store.evidence import Evidence
 
 __all__ = ["gate_chart_svg", "gate_strip_svg", "measurement_strip_svg", "series_svg", "units_of"]

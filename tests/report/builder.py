@@ -26,7 +26,7 @@ from report_pieces import (  # made importable by conftest.py
     with_subgroups,
 )
 
-from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
+from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Interval, Series

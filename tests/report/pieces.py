@@ -15,7 +15,7 @@ from synth_audit.core.sensitivity import (
     Sensitivity,
     SensitivityCurve,
 )
-from synth_audit.kernels.response import minimum_detectable
+from synth_audit.kernels.sensitivity_curve import minimum_detectable
 
 COLUMNS = (
     "age", "workclass", "education", "marital_status", "occupation", "relationship", "race", "sex",

@@ -10,7 +10,7 @@ from synth_audit.core import identity
 from synth_audit.core import measurement as core
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.errors import MeasurementNameError, PluginError
-from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
+from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedLeaks, PlantedResult, Sensitivity, SensitivityCurve

@@ -7,7 +7,7 @@ from typing import Any
 
 from synth_audit.core import measurement as core
 from synth_audit.core.audit import AuditInfo
-from synth_audit.core.exposure import RecordView
+from synth_audit.core.exposed_groups import RecordView
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import PlantedLeaks, SensitivityCurve
 from synth_audit.core.verdict import GateReport, GateResult
