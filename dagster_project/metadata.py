@@ -71,7 +71,7 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
 
 def report(evidence: Evidence, path: Path) -> Metadata:
     """Where the report is, its verdict, its gates and their picture."""
-    from synth_audit.report.charts import gate_chart_svg, units_of
+    from synth_audit.report.gate_chart import gate_chart_svg, units_of
 
     return {
         "verdict": str(evidence.verdict),
@@ -152,7 +152,7 @@ def picture(svg: str, title: str) -> dg.MarkdownMetadataValue:
 
 
 def _pictures(evidence: Evidence) -> Metadata:
-    from synth_audit.report.charts import series_svg
+    from synth_audit.report.series_plot import series_svg
 
     return {
         f"{outcome.audit}: {series.title}": picture(series_svg(series), series.title)

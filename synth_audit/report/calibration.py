@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synth_audit.core.measurement import Series
+from synth_audit.core.series import Series
 from synth_audit.kernels.noise import Noise
 from synth_audit.report import words
 from synth_audit.report.page import page

@@ -55,8 +55,8 @@ def chance(witness: MeasurementSensitivity, share: float) -> float | None:
 
 
 def _svg(best: Sequence[MeasurementSensitivity], named: dict[str, str], anchor: str) -> str:
-    looks = {named[w.outcome.audit]: LineStyle(i, anchor) for i, w in enumerate(best)}
-    head = legend(looks, 0.0)
+    styles = {named[w.outcome.audit]: LineStyle(i, anchor) for i, w in enumerate(best)}
+    head = legend(styles, 0.0)
     axis, y_scale, left = value_axis(0.0, 100.0, head.height, "probability that the leak is noticed, %")
     bottom = head.height + axis.height
     x_scale = svg.Linear(math.log10(_DECADES[0]), 0.0, left + 4, WIDTH - 14)
@@ -65,8 +65,8 @@ def _svg(best: Sequence[MeasurementSensitivity], named: dict[str, str], anchor: 
     body += svg.line(left, wanted, WIDTH - 4, wanted, dash="2 3")
     body += svg.text(left + 4, wanted + 14, f"{100 * DETECTED:g} %", size=11, weight="600")
     body += axis_title("share of its rows that are copies of training rows", left, bottom + 36)
-    for w, look in zip(best, looks.values(), strict=True):
-        body += _line(w, look, x_scale, y_scale)
+    for w, style in zip(best, styles.values(), strict=True):
+        body += _line(w, style, x_scale, y_scale)
     likely = f"{100 * DETECTED:g} %"
     parts = [
         f"{named[w.outcome.audit]}: {likely} at {words.detectable(w.least)} copied"
@@ -85,9 +85,9 @@ def _x_axis(scale: svg.Linear, top: float, bottom: float) -> str:
     return out + "".join(svg.line(x, top, x, bottom + 4, rule=True) for x in places)
 
 
-def _line(w: MeasurementSensitivity, look: LineStyle, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
+def _line(w: MeasurementSensitivity, style: LineStyle, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
     logs = [i / _PER_DECADE - 4 for i in range(4 * _PER_DECADE + 1)]
     points = [(x_scale(x), y_scale(100 * (chance(w, 10**x) or 0.0))) for x in logs]
     d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     place = math.log10(min(max(w.least or 0.0, _DECADES[0]), 1.0))
-    return look.path(d) + look.marker(x_scale(place), y_scale(100 * (chance(w, 10**place) or 0.0)), 4.4)
+    return style.path(d) + style.marker(x_scale(place), y_scale(100 * (chance(w, 10**place) or 0.0)), 4.4)

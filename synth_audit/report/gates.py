@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.verdict import GateResult, Result
-from synth_audit.report import interval_plot, svg, words
-from synth_audit.report.charts import units_of
+from synth_audit.report import interval_plot, result_marks, svg, words
+from synth_audit.report.gate_chart import units_of
 from synth_audit.report.view import GateView, Sign, VerdictView
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.report_marks import gate_marks
@@ -26,14 +26,14 @@ def sign_of(result: Result) -> Sign:
     """Shape, word and class of a result."""
     icon = svg.element(
         "svg",
-        interval_plot.mark(result, 12, 12, 9),
+        result_marks.result_mark(result, 12, 12, 9),
         class_="icon",
         viewBox="0 0 24 24",
         width=24,
         height=24,
         aria_hidden="true",
     )
-    return Sign(interval_plot.RESULT_CLASSES[result], interval_plot.RESULT_WORDS[result], Markup(icon))  # noqa: S704
+    return Sign(result_marks.RESULT_CLASSES[result], result_marks.RESULT_WORDS[result], Markup(icon))  # noqa: S704
 
 
 def gate_views(evidence: Evidence) -> tuple[GateView, ...]:
@@ -109,7 +109,7 @@ def _gate_view(gate: GateResult, units: Mapping[MeasurementId, str], place: int,
     limit = words.limits(gate.minimum, gate.maximum, unit)
     anchor = f"gate-{place}"
     drawn = interval_plot.IntervalPlot.of_gate(gate, unit).anything
-    picture = interval_plot.gate_strip_svg(gate, unit=unit, anchor=f"{anchor}-picture") if drawn else None
+    picture = interval_plot.gate_interval_svg(gate, unit=unit, anchor=f"{anchor}-picture") if drawn else None
     return GateView(
         anchor=anchor,
         gate=gate.gate,

@@ -53,7 +53,7 @@ def leak_sentence(m: Measurement) -> str:
     return f"Behaves like a release in which {words.behaves_like(m.value, low, high)}."
 
 
-def leak_strip_svg(m: Measurement, scale: Scale, *, title: str, anchor: str) -> str:
+def leak_interval_svg(m: Measurement, scale: Scale, *, title: str, anchor: str) -> str:
     """One leak-equivalent with its interval, to stand below others on the same scale."""
     low, high = (m.interval.low, m.interval.high) if m.interval else (math.nan, math.nan)
     body = _ground(scale, anchor) + _axis(scale)

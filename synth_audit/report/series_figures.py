@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from synth_audit.core.measurement import Measurement, Series
-from synth_audit.report import charts, words
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.series import Series
+from synth_audit.report import series_plot, words
 from synth_audit.report.plot_kinds import box_plot, panel_grid
 from synth_audit.report.plot_kinds.box_plot import Beside, Comparison
 from synth_audit.report.series_plot import full_title
@@ -44,7 +45,7 @@ def picture_of(series: Series, anchor: str, *, beside: Beside | None = None) -> 
     """
     beside = beside or Beside()
     title = full_title(series)
-    drawing = charts.series_svg(series, anchor=anchor, heading=False, beside=beside)
+    drawing = series_plot.series_svg(series, anchor=anchor, heading=False, beside=beside)
     header, rows = box_plot.box_rows(series, beside) if series.kind == "box" else _line_rows(series)
     return Picture(title, Markup(drawing), Cells(title, header, rows))  # noqa: S704  (escapes its texts)
 

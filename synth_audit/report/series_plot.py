@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth_audit.core.measurement import Series
+from synth_audit.core.series import Series
 from synth_audit.report import svg, words
 from synth_audit.report.axes import WIDTH, Plot
 from synth_audit.report.legend import legend
@@ -30,13 +30,13 @@ def series_svg(
     if heading:
         body += svg.text(0, 16, svg.fitted(title, WIDTH, 14), size=14, weight="600")
         top = 30.0
-    looks = {label: LineStyle(i, anchor) for i, label in enumerate(series.lines)}
+    styles = {label: LineStyle(i, anchor) for i, label in enumerate(series.lines)}
     if not any(svg.drawable(y) for ys in series.lines.values() for y in ys):
         body += svg.text(0, top + 16, "There are no values to draw.", muted=True)
         height = top + 26
     else:
-        legend = _legend(series, looks, top)
-        drawn = _plot(series, looks, top + legend.height, beside)
+        legend = _legend(series, styles, top)
+        drawn = _plot(series, styles, top + legend.height, beside)
         body += legend.body + drawn.body
         height = top + legend.height + drawn.height
     return svg.document(WIDTH, height, body, anchor=anchor, title=title, description=describe(series, beside))
@@ -69,16 +69,16 @@ def describe(series: Series, beside: Beside) -> str:
     return ". ".join(parts) + "."
 
 
-def _plot(series: Series, looks: dict[str, LineStyle], top: float, beside: Beside) -> Plot:
+def _plot(series: Series, styles: dict[str, LineStyle], top: float, beside: Beside) -> Plot:
     if series.kind == "box":
         return box_plot.draw(series, top, beside)
     if series.kind == "bar":
-        return bar_chart.draw(series, looks, top)
-    return line_chart.draw(series, looks, top)
+        return bar_chart.draw(series, styles, top)
+    return line_chart.draw(series, styles, top)
 
 
-def _legend(series: Series, looks: dict[str, LineStyle], top: float) -> Plot:
-    only = next(iter(looks)) if len(looks) == 1 else None
+def _legend(series: Series, styles: dict[str, LineStyle], top: float) -> Plot:
+    only = next(iter(styles)) if len(styles) == 1 else None
     if series.kind == "box" or only in ("", series.y_label, series.title):
         return Plot("", 4.0)
-    return legend(looks, top, as_bars=series.kind == "bar")
+    return legend(styles, top, as_bars=series.kind == "bar")

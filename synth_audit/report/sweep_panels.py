@@ -10,7 +10,8 @@ from typing import Any
 from markupsafe import Markup
 
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import BOX_LINES, Direction, Series
+from synth_audit.core.measurement import Direction
+from synth_audit.core.series import BOX_LINES, Series
 from synth_audit.report import words
 from synth_audit.report.plot_kinds.box_plot import Beside, Comparison, five
 from synth_audit.report.plot_kinds.heatmap import matrix_svg

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from synth_audit.core.verdict import Result
-from synth_audit.report import interval_plot, svg, words
+from synth_audit.report import result_marks, svg, words
 from synth_audit.report.axes import WIDTH
 
 _PLOT = 300.0
@@ -67,7 +67,7 @@ def scatter_svg(dots: Sequence[Dot], privacy: Axis, utility: Axis, *, anchor: st
             body += svg.element(
                 "circle", class_="s-ink", cx=x, cy=y, r=_R + 5, fill="none", stroke=svg.INK, stroke_width=2.4
             )
-        body += interval_plot.mark(d.result, x, y, _R)
+        body += result_marks.result_mark(d.result, x, y, _R)
     places = [(x_scale(d.privacy), y_scale(d.utility)) for d in dots]
     body += _names(dots, places, (left + 2, _TOP, WIDTH - 2, bottom))
     about = _describe(dots, privacy, utility)
@@ -203,7 +203,7 @@ def _describe(dots: Sequence[Dot], privacy: Axis, utility: Axis) -> str:
     parts = [f"{privacy.title} across, {utility.title} up; better is to the right and up"]
     for d in dots[:12]:
         p, u = words.number(d.privacy, privacy.unit), words.number(d.utility, utility.unit)
-        word = interval_plot.RESULT_WORDS[d.result].lower()
+        word = result_marks.RESULT_WORDS[d.result].lower()
         parts.append(f"{d.label}: privacy {p}, utility {u}, {word}{', chosen' if d.chosen else ''}")
     if len(dots) > 12:
         parts.append(f"and {len(dots) - 12} more candidates")

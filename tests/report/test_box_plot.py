@@ -10,8 +10,9 @@ from report_reading import text  # made importable by conftest.py
 from report_sweeps import box_series
 
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import BOX_LINES, Measurement, Reference, Series
-from synth_audit.report import charts, render_report
+from synth_audit.core.measurement import Measurement, Reference
+from synth_audit.core.series import BOX_LINES, Series
+from synth_audit.report import render_report, series_plot
 from synth_audit.report.plot_kinds.box_plot import Beside, Comparison
 from synth_audit.report.series_figures import picture_of, references
 
@@ -20,7 +21,7 @@ NAN = math.nan
 
 
 def drawn(series: Series, beside: Beside | None = None) -> ElementTree.Element:
-    text = charts.series_svg(series, heading=False, beside=beside)
+    text = series_plot.series_svg(series, heading=False, beside=beside)
     return ElementTree.fromstring(text)  # noqa: S314
 
 

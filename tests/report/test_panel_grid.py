@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Measurement, Series
+from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.series import Series
 from synth_audit.report.audits import audit_view
 from synth_audit.report.plot_kinds import density_map, heatmap
 from synth_audit.report.plot_kinds.box_plot import Beside

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import BOX_LINES, Series
+from synth_audit.core.series import BOX_LINES, Series
 from synth_audit.core.verdict import Result
-from synth_audit.report import charts, svg
+from synth_audit.report import gate_chart, interval_plot, series_plot, svg
 
 NAN = math.nan
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -89,7 +89,7 @@ ODD = {
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_series_give_sound_pictures(name: str) -> None:
-    check_picture(charts.series_svg(ODD[name], anchor="s1"))
+    check_picture(series_plot.series_svg(ODD[name], anchor="s1"))
 
 
 def check_picture(text: str) -> ElementTree.Element:
@@ -113,32 +113,32 @@ def check_picture(text: str) -> ElementTree.Element:
 
 
 def test_a_missing_value_leaves_a_gap() -> None:
-    whole = charts.series_svg(series("line", (0.0, 1.0, 2.0, 3.0), a=(1.0, 2.0, 3.0, 4.0)))
-    broken = charts.series_svg(series("line", (0.0, 1.0, 2.0, 3.0, 4.0), a=(1.0, 2.0, NAN, 4.0, 5.0)))
+    whole = series_plot.series_svg(series("line", (0.0, 1.0, 2.0, 3.0), a=(1.0, 2.0, 3.0, 4.0)))
+    broken = series_plot.series_svg(series("line", (0.0, 1.0, 2.0, 3.0, 4.0), a=(1.0, 2.0, NAN, 4.0, 5.0)))
     joined = re.compile(r'd="(M[^"]*L[^"]*)"')
     assert joined.findall(whole)[0].count("M") == 1
     assert joined.findall(broken)[0].count("M") == 2
 
 
 def test_bars_are_as_long_as_their_values() -> None:
-    text = charts.series_svg(series("bar", ("a", "b"), value=(1.0, 3.0)), heading=False)
+    text = series_plot.series_svg(series("bar", ("a", "b"), value=(1.0, 3.0)), heading=False)
     bars = [n for n in ElementTree.fromstring(text).iter(f"{SPACE}rect") if "url" in n.get("fill", "")]  # noqa: S314
     one, three = (float(n.get("height", 0)) for n in bars[-2:])
     assert three == pytest.approx(3 * one, rel=1e-3)
 
 
 def test_many_bars_say_what_is_left_out() -> None:
-    assert "20 more rows in the table below the picture" in charts.series_svg(ODD["60 bars"])
+    assert "20 more rows in the table below the picture" in series_plot.series_svg(ODD["60 bars"])
 
 
 def test_bars_with_like_beginnings_and_ends_stay_distinct() -> None:
     names = tuple(f"{'same ' * 9}{i}{' same' * 9}" for i in range(5))
-    text = charts.series_svg(series("bar", names, a=(1.0,) * 5))
+    text = series_plot.series_svg(series("bar", names, a=(1.0,) * 5))
     assert all(f">{i}. same" in text for i in range(1, 6))
 
 
 def test_lines_differ_without_colour() -> None:
-    text = charts.series_svg(series("line", (0.0, 1.0), **{str(i): (0.0, float(i)) for i in range(5)}))
+    text = series_plot.series_svg(series("line", (0.0, 1.0), **{str(i): (0.0, float(i)) for i in range(5)}))
     paths = [n for n in ElementTree.fromstring(text).iter(f"{SPACE}path") if "L" in n.get("d", "")]  # noqa: S314
     assert len({n.get("stroke-dasharray") for n in paths}) == 5
 
@@ -158,13 +158,13 @@ def test_lines_differ_without_colour() -> None:
 def test_gates_give_sound_pictures(build: ModuleType, numbers: dict[str, float], result: Result) -> None:
     gate = build.gate("g<1>", "A <title> & more", result, measurement="a.b", **numbers)
     for unit in ("share", "distance"):
-        check_picture(charts.gate_strip_svg(gate, unit=unit, anchor="g"))
-        check_picture(charts.gate_chart_svg([gate, gate], units={"a.b": unit}))
+        check_picture(interval_plot.gate_interval_svg(gate, unit=unit, anchor="g"))
+        check_picture(gate_chart.gate_chart_svg([gate, gate], units={"a.b": unit}))
 
 
 def test_the_limit_stands_between_what_passes_and_what_fails(build: ModuleType) -> None:
     gate = build.gate("g", "t", value=0.03, low=0.02, high=0.05, maximum=0.09, measurement="a.b")
-    root = check_picture(charts.gate_strip_svg(gate, unit="share"))
+    root = check_picture(interval_plot.gate_interval_svg(gate, unit="share"))
     safe = next(n for n in root.iter(f"{SPACE}rect") if n.get("class") == "f-safe")
     dot = next(iter(root.iter(f"{SPACE}circle")))
     edge = float(safe.get("x", 0)) + float(safe.get("width", 0))
@@ -175,18 +175,19 @@ def test_the_limit_stands_between_what_passes_and_what_fails(build: ModuleType) 
 def test_a_share_of_zero_is_drawn_on_a_scale_of_shares(build: ModuleType) -> None:
     gate = build.gate("g", "t", value=0.0, maximum=0.0, measurement="a.b")
     texts = [
-        n.text or "" for n in check_picture(charts.gate_strip_svg(gate, unit="share")).iter(f"{SPACE}text")
+        n.text or ""
+        for n in check_picture(interval_plot.gate_interval_svg(gate, unit="share")).iter(f"{SPACE}text")
     ]
     assert "0\u00a0%" in texts
     assert not any("−" in t for t in texts)
 
 
 def test_an_empty_suite_gives_a_picture() -> None:
-    assert "The suite has no gates." in charts.gate_chart_svg([])
+    assert "The suite has no gates." in gate_chart.gate_chart_svg([])
 
 
 def test_units_come_from_measurements_and_declarations(build: ModuleType) -> None:
-    units = charts.units_of(build.passing())
+    units = gate_chart.units_of(build.passing())
     assert units[MeasurementId("singling_out", "risk")] == "share"
     assert units[MeasurementId("marginals", "tv")] == "distance"
 

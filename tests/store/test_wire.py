@@ -19,6 +19,7 @@ from synth_audit.core import (
     measurement,
     outcome,
     sensitivity,
+    series,
     verdict,
 )
 from synth_audit.core.identity import read
@@ -47,7 +48,7 @@ FORMS = [
     (measurement.Measurement, models.Measurement),
     (measurement.Quantity, models.Quantity),
     (measurement.Reference, models.Reference),
-    (measurement.Series, models.Series),
+    (series.Series, models.Series),
     (outcome.AuditOutcome, models.Outcome),
     (sensitivity.PlantedLeaks, models.PlantedLeaks),
     (sensitivity.PlantedResult, models.PlantedResult),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from synth_audit.core.measurement import Series
+from synth_audit.core.series import Series
 from synth_audit.report import svg, words
 from synth_audit.report.axes import WIDTH, Plot, axis_title, position_labels, value_axis
 from synth_audit.report.line_styles import LineStyle
@@ -13,13 +13,13 @@ MOST_BARS = 40
 _NAME_WIDTH = 180.0
 
 
-def draw(series: Series, looks: Mapping[str, LineStyle], top: float) -> Plot:
+def draw(series: Series, styles: Mapping[str, LineStyle], top: float) -> Plot:
     """Bars of every line side by side at each position."""
-    defs = svg.element("defs", "".join(look.pattern() for look in looks.values()))
+    defs = svg.element("defs", "".join(style.pattern() for style in styles.values()))
     if any(isinstance(x, str) for x in series.x) and not _short(series):
-        plot = _lying(series, looks, top)
+        plot = _lying(series, styles, top)
     else:
-        plot = _standing(series, looks, top)
+        plot = _standing(series, styles, top)
     return Plot(defs + plot.body, plot.height)
 
 
@@ -33,18 +33,18 @@ def _span(series: Series) -> tuple[float, float]:
     return svg.domain([*values, 0.0], zero=True)
 
 
-def _standing(series: Series, looks: Mapping[str, LineStyle], top: float) -> Plot:
+def _standing(series: Series, styles: Mapping[str, LineStyle], top: float) -> Plot:
     axis, scale, left = value_axis(*_span(series), top, series.y_label)
     slot = (WIDTH - 4 - left) / len(series.x)
-    width = min(slot * 0.8 / len(looks), 36.0)
+    width = min(slot * 0.8 / len(styles), 36.0)
     base, bottom = scale(0.0), top + axis.height
     body = axis.body
     for j, (label, ys) in enumerate(series.lines.items()):
         for i, y in enumerate(ys):
-            x = left + (i + 0.5) * slot + (j - len(looks) / 2) * width
+            x = left + (i + 0.5) * slot + (j - len(styles) / 2) * width
             if svg.drawable(y):
                 edge = scale(y)
-                body += looks[label].bar(x, min(edge, base), width * 0.92, abs(edge - base))
+                body += styles[label].bar(x, min(edge, base), width * 0.92, abs(edge - base))
             elif width >= 7:
                 body += svg.text(x + width / 2, base - 3, "?", size=11, anchor="middle", muted=True)
     body += svg.line(left, base, WIDTH - 4, base)
@@ -54,10 +54,10 @@ def _standing(series: Series, looks: Mapping[str, LineStyle], top: float) -> Plo
     return Plot(body + axis_title(series.x_label, left, bottom + 36), axis.height + 44)
 
 
-def _lying(series: Series, looks: Mapping[str, LineStyle], top: float) -> Plot:
+def _lying(series: Series, styles: Mapping[str, LineStyle], top: float) -> Plot:
     shown = min(len(series.x), MOST_BARS)
-    thick = 11.0 if len(looks) > 1 else 13.0
-    row = thick * len(looks) + 8
+    thick = 11.0 if len(styles) > 1 else 13.0
+    row = thick * len(styles) + 8
     left = min(max(svg.text_width(str(x), 12) for x in series.x[:shown]) + 10, _NAME_WIDTH)
     names = _names(series, shown, left - 10)
     low, high = _span(series)
@@ -72,7 +72,7 @@ def _lying(series: Series, looks: Mapping[str, LineStyle], top: float) -> Plot:
             scale(value), bottom + 15, words.tick(value, step), size=11, anchor="middle", muted=True
         )
     for i in range(shown):
-        body += _row(series, looks, i, names[i], start + i * row + 4, thick, scale)
+        body += _row(series, styles, i, names[i], start + i * row + 4, thick, scale)
     body += svg.line(scale(0.0), start, scale(0.0), bottom)
     body += axis_title(series.y_label, left, bottom + 34)
     if len(series.x) > shown:
@@ -93,20 +93,20 @@ def _names(series: Series, shown: int, room: float) -> list[str]:
 
 def _row(
     series: Series,
-    looks: Mapping[str, LineStyle],
+    styles: Mapping[str, LineStyle],
     i: int,
     name: str,
     y: float,
     thick: float,
     scale: svg.Linear,
 ) -> str:
-    middle = y + thick * len(looks) / 2 + 4
+    middle = y + thick * len(styles) / 2 + 4
     body = svg.text(scale.start - 8, middle, name, anchor="end")
     base = scale(0.0)
     for label, ys in series.lines.items():
         if svg.drawable(ys[i]):
             edge = scale(ys[i])
-            body += looks[label].bar(min(edge, base), y, abs(edge - base), thick - 2)
+            body += styles[label].bar(min(edge, base), y, abs(edge - base), thick - 2)
         else:
             body += svg.text(base + 5, y + thick - 2, words.NOT_COMPUTED, size=10, muted=True)
         y += thick

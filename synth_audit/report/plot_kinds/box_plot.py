@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from synth_audit.core.measurement import BOX_LINES, Series
+from synth_audit.core.series import BOX_LINES, Series
 from synth_audit.report import svg, words
 from synth_audit.report.axes import WIDTH, Plot, axis_title, position_labels, value_axis
 

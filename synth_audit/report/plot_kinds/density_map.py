@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from synth_audit.core.measurement import Series
+from synth_audit.core.series import Series
 from synth_audit.report import svg, words
 
 WIDTH = 290.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from synth_audit.core.measurement import Series
+from synth_audit.core.series import Series
 from synth_audit.report import svg, words
 from synth_audit.report.axes import WIDTH, Plot, axis_title, position_labels, value_axis
 from synth_audit.report.line_styles import LineStyle
@@ -13,7 +13,7 @@ from synth_audit.report.line_styles import LineStyle
 Point = tuple[float, float]
 
 
-def draw(series: Series, looks: Mapping[str, LineStyle], top: float) -> Plot:
+def draw(series: Series, styles: Mapping[str, LineStyle], top: float) -> Plot:
     """Axes and one path per line; a value that is not a number leaves a gap."""
     xs, names = _positions(series)
     ys = [y for line in series.lines.values() for y in line if svg.drawable(y)]
@@ -26,7 +26,7 @@ def draw(series: Series, looks: Mapping[str, LineStyle], top: float) -> Plot:
     body += _x_axis(xs, names, x_scale, bottom) + axis_title(series.x_label, left, bottom + 36)
     for i, (label, values) in enumerate(series.lines.items()):
         pieces = _pieces(xs, values, x_scale, y_scale)
-        body += _curve(pieces, looks[label], step=series.kind == "step", offset=i)
+        body += _curve(pieces, styles[label], step=series.kind == "step", offset=i)
     return Plot(body, axis.height + 44)
 
 
@@ -68,14 +68,14 @@ def _pieces(
     return [p for p in pieces if p]
 
 
-def _curve(pieces: list[list[Point]], look: LineStyle, *, step: bool, offset: int) -> str:
+def _curve(pieces: list[list[Point]], style: LineStyle, *, step: bool, offset: int) -> str:
     path = "".join(_path(piece, step=step) for piece in pieces if len(piece) > 1)
-    out = look.path(path) if path else ""
+    out = style.path(path) if path else ""
     every = max(1, math.ceil(sum(map(len, pieces)) / 12))
     points = [p for piece in pieces for p in piece]
     chosen = {i for i in range(len(points)) if (i - offset * every // 3) % every == 0}
     chosen |= {_index(pieces, i) for i, piece in enumerate(pieces) if len(piece) == 1}
-    return out + "".join(look.marker(*points[i]) for i in sorted(chosen))
+    return out + "".join(style.marker(*points[i]) for i in sorted(chosen))
 
 
 def _index(pieces: list[list[Point]], which: int) -> int:

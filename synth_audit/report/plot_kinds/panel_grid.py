@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from synth_audit.core.measurement import Series
+from synth_audit.core.series import Series
 from synth_audit.report import svg, words
 from synth_audit.report.plot_kinds import density_map, heatmap
 from synth_audit.report.view import Cells, Panel, Picture
