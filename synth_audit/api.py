@@ -114,13 +114,13 @@ def audit(
     """
     from synth_audit.core.salt import Salt
     from synth_audit.pipeline import stages as pipeline
-    from synth_audit.pipeline.filing import write_evidence
     from synth_audit.pipeline.warnings import about_formulas
+    from synth_audit.pipeline.write_evidence import write_evidence
     from synth_audit.report import write_report
     from synth_audit.store.evidence import TableRecord
-    from synth_audit.store.filing import begin_attempt
+    from synth_audit.store.evidence_store import begin_attempt
     from synth_audit.store.salts import workspace_salt
-    from synth_audit.store.upkeep import in_use
+    from synth_audit.store.scratch import in_use
     from synth_audit.store.workspace import Workspace
 
     settled = _narrowed(as_plan(plan if plan is not None else _named_after(synthetic)), only, seed)
@@ -174,7 +174,7 @@ def run(
     from synth_audit.core.verdict import Result
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report import write_report
-    from synth_audit.store.upkeep import in_use
+    from synth_audit.store.scratch import in_use
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
@@ -206,7 +206,7 @@ def frontier(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
-    from synth_audit.store.upkeep import in_use
+    from synth_audit.store.scratch import in_use
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
@@ -257,7 +257,7 @@ def calibrate(
     """
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report.calibration import render_calibration
-    from synth_audit.store.upkeep import in_use
+    from synth_audit.store.scratch import in_use
     from synth_audit.store.workspace import Workspace, write_text
     from synth_audit.studies import calibration
 
@@ -399,7 +399,7 @@ def rerun(
         PlanError, DataError, GateError: see their messages for what to do.
     """
     from synth_audit.pipeline.rerun import rerun as again
-    from synth_audit.store.upkeep import in_use
+    from synth_audit.store.scratch import in_use
     from synth_audit.studies.candidates import candidate_of
 
     settled = as_plan(plan)

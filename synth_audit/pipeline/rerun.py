@@ -15,14 +15,14 @@ from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
-from synth_audit.examination.runner import describe_error
+from synth_audit.examination.audit_runner import describe_error
 from synth_audit.judging.suite import load_suite
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.making import fit_and_draw, kept_because, pull_source, split_source
 from synth_audit.store.evidence import Evidence, installed_versions, read_evidence
 from synth_audit.store.salts import known_salt
-from synth_audit.store.upkeep import at_work
+from synth_audit.store.scratch import at_work
 from synth_audit.store.workspace import Workspace, read_parquet
 
 _SHOWN = 3
@@ -44,7 +44,7 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
     evidence = read_evidence(workspace.evidence)
     _refuse_other(plan, evidence, salt)
     context = replace(context, scratch=context.scratch or workspace.scratch)
-    course = _Course(plan, workspace, evidence, salt, context)
+    course = _Rerun(plan, workspace, evidence, salt, context)
     tables: dict[str, Table] = {}
     return (
         Check("digest of the evidence", evidence.intact, evidence.digest),
@@ -55,7 +55,7 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
 
 
 @dataclass(frozen=True, eq=False)
-class _Course:
+class _Rerun:
     """What is repeated. Each step adds to ``tables`` those that agree with the evidence."""
 
     plan: Plan
