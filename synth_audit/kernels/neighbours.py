@@ -52,7 +52,7 @@ def nearest_other(table: Coordinates, rows: Positions) -> Nearest:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
+class _PreparedRows:
     """Reference rows with what every block needs of them: −2 bᵀ, shape (width, m), and |b|², shape (m,)."""
 
     rows: Coordinates
@@ -60,12 +60,12 @@ class _Prepared:
     squared: Floats
 
     @classmethod
-    def of(cls, rows: Coordinates) -> _Prepared:
+    def of(cls, rows: Coordinates) -> _PreparedRows:
         return cls(rows, -2.0 * rows.dense.T, np.einsum("ij,ij->i", rows.dense, rows.dense))
 
 
 def _search_all(queries: Coordinates, reference: Coordinates, own: Positions | None) -> Nearest:
-    prepared = _Prepared.of(reference)
+    prepared = _PreparedRows.of(reference)
 
     def search(block: slice) -> _Found:
         rows = np.arange(block.start, block.stop)
@@ -79,7 +79,7 @@ def _search_all(queries: Coordinates, reference: Coordinates, own: Positions | N
 _Found = tuple[Floats, Floats, Positions, Integers]
 
 
-def _search(block: Coordinates, reference: _Prepared, own: Positions | None) -> _Found:
+def _search(block: Coordinates, reference: _PreparedRows, own: Positions | None) -> _Found:
     squared, offset = _squared_distances(block, reference)
     here = np.arange(len(block))
     if own is not None:
@@ -96,7 +96,7 @@ def _search(block: Coordinates, reference: _Prepared, own: Positions | None) -> 
     return first, np.maximum(first, second), index, ties
 
 
-def _squared_distances(block: Coordinates, reference: _Prepared) -> tuple[Floats, Floats]:
+def _squared_distances(block: Coordinates, reference: _PreparedRows) -> tuple[Floats, Floats]:
     """−2ab + |b|² by one matrix product, shape (n, m), and |a|², shape (n,), which makes it |a − b|².
 
     Rounding grows with |a|² + |b|². Only rows b near a can be nearest, and |b|² ≤ 2|a|² + 2|a − b|²: what is
