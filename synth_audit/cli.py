@@ -97,6 +97,8 @@ def audit(
       synth-audit audit train.parquet control.parquet synthetic.parquet --out audit
       synth-audit audit train.csv control.csv synthetic.csv --plan plan.yaml --only exact_match
     """
+    if out is None:
+        console.tell_scratch()
     with console.progress_bar() as progress:
         evidence = api.audit(
             train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, **running
