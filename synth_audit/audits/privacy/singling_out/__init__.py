@@ -24,7 +24,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.kernels import guesses
 from synth_audit.kernels.attacks import SuccessCount, corrected_level, paired_risk, risk, worst_interval
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
-from synth_audit.kernels.neighbours import nearest_other
+from synth_audit.kernels.euclidean import nearest_other
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates, encode
 from synth_audit.kernels.singling_out import PredicateTrial, published_factor
 
