@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from sklearn.metrics import roc_auc_score
 
 from synth_audit.core.context import SERIAL
-from synth_audit.core.inference import infer_schema
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, assemble
 from synth_audit.kernels.dcr import privacy_score
 from synth_audit.kernels.embedding import EmbeddingSettings, embed

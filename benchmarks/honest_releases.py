@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 
 from synth_audit.core import registry
 from synth_audit.core.context import RunContext
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import KnownAnswerSpec, Plan
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
-from synth_audit.examination.examine import conduct
+from synth_audit.examination.examine import run_examination
 from synth_audit.judging.judge import check_table, judge, load_suite
 
 TABLES = {
@@ -77,7 +77,7 @@ def measure(folder: Path, name: str, kind: str, leak: float, seed: int) -> dict:
         for n, ref in registry.catalogue("audit").items()
         if ref.family == registry.PRIVACY
     }
-    found = conduct(audits, subject, KnownAnswerSpec(), RunContext(seed=seed))
+    found = run_examination(audits, subject, KnownAnswerSpec(), RunContext(seed=seed))
     suite = load_suite("expectations/release.json", Path.cwd())
     gates = judge(suite, found.outcomes, check_table(suite, subject.synthetic))
     return {

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from synth_audit.core import registry
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.measurement import Findings
 from synth_audit.core.plan import parse_plan
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 

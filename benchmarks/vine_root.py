@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import parse_plan
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.table import Table, read_table
 from synth_audit.generators import _vine_order

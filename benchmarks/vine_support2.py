@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from synth_audit.core.context import RunContext
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import parse_plan
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table

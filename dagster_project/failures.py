@@ -22,7 +22,7 @@ def without_values(stage: str) -> Iterator[None]:
     except SynthAuditError as error:
         raise _failure(stage, type(error).__name__, str(error)) from None
     except Exception as error:
-        from synth_audit.examination.runner import describe_error
+        from synth_audit.examination.audit_runner import describe_error
 
         raise _failure(stage, type(error).__name__, describe_error(error)) from None
 

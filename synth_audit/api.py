@@ -114,11 +114,11 @@ def audit(
     """
     from synth_audit.core.salt import Salt
     from synth_audit.pipeline import stages as pipeline
-    from synth_audit.pipeline.filing import write_evidence
     from synth_audit.pipeline.warnings import about_formulas
+    from synth_audit.pipeline.write_evidence import write_evidence
     from synth_audit.report import write_report
     from synth_audit.store.evidence import TableRecord
-    from synth_audit.store.filing import begin_attempt
+    from synth_audit.store.evidence_store import begin_attempt
     from synth_audit.store.salts import workspace_salt
     from synth_audit.store.workspace import Workspace
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from synth_audit import __version__, api, console
-from synth_audit.commands import first_steps, options, reference, studies
+from synth_audit.commands import first_steps, listing, options, studies
 from synth_audit.exits import Exit, Program, exit_code, guarded, verify_code
 from synth_audit.store.workspace import Workspace
 from synth_audit.terminal import say, say_whole
@@ -242,8 +242,8 @@ for command in (
     first_steps.init,
     studies.calibrate,
     studies.frontier,
-    reference.list_plugins,
-    reference.describe,
-    reference.schema,
+    listing.list_plugins,
+    listing.describe,
+    listing.schema,
 ):
     main.add_command(command)

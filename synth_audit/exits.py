@@ -82,7 +82,7 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
             _complain(_too_large())
             code = Exit.AUDIT_ERROR
         except Exception as error:  # its text may hold a cell value, so only kind and place are shown
-            from synth_audit.examination.runner import describe_error
+            from synth_audit.examination.audit_runner import describe_error
 
             _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
             code = Exit.AUDIT_ERROR

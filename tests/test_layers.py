@@ -52,7 +52,7 @@ UP, PLUGIN, RELATIVE, DAGSTER = (
         ("audits/privacy/exact_match.py", "from synth_audit import audit", UP),
         ("judging/judge.py", "from synth_audit.api import audit", UP),
         ("judging/judge.py", "from synth_audit.report.render import render", UP),
-        ("store/evidence.py", "from synth_audit.examination.runner import run_audits", UP),
+        ("store/evidence.py", "from synth_audit.examination.audit_runner import run_audits", UP),
         ("examination/examine.py", "from synth_audit.judging.suite import Suite", UP),
         ("judging/judge.py", "from synth_audit.pipeline import stages", UP),
         ("pipeline/stages.py", "from synth_audit.studies.sweep import sweep", UP),
@@ -113,7 +113,7 @@ def test_a_fault_is_found(tmp_path, file, text, why):
         ("synth_audit/report/view.py", "from synth_audit.store.evidence import Evidence"),
         ("synth_audit/cli.py", "from synth_audit import api, console"),
         ("synth_audit/core/table.py", "import dagsterlike"),
-        ("dagster_project/stages.py", "import dagster as dg\nfrom synth_audit.pipeline import stages"),
+        ("dagster_project/assets.py", "import dagster as dg\nfrom synth_audit.pipeline import stages"),
     ],
 )
 def test_what_points_down_is_no_fault(tmp_path, file, text):

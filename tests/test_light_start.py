@@ -47,7 +47,7 @@ STEPS = {
     "list and describe": _command("list") + "\n" + _command("describe", "vine"),
     "plan": (
         "from synth_audit.core.plan import load_plan\n"
-        "from synth_audit.core.plan_schema import plan_schema\n"
+        "from synth_audit.core.plan_json_schema import plan_schema\n"
         "load_plan('plan.yaml')\nplan_schema()"
     ),
     "ledger": "import synth_audit.core.noise\nimport synth_audit.store.ledger",

@@ -9,8 +9,9 @@ from typing import Any
 
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import OUT_OF_TIME, PROCESS_LOST
-from synth_audit.core.measurement import Findings, Measurement, Series
+from synth_audit.core.measurement import Findings, Measurement
 from synth_audit.core.sensitivity import SensitivityCurve
+from synth_audit.core.series import Series
 
 
 class Status(StrEnum):

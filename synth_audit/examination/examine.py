@@ -12,13 +12,14 @@ import pyarrow as pa
 from synth_audit.core import registry
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import RunContext
-from synth_audit.core.exposure import RecordView
+from synth_audit.core.exposed_groups import RecordView
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan import KnownAnswerSpec
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
-from synth_audit.examination.exposure import (
+from synth_audit.examination.audit_runner import Task, TaskResult, run_tasks
+from synth_audit.examination.exposed_records import (
     Exposures,
     as_measurements,
     exposed_records,
@@ -29,7 +30,6 @@ from synth_audit.examination.known_answer import with_answers
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
 from synth_audit.examination.reference_ratio import with_ratios
 from synth_audit.examination.rounding import rounded_for_publication
-from synth_audit.examination.runner import Task, TaskResult, run_tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Examination:
     seconds: Mapping[str, float]
 
 
-def conduct(
+def run_examination(
     audits: Mapping[str, Audit], subject: Subject, check: KnownAnswerSpec, context: RunContext
 ) -> Examination:
     """Run every audit on the candidate, and every privacy audit on planted leaks too.

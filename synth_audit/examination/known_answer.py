@@ -15,7 +15,7 @@ from synth_audit.core.sensitivity import (
     Sensitivity,
     SensitivityCurve,
 )
-from synth_audit.kernels.response import (
+from synth_audit.kernels.sensitivity_curve import (
     Ends,
     leak_equivalent,
     minimum_detectable,

@@ -13,7 +13,7 @@ from typing import Any, Optional
 from synth_audit.core.verdict import Result
 from synth_audit.judging.decide import decide
 from synth_audit.judging.limit import Limit
-from synth_audit.judging.measurements import judged_row
+from synth_audit.judging.measurement_frame import judged_row
 
 with warnings.catch_warnings():
     # Its own deprecated imports, about which a user of ours can do nothing.
@@ -49,8 +49,8 @@ class _MeasurementRows(TableMetricProvider):  # type: ignore[misc]  # untyped ba
 class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # untyped base
     """Expect exactly one finite measurement of a name and scope, on the safe side of a limit.
 
-    It applies to the frame of :func:`~synth_audit.judging.measurements.measurement_frame`. The arguments are
-    those of :class:`~synth_audit.judging.decide.Limit`, whose ``decide`` it calls; the decision is in
+    It applies to the frame of :func:`~synth_audit.judging.measurement_frame.measurement_frame`. The arguments
+    are those of :class:`~synth_audit.judging.decide.Limit`, whose ``decide`` it calls; the decision is in
     ``result["details"]``.
     """
 

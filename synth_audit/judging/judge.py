@@ -14,11 +14,17 @@ from synth_audit.core.schema import Schema
 from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
-from synth_audit.judging.contract import COLUMNS_TYPE, contract, contract_key, contract_part, gate_frame
 from synth_audit.judging.decide import Decision, Row, decide
 from synth_audit.judging.limit import Limit
 from synth_audit.judging.privacy_budget import Promise, promise_results
 from synth_audit.judging.proven_leak import PROVEN_LEAK, TITLE, leak_result
+from synth_audit.judging.schema_contract import (
+    COLUMNS_TYPE,
+    contract,
+    contract_key,
+    contract_part,
+    gate_frame,
+)
 from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
 from synth_audit.judging.suite import Gate, Suite, load_suite, parse_suite
 

@@ -10,7 +10,7 @@ from synth_audit.core import registry
 from synth_audit.core.accounting import PrivacyAccount, PrivacyGuarantee, Unit
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.verdict import GateResult, Result
-from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.attack_success import corrected_level
 from synth_audit.kernels.intervals import critical_value
 
 PRIVACY_BUDGET = "privacy_budget"

@@ -9,7 +9,7 @@ from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import LEAK_EQUIVALENT
 from synth_audit.core.verdict import GateResult, Result
-from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.attack_success import corrected_level
 from synth_audit.kernels.intervals import critical_value
 
 PROVEN_LEAK = "proven_leak"

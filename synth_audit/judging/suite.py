@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from synth_audit.core.errors import GateError, MeasurementNameError
+from synth_audit.judging.find_suite_file import locate, read
 from synth_audit.judging.limit import EVERY_SCOPE, Limit
-from synth_audit.judging.suite_file import locate, read
 from synth_audit.judging.vocabulary import check_vocabulary, suggestion
 from synth_audit.store.evidence import sha256_of
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Codes, Floats, Positions
-from synth_audit.core.measurement import BOX_LINES, Interval
+from synth_audit.core.measurement import Interval
 from synth_audit.core.seeds import child_rng
+from synth_audit.core.series import BOX_LINES
 
 
 def iteration_rng(seed: int, game: str, iteration: int) -> np.random.Generator:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Counts, Floats, Positions
 from synth_audit.core.measurement import Interval
-from synth_audit.kernels.attacks import AttackRisk
-from synth_audit.kernels.guesses import naive
+from synth_audit.kernels.attack_success import AttackRisk
 from synth_audit.kernels.intervals import critical_value, wilson
+from synth_audit.kernels.predicate_guesses import naive
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Matches, Predicates, match
 
 

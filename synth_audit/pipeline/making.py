@@ -16,10 +16,10 @@ from synth_audit.core.entities import entities_of, split
 from synth_audit.core.errors import DataError
 from synth_audit.core.fitting import fit
 from synth_audit.core.generator import Generator, Spending, repeats
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
 from synth_audit.pipeline.spending import Spender
 from synth_audit.store.evidence import GeneratorRecord, TableRecord

@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 
 from synth_audit.core.errors import DataError, LedgerDamaged
 from synth_audit.core.verdict import Result
-from synth_audit.judging.measurements import measurement_frame
+from synth_audit.judging.measurement_frame import measurement_frame
 from synth_audit.pipeline.check import Check
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.filing import MEASUREMENTS, REPORT, FiledAudit, table_ledger
+from synth_audit.store.evidence_store import MEASUREMENTS, REPORT, FiledAudit, table_ledger
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
-from synth_audit.store.marks import marks_of, read_marks
-from synth_audit.store.plain_file import read_plain
 from synth_audit.store.pointers import Newest, Released, read_pointer
+from synth_audit.store.report_marks import marks_of, read_marks
 from synth_audit.store.seal import KEY_VARIABLE, seal_holds, seal_path
+from synth_audit.store.untrusted_file import read_plain
 from synth_audit.store.workspace import Workspace
 
 RECORDED, SEAL, RELEASED = "entry in the journal", "seal", "pointer to what was released"

@@ -15,7 +15,7 @@ from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
-from synth_audit.examination.runner import describe_error
+from synth_audit.examination.audit_runner import describe_error
 from synth_audit.judging.suite import load_suite
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.check import Check
@@ -41,7 +41,7 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
     salt = known_salt(workspace)
     evidence = read_evidence(workspace.evidence)
     _refuse_other(plan, evidence, salt)
-    course = _Course(plan, workspace, evidence, salt, context)
+    course = _Rerun(plan, workspace, evidence, salt, context)
     tables: dict[str, Table] = {}
     return (
         Check("digest of the evidence", evidence.intact, evidence.digest),
@@ -52,7 +52,7 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
 
 
 @dataclass(frozen=True, eq=False)
-class _Course:
+class _Rerun:
     """What is repeated. Each step adds to ``tables`` those that agree with the evidence."""
 
     plan: Plan

@@ -15,20 +15,20 @@ from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
 from synth_audit.core.fitting import detached
 from synth_audit.core.generator import PrivacyCertificate
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.core.verdict import Result
-from synth_audit.examination.examine import conduct
+from synth_audit.examination.examine import run_examination
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import Promise
-from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.making import anchored, fit_and_draw, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
+from synth_audit.pipeline.write_evidence import Audited, write_evidence
 from synth_audit.store.evidence import (
     Evidence,
     GeneratorRecord,
@@ -36,9 +36,9 @@ from synth_audit.store.evidence import (
     column_records,
     installed_versions,
 )
-from synth_audit.store.filing import begin_attempt
-from synth_audit.store.records import SplitRecord, SyntheticRecord
+from synth_audit.store.evidence_store import begin_attempt
 from synth_audit.store.salts import known_salt, workspace_salt
+from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
@@ -152,7 +152,7 @@ def examine(
     warnings += about_formulas(plan, subject.synthetic.data) + about_settings(plan, suite)
     cache = replace(context.cache, scope=salt.commitment)
     context = replace(context, seed=plan.seed, deadline=context.deadline.again(), cache=cache)
-    found = conduct(audits or audits_of(plan, suite), subject, plan.known_answer, context)
+    found = run_examination(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}

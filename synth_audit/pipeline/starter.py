@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 import yaml
 
 from synth_audit.core.arrow_types import is_text
-from synth_audit.core.inference import MAX_CATEGORIES, infer_schema
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.rules import nameable
 from synth_audit.core.schema import Column, Kind, Role
+from synth_audit.core.schema_inference import MAX_CATEGORIES, infer_schema
 from synth_audit.core.table import Table, read_table
 
 _HEAD = """\

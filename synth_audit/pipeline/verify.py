@@ -24,12 +24,12 @@ from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.provenance import RECORDED, Provenance, seal_check
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
-from synth_audit.store.filing import EVIDENCE, FiledAudit
+from synth_audit.store.evidence_store import EVIDENCE, FiledAudit
 from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import Located
-from synth_audit.store.plain_file import read_plain, sha256_of_bytes
 from synth_audit.store.salts import read_salt
 from synth_audit.store.seal import seal_path
+from synth_audit.store.untrusted_file import read_plain, sha256_of_bytes
 from synth_audit.store.workspace import read_parquet
 
 __all__ = ["Check", "refuse_foreign", "verify", "verify_filed"]

@@ -32,7 +32,7 @@ def write_report(workspace: Workspace) -> Path:
     One that is there stays as it is: it may have been signed.
     """
     from synth_audit.store.checked_evidence import checked_evidence
-    from synth_audit.store.filing import add_report
+    from synth_audit.store.evidence_store import add_report
     from synth_audit.store.locate import Located
 
     folder = workspace.newest
@@ -48,7 +48,7 @@ def file_report(found: Located) -> Path:
     """
     from synth_audit.core.errors import DataError
     from synth_audit.store.checked_evidence import checked_evidence
-    from synth_audit.store.filing import REPORT, add_report
+    from synth_audit.store.evidence_store import REPORT, add_report
     from synth_audit.store.journal import read_journal
     from synth_audit.store.workspace import write_bytes
 
@@ -70,7 +70,7 @@ def file_report(found: Located) -> Path:
 
 def _holds(path: Path, html: bytes) -> bool:
     """Whether a file, in a folder where others may write, is that page; a pipe or a link is not."""
-    from synth_audit.store.plain_file import read_plain
+    from synth_audit.store.untrusted_file import read_plain
 
     try:
         return read_plain(path) == html
@@ -85,8 +85,8 @@ def page_check(evidence: Evidence, found: Located) -> tuple[Check, ...]:
     """
     from synth_audit.pipeline.check import Check
     from synth_audit.report.render import check_page
-    from synth_audit.store.filing import REPORT
-    from synth_audit.store.plain_file import read_plain
+    from synth_audit.store.evidence_store import REPORT
+    from synth_audit.store.untrusted_file import read_plain
 
     what = "pictures and sentences of the report"
     if found.folder is None:

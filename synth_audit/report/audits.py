@@ -14,12 +14,12 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
-from synth_audit.report import charts, strips, words
+from synth_audit.report import interval_plot, words
 from synth_audit.report.known_answer import sight_sign, sight_text
-from synth_audit.report.leaks import leak_sentence
-from synth_audit.report.pictures import pictures_of
+from synth_audit.report.leak_intervals import leak_sentence
+from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, quantity_texts
+from synth_audit.report.series_figures import pictures_of
 from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, ScopeTable
-from synth_audit.report.witnesses import MeasurementSensitivity, quantity_texts
 
 _OPEN_PICTURES = 4
 _FOLDED_PICTURES = 36
@@ -130,8 +130,8 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
     title, explained = quantity_texts(said.outcome, m.id)
     value, interval = _texts(m)
     drawing = None
-    if strips.Strip.of_measurement(m).anything:
-        drawing = Markup(charts.measurement_strip_svg(m, title=title, anchor=anchor))  # noqa: S704
+    if interval_plot.IntervalPlot.of_measurement(m).anything:
+        drawing = Markup(interval_plot.measurement_interval_svg(m, title=title, anchor=anchor))  # noqa: S704
     level = ""
     if m.interval is not None:
         level = f"{words.percent_level(m.interval.level)} interval ({m.interval.method}): "

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synth_audit.core.measurement import Series
+from synth_audit.core.series import Series
 from synth_audit.kernels.noise import Noise
 from synth_audit.report import words
 from synth_audit.report.page import page
-from synth_audit.report.pictures import picture_of
+from synth_audit.report.series_figures import picture_of
 from synth_audit.report.view import Cells, Picture
 from synth_audit.studies.calibration import Calibration, Curve
 

@@ -13,11 +13,11 @@ from synth_audit.core.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.audits import audit_view, has_numbers
 from synth_audit.report.examples import examples
-from synth_audit.report.exposed import exposed_records
+from synth_audit.report.exposed_records import exposed_records
 from synth_audit.report.known_answer import known_answer
+from synth_audit.report.measurement_sensitivity import witnesses
 from synth_audit.report.privacy_account import privacy_account
 from synth_audit.report.view import Cells, Chapter, Fact, GateView, RiskView
-from synth_audit.report.witnesses import witnesses
 from synth_audit.store.evidence import Evidence
 
 

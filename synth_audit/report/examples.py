@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.report import words
-from synth_audit.report.strips import gate_strip_svg
+from synth_audit.report.interval_plot import gate_interval_svg
 from synth_audit.report.view import Cells, Picture
 
 _CASES = (
@@ -35,7 +35,7 @@ def _example(place: int, result: Result, title: str, value: float, low: float, h
         high=high,
         maximum=_LIMIT,
     )
-    drawing = gate_strip_svg(gate, unit="share", anchor=f"example-{place}")
+    drawing = gate_interval_svg(gate, unit="share", anchor=f"example-{place}")
     numbers = (
         words.number(value, "share"),
         words.interval(low, high, "share"),

@@ -9,7 +9,10 @@ from markupsafe import Markup
 
 from synth_audit.core.verdict import Result
 from synth_audit.report import words
-from synth_audit.report.candidates import (
+from synth_audit.report.gates import sign_of
+from synth_audit.report.page import page
+from synth_audit.report.plot_kinds.heatmap import scale_svg
+from synth_audit.report.sweep_candidates import (
     CandidateRow,
     GateRow,
     axis_of,
@@ -19,11 +22,8 @@ from synth_audit.report.candidates import (
     result_of,
     short_names,
 )
-from synth_audit.report.gates import sign_of
-from synth_audit.report.heatmap import scale_svg
-from synth_audit.report.page import page
-from synth_audit.report.panels import box_panels, matrix_pictures
-from synth_audit.report.scatter import scatter_svg
+from synth_audit.report.sweep_panels import box_panels, matrix_pictures
+from synth_audit.report.sweep_scatter import scatter_svg
 from synth_audit.report.view import Cells, Fact, Picture, Sign
 from synth_audit.store.workspace import write_text
 from synth_audit.studies.frontier import ERROR, FrontierRecord

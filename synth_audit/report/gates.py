@@ -8,11 +8,11 @@ from markupsafe import Markup
 
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.verdict import GateResult, Result
-from synth_audit.report import strips, svg, words
-from synth_audit.report.charts import units_of
+from synth_audit.report import interval_plot, result_marks, svg, words
+from synth_audit.report.gate_chart import units_of
 from synth_audit.report.view import GateView, Sign, VerdictView
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.marks import gate_marks
+from synth_audit.store.report_marks import gate_marks
 
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 _BOUNDS = {
@@ -26,14 +26,14 @@ def sign_of(result: Result) -> Sign:
     """Shape, word and class of a result."""
     icon = svg.element(
         "svg",
-        strips.mark(result, 12, 12, 9),
+        result_marks.result_mark(result, 12, 12, 9),
         class_="icon",
         viewBox="0 0 24 24",
         width=24,
         height=24,
         aria_hidden="true",
     )
-    return Sign(strips.RESULT_CLASSES[result], strips.RESULT_WORDS[result], Markup(icon))  # noqa: S704
+    return Sign(result_marks.RESULT_CLASSES[result], result_marks.RESULT_WORDS[result], Markup(icon))  # noqa: S704
 
 
 def gate_views(evidence: Evidence) -> tuple[GateView, ...]:
@@ -108,8 +108,8 @@ def _gate_view(gate: GateResult, units: Mapping[MeasurementId, str], place: int,
     value, interval = _number_texts(gate, unit)
     limit = words.limits(gate.minimum, gate.maximum, unit)
     anchor = f"gate-{place}"
-    drawn = strips.Strip.of_gate(gate, unit).anything
-    picture = strips.gate_strip_svg(gate, unit=unit, anchor=f"{anchor}-picture") if drawn else None
+    drawn = interval_plot.IntervalPlot.of_gate(gate, unit).anything
+    picture = interval_plot.gate_interval_svg(gate, unit=unit, anchor=f"{anchor}-picture") if drawn else None
     return GateView(
         anchor=anchor,
         gate=gate.gate,

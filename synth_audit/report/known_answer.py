@@ -11,11 +11,11 @@ from synth_audit.core.measurement import Measurement
 from synth_audit.core.sensitivity import LEAK_EQUIVALENT, PlantedResult, Sensitivity
 from synth_audit.core.verdict import Result
 from synth_audit.report import words
-from synth_audit.report.detection import best_of_audits, detection_picture
+from synth_audit.report.detection_chart import best_of_audits, detection_picture
 from synth_audit.report.gates import sign_of
-from synth_audit.report.leaks import common_scale, leak_sentence, leak_strip_svg
+from synth_audit.report.leak_intervals import common_scale, leak_interval_svg, leak_sentence
+from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, sharpest, witnesses
 from synth_audit.report.view import Cells, Chapter, GateView, KnownAnswerView, LeakRow, Shown, SightRow, Sign
-from synth_audit.report.witnesses import MeasurementSensitivity, sharpest, witnesses
 from synth_audit.store.evidence import Evidence
 
 ANCHOR = "known-answer"
@@ -191,7 +191,7 @@ def _leak_rows(found: Sequence[MeasurementSensitivity]) -> tuple[LeakRow, ...]:
             title=w.title,
             scope=w.response.id.label,
             sentence=leak_sentence(m),
-            drawing=Markup(leak_strip_svg(m, scale, title=w.name, anchor=f"{ANCHOR}-leak-{i}")),  # noqa: S704
+            drawing=Markup(leak_interval_svg(m, scale, title=w.name, anchor=f"{ANCHOR}-leak-{i}")),  # noqa: S704
             numbers=_leak_numbers(m),
         )
         for i, (w, m) in enumerate(worst, 1)

@@ -6,11 +6,11 @@ from synth_audit.core.outcome import Status
 from synth_audit.report import words
 from synth_audit.report.chapters import chapters, signing
 from synth_audit.report.gates import gate_views, verdict_view
+from synth_audit.report.measurement_sensitivity import sight_line, witnesses
 from synth_audit.report.page import page
 from synth_audit.report.view import Fact, ReportView
-from synth_audit.report.witnesses import sight_line, witnesses
 from synth_audit.store.evidence import Evidence, installed_versions
-from synth_audit.store.marks import WRITTEN_BY, audit_marks, read_marks
+from synth_audit.store.report_marks import WRITTEN_BY, audit_marks, read_marks
 
 _TABLES = ("source", "train", "control", "synthetic")
 _NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from synth_audit.core.errors import DataError
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
-from synth_audit.store.filing import EVIDENCE
+from synth_audit.store.evidence_store import EVIDENCE
 from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import Located
-from synth_audit.store.plain_file import sha256_of_bytes
+from synth_audit.store.untrusted_file import sha256_of_bytes
 
 
 def checked_evidence(found: Located) -> Evidence:

@@ -15,7 +15,7 @@ from typing import Any
 from synth_audit.core import identity
 from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.errors import DataError, MeasurementNameError
-from synth_audit.core.exposure import RecordView
+from synth_audit.core.exposed_groups import RecordView
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
@@ -26,7 +26,7 @@ from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, Result, TableCheck
 from synth_audit.store.chained_log import Head
-from synth_audit.store.plain_file import read_plain
+from synth_audit.store.untrusted_file import read_plain
 
 SCHEMA_VERSION = "1.2"
 
@@ -160,7 +160,7 @@ class Evidence:
         return tuple(o for o in self.outcomes if o.status is Status.ERROR)
 
     def measurement(self, name: str | MeasurementId, scope: str = "") -> Measurement:
-        """Look up one measurement.
+        """LineStyle up one measurement.
 
         Args:
             name: its identity, or the text of it; with a scope, ``audit.quantity`` alone.

@@ -22,8 +22,8 @@ from pydantic import ConfigDict, with_config
 from synth_audit.core.errors import DataError
 from synth_audit.core.verdict import Result
 from synth_audit.store.chained_log import Head
-from synth_audit.store.plain_file import read_plain
 from synth_audit.store.pointers import SCHEMA_VERSION, Count, Digest, Released, parse_strict, to_json
+from synth_audit.store.untrusted_file import read_plain
 from synth_audit.store.workspace import Workspace, write_text
 
 _STRICT = ConfigDict(extra="forbid", strict=True)

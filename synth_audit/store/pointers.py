@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, with_config
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.strict_yaml import load_json
-from synth_audit.store.plain_file import read_plain
+from synth_audit.store.untrusted_file import read_plain
 
 SCHEMA_VERSION = "1.0"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import create_once
 from synth_audit.core.salt import Salt
-from synth_audit.store.records import SplitRecord
+from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
 
 _SALT_FREE = {"calibration.json", "calibration.html"}

@@ -20,8 +20,8 @@ from synth_audit.core.outcome import Status
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
+from synth_audit.examination.audit_runner import Task, TaskResult, run_tasks
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
-from synth_audit.examination.runner import Task, TaskResult, run_tasks
 from synth_audit.kernels.noise import Noise
 
 STRENGTH = 0.05

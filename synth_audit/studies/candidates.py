@@ -17,7 +17,7 @@ from synth_audit.core.plugin_config import PluginChoice, combinations
 from synth_audit.core.schema import RELEASED, Role
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.stages import audits_of
-from synth_audit.store.records import SplitRecord
+from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.comparison import measure_of
 

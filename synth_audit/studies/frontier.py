@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Series
+from synth_audit.core.series import Series
 from synth_audit.core.verdict import Result
 from synth_audit.store.evidence import sha256_of
 from synth_audit.studies.correlations import NO_CORRELATIONS, Correlations

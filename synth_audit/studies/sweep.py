@@ -18,7 +18,7 @@ from synth_audit.core.plan import Plan
 from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
 from synth_audit.core.table import Table, read_table
-from synth_audit.examination.runner import describe_error
+from synth_audit.examination.audit_runner import describe_error
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import kept_because
@@ -27,8 +27,8 @@ from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import Evidence, TableRecord, installed_versions
 from synth_audit.store.folders import link_or_copy, replacing_folder
 from synth_audit.store.locate import Located
-from synth_audit.store.records import SplitRecord, SyntheticRecord
 from synth_audit.store.salts import workspace_salt
+from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace, read_parquet, write_text
 from synth_audit.studies.candidates import Candidate, candidates_of, column_count
 from synth_audit.studies.correlations import Correlations, Scales

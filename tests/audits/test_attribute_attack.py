@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.privacy.attribute_attack.attack import BINS, Attack, Binning, Rows
-from synth_audit.core.inference import infer_schema
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 
 ONE = np.ones(1)

@@ -11,8 +11,8 @@ import pytest
 
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.core.errors import NotApplicable
-from synth_audit.kernels.attacks import SuccessCount, corrected_level, risk
-from synth_audit.kernels.secret import Equality, GuessTolerance
+from synth_audit.kernels.attack_success import SuccessCount, corrected_level, risk
+from synth_audit.kernels.secret_guesses import Equality, GuessTolerance
 
 
 def people(n, seed):

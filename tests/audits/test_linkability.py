@@ -7,9 +7,9 @@ import pytest
 
 from synth_audit.audits.privacy.linkability import Linkability, _halves
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.inference import infer_schema
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.attacks import SuccessCount, risk
+from synth_audit.kernels.attack_success import SuccessCount, risk
 
 
 def people(n, seed):

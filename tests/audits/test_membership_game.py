@@ -26,12 +26,12 @@ from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, NotApplicable, PluginError
 from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
-from synth_audit.examination.runner import run_audits
+from synth_audit.examination.audit_runner import run_audits
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
 from synth_audit.kernels.shadow_features import FEATURE_SETS

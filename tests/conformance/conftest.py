@@ -15,13 +15,13 @@ import pytest
 from synth_audit.core import registry
 from synth_audit.core.audit import Leak
 from synth_audit.core.context import RunContext
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.rule_text import parse_rules
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
+from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.planted_generator import PlantedGenerator
-from synth_audit.examination.runner import run_audits
 from synth_audit.kernels.encode import row_groups
 
 QUICK = {

@@ -19,8 +19,8 @@ from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import KnownAnswerSpec
 from synth_audit.core.sensitivity import Sensitivity
-from synth_audit.examination.examine import conduct
-from synth_audit.examination.runner import Task, run_tasks
+from synth_audit.examination.audit_runner import Task, run_tasks
+from synth_audit.examination.examine import run_examination
 
 AUDITS = (*registry.catalogue("audit"), README_AUDIT)
 PRIVACY = tuple(n for n, ref in registry.catalogue("audit").items() if ref.family == "privacy")
@@ -310,7 +310,7 @@ def examined(made_once, built, as_subject, population):
     processes."""
     subject = as_subject(population(800, 1), population(300, 2), population(800, 3))
     return made_once(
-        lambda name, workers: conduct(
+        lambda name, workers: run_examination(
             {name: built(name)}, subject, KnownAnswerSpec(), RunContext(executor=in_processes(workers))
         )
     )
@@ -339,7 +339,7 @@ def test_audits_beside_one_another_keep_their_numbers(examined, built, as_subjec
     """Several audits in two processes, of which one spreads its own work, say what each says alone."""
     subject = as_subject(population(800, 1), population(300, 2), population(800, 3))
     names = ("exact_match", "attribute_game", "linkability")
-    together = conduct(
+    together = run_examination(
         {n: built(n) for n in names}, subject, KnownAnswerSpec(), RunContext(executor=in_processes(2))
     )
     assert together.outcomes == tuple(examined[n, 1].outcomes[0] for n in names)

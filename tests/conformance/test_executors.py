@@ -17,8 +17,8 @@ from synth_audit.core.errors import OutOfTime, PlanError, PluginError
 from synth_audit.core.execution import Ending, dask_cluster, opened
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import KnownAnswerSpec
-from synth_audit.examination.examine import conduct
-from synth_audit.examination.runner import Task, _run_one, run_audits
+from synth_audit.examination.audit_runner import Task, _run_one, run_audits
+from synth_audit.examination.examine import run_examination
 from synth_audit.generators.independent import Independent
 
 pytestmark = pytest.mark.xdist_group("dask")
@@ -40,7 +40,7 @@ def subject(as_subject, population):
 
 def test_an_audit_suite_says_the_same(dask, built, subject):
     audits = {name: built(name) for name in SUITE}
-    here, there = (conduct(audits, subject, KnownAnswerSpec(), c) for c in (RunContext(), dask))
+    here, there = (run_examination(audits, subject, KnownAnswerSpec(), c) for c in (RunContext(), dask))
     assert all(o.status is Status.MEASURED for o in here.outcomes)
     assert there.outcomes == here.outcomes
     assert there.view == here.view

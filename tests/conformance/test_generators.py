@@ -8,8 +8,8 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.errors import DataError
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 
 GENERATORS = tuple(registry.catalogue("generator"))

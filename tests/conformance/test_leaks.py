@@ -14,7 +14,7 @@ from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.plan import DEFAULT_GATES, KnownAnswerSpec
 from synth_audit.core.verdict import Result
-from synth_audit.examination.examine import conduct
+from synth_audit.examination.examine import run_examination
 from synth_audit.judging.judge import check_table, judge, load_suite
 
 N = 500
@@ -30,7 +30,7 @@ def verdict_of(built, tmp_path_factory):
     audits = {name: built(name) for name in usual}
 
     def judged(subject):
-        found = conduct(audits, subject, KnownAnswerSpec(), RunContext(cache=shared))
+        found = run_examination(audits, subject, KnownAnswerSpec(), RunContext(cache=shared))
         return judge(suite, found.outcomes, check_table(suite, subject.synthetic)).verdict
 
     return judged

@@ -13,8 +13,8 @@ from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.fitting import draw, fit_shared
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
 
 FITS: list[int] = []

@@ -10,8 +10,9 @@ import pytest
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import DataError, SynthAuditError
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Findings, Interval, Measurement, Quantity, Series
+from synth_audit.core.measurement import Direction, Findings, Interval, Measurement, Quantity
 from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.series import Series
 
 M = MeasurementId("", "m")
 RISK = Quantity("risk", "Risk", unit="ratio", direction=Direction.HIGHER, range=(0, 2))

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core.errors import SynthAuditError
-from synth_audit.core.inference import MAX_CATEGORIES, infer_schema
 from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema_inference import MAX_CATEGORIES, infer_schema
 from synth_audit.core.table import read_table
 
 WORD = "Bartholomew-Quincy"

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth_audit.core.errors import PlanError
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec, parse_plan
-from synth_audit.core.plan_schema import plan_schema
+from synth_audit.core.plan_json_schema import plan_schema
 from synth_audit.core.rule_text import parse_rule, parse_rules
 from synth_audit.core.rules import (
     Determines,
@@ -28,6 +27,7 @@ from synth_audit.core.rules import (
     quoted,
     read_value,
 )
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.timestamps import microseconds
 
 DAY = datetime.datetime(2024, 12, 31, tzinfo=datetime.UTC)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.inference import MAX_CATEGORIES, infer_schema
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema import Kind, Role, labels_of
+from synth_audit.core.schema_inference import MAX_CATEGORIES, infer_schema
 
 NAN = float("nan")
 

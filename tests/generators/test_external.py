@@ -18,7 +18,7 @@ from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.registry import build, config_of
 from synth_audit.core.subject import Subject
-from synth_audit.examination.runner import run_audits
+from synth_audit.examination.audit_runner import run_audits
 from synth_audit.generators.external import External
 from synth_audit.sources.duckdb import DuckDB
 from synth_audit.sources.parquet import Parquet

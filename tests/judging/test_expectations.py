@@ -20,7 +20,7 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
 from synth_audit.core.verdict import Result
 from synth_audit.judging.judge import BUILT_IN, judge, load_suite, parse_suite
-from synth_audit.judging.measurements import measurement_frame
+from synth_audit.judging.measurement_frame import measurement_frame
 from synth_audit.resources import resource_folder
 
 SHIPPED = sorted(p.name for p in resource_folder("expectations").glob("*.json"))

@@ -17,17 +17,17 @@ import pytest
 
 from synth_audit.core.errors import GateError
 from synth_audit.core.identity import read_scoped
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.measurement import Direction, Interval, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
 from synth_audit.core.table import Table, read_table
 from synth_audit.core.verdict import Result, TableCheck
 from synth_audit.judging import great_expectations_runner
-from synth_audit.judging.contract import contract_key, gate_frame
 from synth_audit.judging.decide import Row, decide
 from synth_audit.judging.judge import BUILT_IN, CONTRACT, check_table, contract, judge, parse_suite
+from synth_audit.judging.schema_contract import contract_key, gate_frame
 
 CELL = "bartholomew"
 

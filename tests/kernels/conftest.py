@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.inference import infer_schema
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 
 

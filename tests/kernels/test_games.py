@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.core.measurement import BOX_LINES, Series
+from synth_audit.core.series import BOX_LINES, Series
 from synth_audit.kernels.games import (
     box_lines,
     iteration_rng,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.inference import infer_schema
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.kernels import gower, neighbours
 from synth_audit.kernels._grid import Grid

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.kernels import guesses
+from synth_audit.kernels import predicate_guesses
 from synth_audit.kernels.predicates import CodedRows, Predicates, crowded, encode, fresh, match
 
 NOON = datetime.datetime(2024, 1, 1, 12)
@@ -126,7 +126,7 @@ def columns_and_rows(frame, lexicon, predicates):
 def test_multivariate_finds_exactly_the_published_predicates(k, prepared):
     frame = mixed(25, 3)
     lexicon, [rows] = prepared(frame)
-    found = guesses.multivariate(rows, lexicon, k, 10_000, 60_000, np.random.default_rng(0))
+    found = predicate_guesses.multivariate(rows, lexicon, k, 10_000, 60_000, np.random.default_rng(0))
     slow = columns_and_rows(frame, lexicon, found)
     assert len(found) == len(slow) > 2
     assert sorted(match(rows, found).rows.tolist()) == sorted(slow.values())
@@ -134,7 +134,7 @@ def test_multivariate_finds_exactly_the_published_predicates(k, prepared):
 
 def test_no_predicate_is_guessed_twice_and_the_request_is_kept(prepared):
     lexicon, [rows] = prepared(mixed(200, 4))
-    found = guesses.multivariate(rows, lexicon, 3, 150, 10_000, np.random.default_rng(0))
+    found = predicate_guesses.multivariate(rows, lexicon, 3, 150, 10_000, np.random.default_rng(0))
     assert len(found) == 150
     assert len(set(found.ordered().keys())) == 150
     assert match(rows, found).single.all()
@@ -142,7 +142,7 @@ def test_no_predicate_is_guessed_twice_and_the_request_is_kept(prepared):
 
 def test_trials_are_bounded(prepared):
     lexicon, [rows] = prepared({"a": ["x", "y"] * 50, "b": ["u", "u", "v", "v"] * 25})
-    found = guesses.multivariate(rows, lexicon, 2, 100, 5_000, np.random.default_rng(0))
+    found = predicate_guesses.multivariate(rows, lexicon, 2, 100, 5_000, np.random.default_rng(0))
     assert len(found) == 0
 
 
@@ -154,7 +154,7 @@ def test_univariate_by_hand(prepared):
         "m": [None, 1, None, 1, 1],
     }
     lexicon, [rows] = prepared(frame)
-    found = guesses.univariate(rows, lexicon, 100, np.random.default_rng(0))
+    found = predicate_guesses.univariate(rows, lexicon, 100, np.random.default_rng(0))
     # x: missing, == 1, == 5, <= 1, >= 5; y: == 8 (its extremes are shared); k: == a; m: nothing.
     # As no table holds a smaller value, "<= 1" and "== 1" have one range; to the adversary they differ.
     expected = [(0, 0, 0), (0, 1, 1), (0, 1, 1), (0, 3, 3), (0, 3, 3), (1, 2, 2), (2, 1, 1)]
@@ -165,14 +165,14 @@ def test_univariate_by_hand(prepared):
 
 def test_extremes_reach_beyond_the_release(prepared):
     lexicon, [synthetic, real] = prepared({"x": [2.0, 3.0, 4.0]}, {"x": [-1e200, 9.0, 8.0]})
-    found = guesses.univariate(synthetic, lexicon, 100, np.random.default_rng(0))
+    found = predicate_guesses.univariate(synthetic, lexicon, 100, np.random.default_rng(0))
     assert len(found) == 5  # three values, <= 2, >= 4
     assert match(real, found, limit=9).counts.tolist() == [0, 0, 0, 1, 2]
 
 
 def test_a_random_subset_of_many_univariate_predicates(prepared):
     lexicon, [rows] = prepared({"x": np.arange(500.0)})
-    one, other = (guesses.univariate(rows, lexicon, 40, np.random.default_rng(s)) for s in (0, 1))
+    one, other = (predicate_guesses.univariate(rows, lexicon, 40, np.random.default_rng(s)) for s in (0, 1))
     assert len(one) == len(other) == 40
     assert set(one.ordered().keys()) != set(other.ordered().keys())
 
@@ -180,7 +180,7 @@ def test_a_random_subset_of_many_univariate_predicates(prepared):
 def test_guided_guesses_single_out_the_outliers(prepared):
     lexicon, [rows] = prepared(mixed(80, 5))
     outliers = np.array([7, 3, 50])
-    found = guesses.guided(rows, lexicon, outliers, 12, 4, np.random.default_rng(0))
+    found = predicate_guesses.guided(rows, lexicon, outliers, 12, 4, np.random.default_rng(0))
     matches = match(rows, found)
     assert matches.single.all()
     assert set(matches.rows.tolist()) <= set(outliers.tolist())
@@ -191,7 +191,7 @@ def test_guided_guesses_single_out_the_outliers(prepared):
 
 def test_bins_cover_every_code_once_and_hold_like_many_rows(prepared):
     lexicon, [rows] = prepared({"x": [*np.arange(100.0), None, None]})
-    low, high = guesses._bins(rows, lexicon, 0, 5)
+    low, high = predicate_guesses._bins(rows, lexicon, 0, 5)
     assert (low[0], high[0]) == (0, 0)
     ranges = sorted(set(zip(low[1:].tolist(), high[1:].tolist(), strict=True)))
     assert ranges == [(1, 20), (21, 40), (41, 60), (61, 80), (81, 100)]
@@ -202,7 +202,7 @@ def test_bins_cover_every_code_once_and_hold_like_many_rows(prepared):
 def test_naive_guesses_come_from_the_domain_alone(k, prepared):
     frame = mixed(100, 6, gaps=0)
     lexicon, [rows] = prepared(frame)
-    found = guesses.naive(lexicon, k, 300, np.random.default_rng(0))
+    found = predicate_guesses.naive(lexicon, k, 300, np.random.default_rng(0))
     assert len(found) == 300
     assert (found.widths == k).all()
     assert match(rows, found, limit=1000).counts.max() > 1
@@ -210,7 +210,7 @@ def test_naive_guesses_come_from_the_domain_alone(k, prepared):
 
 def test_a_naive_threshold_is_uniform_within_the_bounds(prepared):
     lexicon, [rows] = prepared({"x": np.r_[0.0, 1.0, np.random.default_rng(0).beta(1, 20, 2000)]})
-    found = guesses.naive(lexicon, 1, 4000, np.random.default_rng(0))
+    found = predicate_guesses.naive(lexicon, 1, 4000, np.random.default_rng(0))
     counts = match(rows, found, limit=10**6).counts
     upwards = found.low[:, 0] > 1
     median = np.median(lexicon.values[0])
@@ -220,7 +220,7 @@ def test_a_naive_threshold_is_uniform_within_the_bounds(prepared):
 
 def test_naive_guesses_cope_with_wholly_missing_and_huge_columns(prepared):
     lexicon, [rows] = prepared({"none": [None, None], "huge": [-1.7e308, 1.7e308], "k": ["a", "b"]})
-    found = guesses.naive(lexicon, 2, 50, np.random.default_rng(0))
+    found = predicate_guesses.naive(lexicon, 2, 50, np.random.default_rng(0))
     assert set(match(rows, found).counts.tolist()) == {0, 1}
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.schema import Column, Kind
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.kernels import shadow_features
 from synth_audit.kernels._reference_scaler import MOST_LABELS

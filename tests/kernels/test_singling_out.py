@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.kernels import guesses
-from synth_audit.kernels.attacks import SuccessCount, risk
+from synth_audit.kernels import predicate_guesses
+from synth_audit.kernels.attack_success import SuccessCount, risk
 from synth_audit.kernels.predicates import encode
 from synth_audit.kernels.singling_out import (
     IsolationRate,
@@ -142,9 +142,9 @@ def trial(tables_of):
         tables = tables_of(*(records(n, rng) for n in (n_train, n_synthetic, n_control)))
         lexicon, (train, synthetic, control) = encode(tables, tables[0].schema.features)
         if k == 1:
-            found = guesses.univariate(synthetic, lexicon, n_guesses, rng)
+            found = predicate_guesses.univariate(synthetic, lexicon, n_guesses, rng)
         else:
-            found = guesses.multivariate(synthetic, lexicon, k, n_guesses, 20 * n_guesses, rng)
+            found = predicate_guesses.multivariate(synthetic, lexicon, k, n_guesses, 20 * n_guesses, rng)
         return PredicateTrial.of(found, lexicon, train, control, rng)
 
     return run

@@ -100,7 +100,7 @@ def put(case, plain):
 
 
 def pipeline_measurements(evidence):
-    from synth_audit.pipeline.filing import measurement_bytes
+    from synth_audit.pipeline.write_evidence import measurement_bytes
 
     return measurement_bytes(evidence)
 

@@ -15,8 +15,8 @@ from synth_audit.core.outcome import Status
 from synth_audit.core.verdict import Result, TableCheck
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.pipeline.filing import Audited, write_evidence
 from synth_audit.pipeline.release import refuse_unless_allowed, release
+from synth_audit.pipeline.write_evidence import Audited, write_evidence
 from synth_audit.sources.csv import Csv
 from synth_audit.sources.duckdb import DuckDB
 from synth_audit.store.evidence import parse_evidence, read_evidence

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import parse_plan
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.pipeline.starter import starter_plan
 
 SOURCE = {"parquet": {"path": "x.parquet"}}

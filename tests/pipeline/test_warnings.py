@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.inference import infer_schema
 from synth_audit.core.plan import ColumnSpec, parse_plan
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.pipeline.warnings import about_formulas, inspect, shown_count
 

@@ -26,12 +26,13 @@ from report_pieces import (  # made importable by conftest.py
     with_subgroups,
 )
 
-from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
+from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Interval, Series
+from synth_audit.core.measurement import Interval
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import WORST_SUBGROUP, PlantedLeaks
+from synth_audit.core.series import Series
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.store.evidence import ColumnRecord, Evidence, GeneratorRecord, TableRecord
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
+from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import (
     LEAK_EQUIVALENT,
@@ -15,7 +15,8 @@ from synth_audit.core.sensitivity import (
     Sensitivity,
     SensitivityCurve,
 )
-from synth_audit.kernels.response import minimum_detectable
+from synth_audit.core.series import Series
+from synth_audit.kernels.sensitivity_curve import minimum_detectable
 
 COLUMNS = (
     "age", "workclass", "education", "marital_status", "occupation", "relationship", "race", "sex",

@@ -7,8 +7,8 @@ from html import unescape
 
 from synth_audit.report.gates import gate_views
 from synth_audit.report.known_answer import known_answer
+from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, sight_line, witnesses
 from synth_audit.report.view import KnownAnswerView, SightLine
-from synth_audit.report.witnesses import MeasurementSensitivity, sight_line, witnesses
 from synth_audit.store.evidence import Evidence
 
 

@@ -11,9 +11,9 @@ from report_reading import chapter, found_in, line_of, text, view_of  # made imp
 
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import SensitivityCurve
-from synth_audit.kernels.response import DETECTED, detection_probability
+from synth_audit.kernels.sensitivity_curve import DETECTED, detection_probability
 from synth_audit.report import render_report, words
-from synth_audit.report.detection import best_of_audits, chance, detection_picture
+from synth_audit.report.detection_chart import best_of_audits, chance, detection_picture
 from synth_audit.report.known_answer import MOST_ROWS
 
 NB = "\u00a0"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import BOX_LINES, Series
+from synth_audit.core.series import BOX_LINES, Series
 from synth_audit.studies.correlations import Correlations
 from synth_audit.studies.frontier import (
     CandidateResult,

@@ -18,10 +18,10 @@ from synth_audit.core.measurement import Direction, Estimate, Findings, Interval
 from synth_audit.core.rules import Determines, Rule, declared_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.attacks import corrected_level, worst_interval
+from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.encode import MISSING, codes, row_groups
 from synth_audit.kernels.intervals import wilson
-from synth_audit.kernels.rules import put
+from synth_audit.kernels.rule_violations import put
 
 VIOLATIONS = Quantity(
     "violations",

@@ -14,10 +14,11 @@ from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Estimate, Findings, Interval, Quantity, Series
+from synth_audit.core.measurement import Estimate, Findings, Interval, Quantity
+from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels import projection as pca
+from synth_audit.kernels import principal_components as pca
 from synth_audit.kernels.intervals import normal_interval
 from synth_audit.kernels.standardised_coordinates import StandardisedCoordinates
 

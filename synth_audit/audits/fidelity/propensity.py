@@ -15,7 +15,8 @@ from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity, Series
+from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity
+from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import discrimination as trees

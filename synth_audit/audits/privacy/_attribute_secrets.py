@@ -14,7 +14,7 @@ from synth_audit.core.measurement import Measurement, Quantity
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import worst_interval
+from synth_audit.kernels.attack_success import worst_interval
 from synth_audit.kernels.games import reference_rows
 from synth_audit.kernels.linear import Regression, Scaling, correlation
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Measurement, Quantity, Reference, Series
+from synth_audit.core.measurement import Measurement, Quantity, Reference
+from synth_audit.core.series import Series
 from synth_audit.kernels import membership
-from synth_audit.kernels.attacks import corrected_level, worst_interval
+from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.intervals import newcombe, wilson
 from synth_audit.kernels.roc import auroc, auroc_interval
 

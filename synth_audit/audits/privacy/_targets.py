@@ -11,7 +11,7 @@ from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Measurement, Quantity
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import SuccessCount
+from synth_audit.kernels.attack_success import SuccessCount
 
 FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""

@@ -22,7 +22,7 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.attacks import corrected_level, worst_interval
+from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.encode import row_groups, row_groups_but_one
 from synth_audit.kernels.intervals import newcombe, wilson
 

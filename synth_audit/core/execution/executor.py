@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from synth_audit.core.deadline import NEVER, Deadline
-from synth_audit.core.execution.inside import Tried, attempt
+from synth_audit.core.execution.inside import CallResult, attempt
 from synth_audit.core.files import temporary_folder
 
 ExecutorName = Literal["serial", "processes", "dask"]
@@ -99,7 +99,7 @@ class Executor:
         with temporary_folder(scratch) as folder:
             place = folder if self.pool.shares_files else None
             calls = [partial(attempt, place, partial(work, item)) for item in items]
-            at_work: dict[Future[Tried[Done]], int] = {}
+            at_work: dict[Future[CallResult[Done]], int] = {}
             try:
                 yield _by_pool(self.pool, calls, at_work, deadline)
             finally:
@@ -116,8 +116,8 @@ def _one_by_one(
 
 def _by_pool(
     pool: Pool,
-    calls: Sequence[Callable[[], Tried[Done]]],
-    at_work: dict[Future[Tried[Done]], int],
+    calls: Sequence[Callable[[], CallResult[Done]]],
+    at_work: dict[Future[CallResult[Done]], int],
     deadline: Deadline,
 ) -> Iterator[tuple[int, Piece[Done]]]:
     """Keep the pool busy without piling up calls in it, each of which may hold tables."""
@@ -141,7 +141,7 @@ def _seconds(deadline: Deadline) -> float | None:
     return None if math.isinf(deadline.left) else deadline.left
 
 
-def _ended(pool: Pool, future: Future[Tried[Done]], deadline: Deadline) -> Piece[Done]:
+def _ended(pool: Pool, future: Future[CallResult[Done]], deadline: Deadline) -> Piece[Done]:
     try:
         tried = future.result()
     except Exception as error:

@@ -24,14 +24,14 @@ _LOOK = 0.5
 
 
 @dataclass(frozen=True)
-class Tried(Generic[Done]):
+class CallResult(Generic[Done]):
     """What a call returned, or that it failed."""
 
     result: Done | None = None
     failed: bool = False
 
 
-def attempt(folder: str | None, call: Callable[[], Done]) -> Tried[Done]:
+def attempt(folder: str | None, call: Callable[[], Done]) -> CallResult[Done]:
     """Make a call; an error, which might not survive the way between processes, is told of without itself.
 
     Args:
@@ -45,12 +45,12 @@ def attempt(folder: str | None, call: Callable[[], Done]) -> Tried[Done]:
             return _in_folder(own, call)
 
 
-def _in_folder(folder: str, call: Callable[[], Done]) -> Tried[Done]:
+def _in_folder(folder: str, call: Callable[[], Done]) -> CallResult[Done]:
     before, tempfile.tempdir = tempfile.tempdir, folder
     try:
-        return Tried(call())
+        return CallResult(call())
     except (Exception, SystemExit):
-        return Tried(failed=True)
+        return CallResult(failed=True)
     finally:
         tempfile.tempdir = before
 

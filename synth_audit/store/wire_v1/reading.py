@@ -10,10 +10,11 @@ from synth_audit.core import identity
 from synth_audit.core import measurement as core
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.errors import MeasurementNameError, PluginError
-from synth_audit.core.exposure import ExposedGroup, RecordView, Subgroup
+from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedLeaks, PlantedResult, Sensitivity, SensitivityCurve
+from synth_audit.core.series import Series
 from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.store.chained_log import Head
@@ -161,8 +162,8 @@ def _reference(w: models.Reference) -> core.Reference:
     return core.Reference(w.value, w.meaning, _interval(w.interval), candidate)
 
 
-def _series(w: models.Series) -> core.Series:
-    return core.Series(
+def _series(w: models.Series) -> Series:
+    return Series(
         id=identity.read(w.id),
         title=w.title,
         kind=w.kind,

@@ -7,9 +7,10 @@ from typing import Any
 
 from synth_audit.core import measurement as core
 from synth_audit.core.audit import AuditInfo
-from synth_audit.core.exposure import RecordView
+from synth_audit.core.exposed_groups import RecordView
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import PlantedLeaks, SensitivityCurve
+from synth_audit.core.series import Series
 from synth_audit.core.verdict import GateReport, GateResult
 from synth_audit.store.evidence import Evidence, GeneratorRecord
 from synth_audit.store.wire_v1 import models
@@ -151,7 +152,7 @@ def _reference(r: core.Reference) -> models.Reference:
     )
 
 
-def _series(s: core.Series) -> models.Series:
+def _series(s: Series) -> models.Series:
     return models.Series(
         id=str(s.id),
         title=s.title,

@@ -9,8 +9,8 @@ from synth_audit.audits.fidelity.associations.cells import Scale
 from synth_audit.audits.fidelity.associations.gaps import AssociationMatrices, told_pairs
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Series
 from synth_audit.core.schema import Column
+from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 
 MOST_COLUMNS = 40

@@ -9,7 +9,7 @@ import numpy as np
 from synth_audit.audits.fidelity.coverage.pair import Curves
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Series
+from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 
 _GRID = np.arange(1, 50) / 50

@@ -24,7 +24,7 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.attacks import corrected_level, worst_interval
+from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.distributions import distance_interval
 from synth_audit.kernels.intervals import wilson
 

@@ -9,8 +9,8 @@ import numpy as np
 from synth_audit.audits.fidelity.marginals.columns import discrete_cells, number_edges
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Series
 from synth_audit.core.schema import Column
+from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import distributions as dist

@@ -13,7 +13,7 @@ from synth_audit.core.audit import AuditInfo, Leak
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Findings, Measurement
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.attack_success import corrected_level
 from synth_audit.kernels.parallel import single_threaded_algebra
 
 

@@ -12,8 +12,9 @@ from synth_audit.audits.privacy._attribute_secrets import RETAINED, ROWS_EACH, w
 from synth_audit.audits.privacy.attribute_game.iterations import TARGETS, Guesses, IterationResult
 from synth_audit.audits.privacy.attribute_game.quantities import MAB, MR2, MSE, REAL_MAB, REAL_MR2, WCAB
 from synth_audit.core.arrays import Floats
-from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference, Series
-from synth_audit.kernels.attacks import corrected_level
+from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference
+from synth_audit.core.series import Series
+from synth_audit.kernels.attack_success import corrected_level
 from synth_audit.kernels.games import box_lines, mean_interval, ratio_interval
 
 FEWEST_ITERATIONS = 5

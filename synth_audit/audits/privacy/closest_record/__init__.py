@@ -21,8 +21,8 @@ from synth_audit.core.measurement import (
     Measurement,
     Quantity,
     Reference,
-    Series,
 )
+from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import dcr
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile

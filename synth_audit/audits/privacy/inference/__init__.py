@@ -30,7 +30,7 @@ from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.encode import MISSING, codes
 from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest
-from synth_audit.kernels.secret import Equality, GuessTolerance, predicted
+from synth_audit.kernels.secret_guesses import Equality, GuessTolerance, predicted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +39,10 @@ class Inference:
 
     Nearest by Gower's distance, ties broken at random. A label is guessed right when equal, a number or date
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
-    :class:`~synth_audit.kernels.secret.GuessTolerance`. Records whose secret is missing are not attacked:
-    there is nothing to learn. A missing guess is wrong. ``risk = (r_train − r_control) / (1 − r_control)`` on
-    the middles of Wilson's intervals, with the delta method's interval; ``worst_risk`` is the largest, its
+    :class:`~synth_audit.kernels.secret_guesses.GuessTolerance`. Records whose secret is missing are not
+    attacked: there is nothing to learn. A missing guess is wrong.
+    ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of Wilson's intervals, with the delta
+    method's interval; ``worst_risk`` is the largest, its
     interval at ``1 − (1 − level) / secrets``. ``overall_risk`` takes the guesses at all secrets together,
     those at one record as one: it is the number to gate where no column is declared sensitive, for the
     worst of many secrets is that of a column which nearly everybody shares, and hardly certain.

@@ -11,7 +11,7 @@ import numpy as np
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
 from synth_audit.core.arrays import Bools, Positions
 from synth_audit.core.measurement import Direction, Exposure, Interval, Measurement, Quantity, Reference
-from synth_audit.kernels.attacks import AttackRisk, SuccessCount, corrected_level, risk, worst_interval
+from synth_audit.kernels.attack_success import AttackRisk, SuccessCount, corrected_level, risk, worst_interval
 
 _NULL = Reference(0.0, "as often as for people the generator never saw")
 

@@ -19,7 +19,7 @@ from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.measurement import Exposure, Findings, Measurement
 from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.attacks import corrected_level
+from synth_audit.kernels.attack_success import corrected_level
 from synth_audit.kernels.games import mean_interval
 from synth_audit.kernels.shadow_features import CLASSIFIERS, FEATURE_SETS, Classifier, FeatureSet
 

@@ -11,9 +11,10 @@ import numpy as np
 from synth_audit.audits.privacy._membership_rates import ONE_PER_MILLE, ONE_PERCENT, told
 from synth_audit.audits.privacy.membership_game.shadow_game import Scores
 from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, Series
+from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
+from synth_audit.core.series import Series
 from synth_audit.kernels import membership
-from synth_audit.kernels.attacks import corrected_level, worst_interval
+from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval
 from synth_audit.kernels.intervals import critical_value, newcombe, wilson
 from synth_audit.kernels.roc import auroc

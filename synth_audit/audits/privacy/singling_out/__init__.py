@@ -21,8 +21,14 @@ from synth_audit.core.measurement import (
     Reference,
 )
 from synth_audit.core.subject import Subject
-from synth_audit.kernels import guesses
-from synth_audit.kernels.attacks import SuccessCount, corrected_level, paired_risk, risk, worst_interval
+from synth_audit.kernels import predicate_guesses
+from synth_audit.kernels.attack_success import (
+    SuccessCount,
+    corrected_level,
+    paired_risk,
+    risk,
+    worst_interval,
+)
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
 from synth_audit.kernels.euclidean import nearest_other
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates, encode
@@ -196,13 +202,13 @@ class SinglingOut:
         """Name and distinct guesses of each setting."""
         n, d, rng = self.n_attacks, len(lexicon.columns), context.rng
         if self.univariate:
-            yield UNIVARIATE, guesses.univariate(synthetic, lexicon, n, rng)
+            yield UNIVARIATE, predicate_guesses.univariate(synthetic, lexicon, n, rng)
         for k in sorted({min(k, d) for k in self.multivariate} - {1}):
-            found = guesses.multivariate(synthetic, lexicon, k, n, self.max_trials * n, rng)
+            found = predicate_guesses.multivariate(synthetic, lexicon, k, n, self.max_trials * n, rng)
             yield f"multivariate[{k}]", found
         if self.embedding:
             outliers = self._outliers(subject, context)
-            yield EMBEDDING, guesses.guided(synthetic, lexicon, outliers, n, self.n_bins, rng)
+            yield EMBEDDING, predicate_guesses.guided(synthetic, lexicon, outliers, n, self.n_bins, rng)
 
     def _outliers(self, subject: Subject, context: RunContext) -> Positions:
         """Synthetic rows by falling distance to their second-nearest other row in the embedding."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Exposure, Series
+from synth_audit.core.measurement import Exposure
+from synth_audit.core.series import Series
 from synth_audit.kernels.predicates import ColumnCodebook
 from synth_audit.kernels.singling_out import PredicateTrial
 

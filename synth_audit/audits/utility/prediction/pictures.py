@@ -9,7 +9,8 @@ from synth_audit.audits.utility.prediction.numbers import TITLES
 from synth_audit.audits.utility.prediction.task import MOST_CLASSES, Task
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Measurement, Series
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.prediction import ModelName
 

@@ -1,0 +1,129 @@
+"""The gates as asset checks on ``report``: a failed blocking gate keeps ``release`` from running."""
+
+# Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from dagster_project import metadata
+from dagster_project.entry import TableEntry
+from dagster_project.failures import without_values
+from synth_audit.core.errors import GateError
+from synth_audit.judging.judge import BUILT_IN
+from synth_audit.judging.privacy_budget import PROMISED
+
+if TYPE_CHECKING:
+    from synth_audit.core.verdict import GateResult
+    from synth_audit.pipeline.check import Check
+    from synth_audit.store.evidence import Evidence
+
+VERDICT = "verdict"
+"""The whole decision: also held up by what is no gate, such as an audit that ended in an error."""
+
+
+@dataclass(frozen=True)
+class GateCheck:
+    """A gate as Dagster sees it; ``name`` is its id in the characters that Dagster allows."""
+
+    gate: str
+    title: str
+    blocking: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the asset check."""
+        return re.sub(r"\W", "_", self.gate)
+
+
+def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
+    """One check for the schema contract, one for each gate of the suite and one for the verdict.
+
+    They hang on ``report``, so a failed audit still renders and only ``release`` stands behind them.
+    """
+    whole = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
+    specs = [
+        dg.AssetCheckSpec(c.name, asset=table.asset("report"), description=c.title, blocking=c.blocking)
+        for c in [*known_gates(table), whole]
+    ]
+
+    @dg.multi_asset_check(name=f"{table.key}__gates", specs=specs, can_subset=True)
+    def judge(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        with without_values("gates"):
+            results = list(_results(table))
+        chosen = {key.name for key in context.selected_asset_check_keys}
+        yield from (r for r in results if r.check_name in chosen)
+
+    return judge
+
+
+def known_gates(table: TableEntry) -> list[GateCheck]:
+    """Every gate that the evidence will judge.
+
+    Raises:
+        GateError: two gates would share a check.
+    """
+    promised = PROMISED if table.plan.privacy is not None else {}
+    built_in = (GateCheck(name, title, True) for name, title in {**BUILT_IN, **promised}.items())
+    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
+    names = [VERDICT, *(c.name for c in checks)]
+    for check in checks:
+        if names.count(check.name) > 1:
+            raise GateError(
+                f"gate {check.gate!r} would share the check {check.name!r} with another",
+                where=table.plan.gates,
+                expected="ids that differ in letters or digits",
+                fix="rename the gate",
+            )
+    return checks
+
+
+def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
+    from synth_audit.core.verdict import Result
+    from synth_audit.pipeline.verify import verify_filed
+    from synth_audit.store.locate import locate_evidence
+
+    evidence, found = verify_filed(locate_evidence(table.workspace.root))
+    _refuse_foreign(table, evidence, found)
+    judged = {result.gate: result for result in evidence.gates.results}
+    for check in known_gates(table):
+        yield _of_gate(table, check, judged.get(check.gate))
+    yield dg.AssetCheckResult(
+        check_name=VERDICT,
+        asset_key=table.asset("report"),
+        passed=evidence.verdict is Result.PASS,
+        description=f"The verdict is {evidence.verdict}.",
+        metadata=metadata.verdict(evidence),
+    )
+
+
+def _refuse_foreign(table: TableEntry, evidence: "Evidence", found: "Iterable[Check]") -> None:
+    """Checks must speak of today's plan and suite; ``release`` makes sure of it once more."""
+    from synth_audit.pipeline.provenance import RELEASED
+
+    same = (evidence.plan_sha256, evidence.gates.suite_sha256) == (table.plan.digest, table.suite.sha256)
+    faults = [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != RELEASED]
+    if faults or not same:
+        raise GateError(
+            f"the evidence was altered ({faults[0]})" if faults else "it is of another plan or gate suite",
+            where=str(table.workspace.evidence),
+            expected="evidence as it was filed, of today's plan and suite",
+            fix="run the table from its split; `synth-audit verify` shows all that does not agree",
+        )
+
+
+def _of_gate(table: TableEntry, check: GateCheck, result: "GateResult | None") -> dg.AssetCheckResult:
+    """A gate that the evidence does not judge has not passed."""
+    from synth_audit.core.verdict import Result
+
+    return dg.AssetCheckResult(
+        check_name=check.name,
+        asset_key=table.asset("report"),
+        passed=result is not None and result.result is Result.PASS,
+        severity=dg.AssetCheckSeverity.ERROR if check.blocking else dg.AssetCheckSeverity.WARN,
+        description=result.explanation if result else "The evidence does not judge this gate.",
+        metadata=metadata.gate(result) if result else {},
+    )

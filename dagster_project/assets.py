@@ -1,0 +1,146 @@
+"""The assets of a table: each calls one stage of the library and describes what it left."""
+
+# Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_project import metadata
+from dagster_project.entry import TableEntry
+from dagster_project.failures import without_values
+from synth_audit.api import run_context
+
+if TYPE_CHECKING:
+    from synth_audit.core.context import RunContext
+
+WORKERS = "SYNTH_AUDIT_WORKERS"
+"""Environment variable: processes that an audit is spread over; the numbers do not depend on it."""
+
+Told = tuple[dict[str, Any], str]
+"""Metadata, and the content hash, under the salt, that tells Dagster whether anything changed."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the way through the house; the assets follow one another in the order given here."""
+
+    name: str
+    does: str
+    kind: str
+    run: Callable[[TableEntry, "RunContext"], Told]
+
+
+def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
+    """The table's assets in order; ``release`` and ``frontier`` only where the plan has such a key.
+
+    A sweep hangs on the split alone, which it makes itself when there is none of this plan.
+    """
+    stages = [s for s in STAGES if s.name != "release" or table.plan.release is not None]
+    first = [dg.AssetKey.from_user_string(key) for key in table.deps]
+    deps = [first, *([table.asset(s.name)] for s in stages)]
+    assets = [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
+    if table.plan.frontier is not None:
+        assets.append(_asset(table, FRONTIER, [table.asset("split")]))
+    return assets
+
+
+def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=table.asset(stage.name),
+        deps=deps,
+        group_name=table.key,
+        kinds=_kinds(table, stage),
+        owners=list(table.owners),
+        tags=dict(table.tags),
+        code_version=table.code_version(stage.name),
+        description="\n\n".join(filter(None, [stage.does, table.description])),
+    )
+    def run_stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        def progress(what: str, done: int, total: int) -> None:
+            context.log.info(f"{stage.name}: {what} ({done} of {total})")
+
+        with (
+            without_values(stage.name),
+            run_context(table.plan, workers=_workers(), progress=progress) as how,
+        ):
+            metadata, digest = stage.run(table, how)
+        return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(digest))
+
+    return run_stage
+
+
+def _kinds(table: TableEntry, stage: Stage) -> set[str]:
+    choice = {
+        "split": table.plan.source,
+        "synthetic": table.plan.generator,
+        "release": table.plan.release,
+    }.get(stage.name)
+    return {stage.kind} | ({choice.name} if choice else set())
+
+
+def _split(table: TableEntry, context: "RunContext") -> Told:
+    from synth_audit.pipeline.stages import split_table
+
+    record = split_table(table.plan, table.workspace)
+    return metadata.split(record), metadata.joined(record.train.hmac, record.control.hmac)
+
+
+def _synthetic(table: TableEntry, context: "RunContext") -> Told:
+    from synth_audit.pipeline.stages import make_synthetic
+
+    record = make_synthetic(table.plan, table.workspace, context)
+    return metadata.synthetic(record), record.table.hmac
+
+
+def _audit(table: TableEntry, context: "RunContext") -> Told:
+    from synth_audit.pipeline.stages import audit_synthetic
+
+    evidence = audit_synthetic(table.plan, table.workspace, context)
+    return metadata.audit(evidence, table.workspace), evidence.digest
+
+
+def _report(table: TableEntry, context: "RunContext") -> Told:
+    from synth_audit.report import write_report
+    from synth_audit.store.evidence import read_evidence
+
+    path = write_report(table.workspace)
+    evidence = read_evidence(table.workspace.evidence)
+    return metadata.report(evidence, path), evidence.digest
+
+
+def _release(table: TableEntry, context: "RunContext") -> Told:
+    from synth_audit.pipeline.stages import release_synthetic
+
+    record = release_synthetic(table.plan, table.workspace)
+    return metadata.release(record), record.table.hmac
+
+
+def _frontier(table: TableEntry, context: "RunContext") -> Told:
+    from synth_audit.api import swept
+
+    record = swept(table.plan, table.workspace, context)
+    return metadata.frontier(record, table.workspace), record.digest
+
+
+def _workers() -> int | None:
+    """As many as the environment says, else as the plan does."""
+    given = os.environ.get(WORKERS)
+    return int(given) if given else None
+
+
+STAGES = (
+    Stage("split", "Pulls the sensitive table and sets control rows aside.", "parquet", _split),
+    Stage("synthetic", "Fits the generator on train and draws the candidate.", "parquet", _synthetic),
+    Stage("audit", "Attacks and measures the candidate; judges every gate.", "json", _audit),
+    Stage("report", "Renders the report from the evidence; carries a check for each gate.", "html", _report),
+    Stage("release", "Releases exactly the audited bytes, or refuses.", "table", _release),
+)
+
+FRONTIER = Stage(
+    "frontier", "Tries every candidate of the plan and chooses among those that pass.", "html", _frontier
+)
+"""Stands beside the others and runs on request: it says which generator the plan should have."""

@@ -1,0 +1,247 @@
+"""What a stage left, as Dagster metadata: counts, hashes, measurements and pictures, never a cell value."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+if TYPE_CHECKING:
+    from synth_audit.core.verdict import GateResult
+    from synth_audit.pipeline.release import ReleaseRecord
+    from synth_audit.store.evidence import ColumnRecord, Evidence
+    from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
+    from synth_audit.store.workspace import Workspace
+    from synth_audit.studies.frontier import FrontierRecord, Number
+
+Metadata = dict[str, Any]
+
+
+def split(record: SplitRecord) -> Metadata:
+    """Rows of source, train and control, their hashes under the salt, and what looked odd."""
+    return {
+        "dagster/row_count": record.source.rows,
+        "dagster/column_schema": _columns(record.columns),
+        "train rows": record.train.rows,
+        "control rows": record.control.rows,
+        "source, keyed hash": record.source.hmac,
+        "train, keyed hash": record.train.hmac,
+        "control, keyed hash": record.control.hmac,
+        **_bullets("warnings", record.warnings),
+    }
+
+
+def synthetic(record: SyntheticRecord) -> Metadata:
+    """Rows and hash of the candidate, who made it, and what may formally be claimed of it."""
+    certificate = record.generator.certificate
+    return {
+        "dagster/row_count": record.table.rows,
+        "dagster/column_schema": _columns(record.columns),
+        "synthetic, keyed hash": record.table.hmac,
+        "generator": record.generator.name,
+        "configuration": dict(record.generator.config),
+        "formal claim": f"{certificate.claim}: {certificate.reason}",
+        **_numbers({"epsilon": certificate.epsilon, "delta": certificate.delta}),
+        "seconds": record.seconds,
+    }
+
+
+def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
+    """Verdict, what became of every audit, and each gated number as a float, so that it plots over time."""
+    return {
+        "verdict": str(evidence.verdict),
+        "gates": gate_table(evidence.gates.results),
+        "audits": _outcome_table(evidence),
+        **_numbers({str(g.measurement): g.value for g in evidence.gates.results if g.measurement}),
+        **_bullets("holds the release", evidence.gates.blockers),
+        **_pictures(evidence),
+        "evidence": dg.MetadataValue.path(str(workspace.evidence)),
+        "measurements": dg.MetadataValue.path(str(workspace.measurements)),
+        "evidence digest": evidence.digest,
+        **_numbers({"attempt": evidence.attempt or None}),
+        "synthetic, keyed hash": evidence.tables["synthetic"].hmac,
+        "plan sha256": evidence.plan_sha256,
+        "gate suite sha256": evidence.gates.suite_sha256,
+        "seconds": sum(evidence.timings.values()),
+    }
+
+
+def report(evidence: Evidence, path: Path) -> Metadata:
+    """Where the report is, its verdict, its gates and their picture."""
+    from synth_audit.report.gate_chart import gate_chart_svg, units_of
+
+    return {
+        "verdict": str(evidence.verdict),
+        "report": dg.MetadataValue.path(str(path)),
+        "report link": dg.MetadataValue.url(path.resolve().as_uri()),
+        "gates, drawn": picture(gate_chart_svg(evidence.gates.results, units=units_of(evidence)), "gates"),
+        "gates": gate_table(evidence.gates.results),
+        **_numbers({str(g.measurement): g.value for g in evidence.gates.results if g.measurement}),
+        "evidence digest": evidence.digest,
+    }
+
+
+def release(record: ReleaseRecord) -> Metadata:
+    """Where the table went, its rows and its hash."""
+    return {
+        "dagster/row_count": record.table.rows,
+        "where": record.where,
+        "released, keyed hash": record.table.hmac,
+        "released sha256": record.table.sha256,
+    }
+
+
+def frontier(record: FrontierRecord, workspace: Workspace) -> Metadata:
+    """Which candidate was chosen and why, and one line for each."""
+    return {
+        "candidates": len(record.candidates),
+        "chosen": record.chosen or "none",
+        "reason": record.reason,
+        "privacy": str(record.privacy or ""),
+        "usefulness": str(record.utility or ""),
+        "level, corrected for their number": record.level,
+        "all candidates": _candidate_table(record),
+        "page": dg.MetadataValue.path(str(workspace.frontier_page)),
+        "page link": dg.MetadataValue.url(workspace.frontier_page.resolve().as_uri()),
+        "plan sha256": record.plan_sha256,
+        "seconds": sum(c.seconds for c in record.candidates),
+    }
+
+
+def gate(result: GateResult) -> Metadata:
+    """One gate: what was measured, its limits, what they rest on and what to do."""
+    words = {
+        "result": str(result.result),
+        "reason for the limit": result.reason,
+        "what to do": result.advice,
+        "measurement": str(result.measurement or ""),
+        "compared": result.bound,
+    }
+    numbers = {
+        "value": result.value,
+        "low": result.low,
+        "high": result.high,
+        "minimum": result.minimum,
+        "maximum": result.maximum,
+        "needed": result.n_needed,
+    }
+    return {name: text for name, text in words.items() if text} | _numbers(numbers)
+
+
+def verdict(evidence: Evidence) -> Metadata:
+    """The decision and what holds the release beside the gates."""
+    return {
+        "verdict": str(evidence.verdict),
+        **_bullets("holds the release", evidence.gates.blockers),
+        "evidence digest": evidence.digest,
+    }
+
+
+def joined(*digests: str) -> str:
+    """Several content hashes as one data version."""
+    return "+".join(digest[:16] for digest in digests)
+
+
+def picture(svg: str, title: str) -> dg.MarkdownMetadataValue:
+    """An SVG as Markdown that the web pages show without fetching anything."""
+    data = b64encode(svg.encode()).decode()
+    return dg.MetadataValue.md(f"![{title}](data:image/svg+xml;base64,{data})")
+
+
+def _pictures(evidence: Evidence) -> Metadata:
+    from synth_audit.report.series_plot import series_svg
+
+    return {
+        f"{outcome.audit}: {series.title}": picture(series_svg(series), series.title)
+        for outcome in evidence.outcomes
+        for series in outcome.series
+        if series.id == series.id.whole  # one picture for each column belongs into the report
+    }
+
+
+def _columns(columns: Iterable[ColumnRecord]) -> dg.TableSchema:
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(c.name, c.storage, description=f"{c.kind}; {', '.join(c.roles)}") for c in columns
+        ]
+    )
+
+
+def gate_table(results: Iterable[GateResult]) -> dg.TableMetadataValue:
+    """One line for each gate: what was measured beside what is allowed."""
+    rows = [
+        {
+            "gate": g.gate,
+            "result": str(g.result),
+            "measured": _span(g.value, g.low, g.high),
+            "allowed": _limits(g.minimum, g.maximum),
+            "blocking": g.blocking,
+        }
+        for g in results
+    ]
+    return _table(rows, ("gate", "result", "measured", "allowed", "blocking"))
+
+
+def _outcome_table(evidence: Evidence) -> dg.TableMetadataValue:
+    rows = [
+        {
+            "audit": o.audit,
+            "room": o.family,
+            "outcome": str(o.status),
+            "measurements": len(o.measurements),
+            "reason": o.reason,
+        }
+        for o in evidence.outcomes
+    ]
+    return _table(rows, ("audit", "room", "outcome", "measurements", "reason"))
+
+
+def _candidate_table(record: FrontierRecord) -> dg.TableMetadataValue:
+    rows = [
+        {
+            "candidate": c.name,
+            "verdict": c.verdict,
+            "privacy": _number(c.privacy),
+            "usefulness": _number(c.utility),
+            "PU": "" if c.score is None else f"{c.score:.3f}",
+            "problem": c.problem,
+        }
+        for c in record.candidates
+    ]
+    return _table(rows, ("candidate", "verdict", "privacy", "usefulness", "PU", "problem"))
+
+
+def _number(number: Number | None) -> str:
+    return "" if number is None else _span(number.value, number.low, number.high)
+
+
+def _table(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dg.TableMetadataValue:
+    return dg.MetadataValue.table(
+        records=[dg.TableRecord(dict(row)) for row in rows],
+        schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in names]),
+    )
+
+
+def _span(value: float | None, low: float | None, high: float | None) -> str:
+    shown = "" if value is None else f"{value:.4g}"
+    return shown if low is None or high is None else f"{shown} [{low:.4g}, {high:.4g}]"
+
+
+def _limits(minimum: float | None, maximum: float | None) -> str:
+    ends = {"≥": minimum, "≤": maximum}
+    return " and ".join(f"{sign} {end:.4g}" for sign, end in ends.items() if end is not None)
+
+
+def _numbers(values: Mapping[str, float | None]) -> Metadata:
+    """The finite ones as floats; a missing or infinite number has no place in a plot."""
+    from math import isfinite
+
+    return {name: float(v) for name, v in values.items() if v is not None and isfinite(v)}
+
+
+def _bullets(name: str, lines: Iterable[str]) -> Metadata:
+    text = "\n".join(f"- {line}" for line in lines)
+    return {name: dg.MetadataValue.md(text)} if text else {}

@@ -1,0 +1,50 @@
+"""Files what an audit found: evidence and measurements for reviewers, positions of rows for the owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from synth_audit.judging.measurement_frame import measurement_frame
+from synth_audit.store.chained_log import Head
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_store import MEASUREMENTS, file_audit
+from synth_audit.store.workspace import Workspace, write_parquet
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """Evidence, which may be shown, and the positions of exposed training rows, which may not."""
+
+    evidence: Evidence
+    exposed: pa.Table
+
+    def numbered(self, attempt: int, ledger: Head) -> Audited:
+        """The same as an attempt on a table, with how far the table's ledger had come."""
+        return replace(self, evidence=replace(self.evidence, attempt=attempt, ledger=ledger))
+
+
+def write_evidence(audited: Audited, workspace: Workspace, rows: Path | None = None) -> Evidence:
+    """File an audit in the workspace; see :func:`synth_audit.store.evidence_store.file_audit`.
+
+    Args:
+        rows: the file of the candidate that was audited, where the workspace has it.
+
+    Returns:
+        The evidence as it is filed.
+    """
+    workspace.prepare()
+    write_parquet(workspace.exposed, audited.exposed, private=True)
+    contents = {MEASUREMENTS: measurement_bytes(audited.evidence)}
+    return file_audit(workspace, audited.evidence, contents, rows)
+
+
+def measurement_bytes(evidence: Evidence) -> bytes:
+    """The measurements as a Parquet file."""
+    into = pa.BufferOutputStream()
+    pq.write_table(measurement_frame(evidence), into)
+    content: bytes = into.getvalue().to_pybytes()
+    return content

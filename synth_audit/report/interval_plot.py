@@ -1,0 +1,216 @@
+"""One number on one line: its interval drawn against a limit or beside a reference value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.verdict import GateResult, Result
+from synth_audit.report import svg, words
+from synth_audit.report.result_marks import RESULT_WORDS
+
+WIDTH, HEIGHT = 360.0, 54.0
+PAD, _TOP, _BAND = 10.0, 17.0, 20.0
+MIDDLE, _BOTTOM = _TOP + _BAND / 2, _TOP + _BAND
+
+
+@dataclass(frozen=True)
+class IntervalPlot:
+    """What is drawn: a value, its interval, the limits it is judged by, a value to compare with."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    reference: float | None = None
+    unit: str = ""
+    result: Result | None = None
+
+    @classmethod
+    def of_gate(cls, gate: GateResult, unit: str) -> IntervalPlot:
+        """The picture of a gate."""
+        return cls(
+            gate.value,
+            gate.low,
+            gate.high,
+            gate.minimum,
+            gate.maximum,
+            unit=unit,
+            result=gate.result,
+        )
+
+    @classmethod
+    def of_measurement(cls, m: Measurement) -> IntervalPlot:
+        """The picture of a measurement beside its reference value."""
+        low, high = (m.interval.low, m.interval.high) if m.interval else (None, None)
+        reference = m.reference.value if m.reference else None
+        return cls(m.value, low, high, reference=reference, unit=m.unit)
+
+    @property
+    def anything(self) -> bool:
+        """True when there is a value to draw and something to draw it against."""
+        beside = (self.low, self.high, self.minimum, self.maximum, self.reference)
+        return svg.drawable(self.value) and any(svg.drawable(x) for x in beside)
+
+    @property
+    def sentence(self) -> str:
+        """The picture in words."""
+        places = words.decimals(self.unit, self.value, low=self.low, high=self.high)
+        parts = [f"Value {words.number(self.value, self.unit, places)}"]
+        if self.low is not None and self.high is not None:
+            parts.append(f"interval {words.interval(self.low, self.high, self.unit, places)}")
+        if limit := words.limits(self.minimum, self.maximum, self.unit):
+            parts.append(f"limit {limit}")
+        if self.reference is not None:
+            parts.append(f"reference value {words.number(self.reference, self.unit)}")
+        if self.result is not None:
+            parts.append(f"result: {RESULT_WORDS[self.result].lower()}")
+        return words.sentence(", ".join(parts))
+
+
+def gate_interval_svg(gate: GateResult, *, unit: str = "", anchor: str = "gate") -> str:
+    """One gate's interval against its limit, the safe side shaded."""
+    plot = IntervalPlot.of_gate(gate, unit)
+    return svg.document(
+        WIDTH,
+        HEIGHT,
+        drawing(plot, WIDTH, anchor),
+        anchor=anchor,
+        title=gate.title,
+        description=plot.sentence,
+    )
+
+
+def measurement_interval_svg(m: Measurement, *, title: str = "", anchor: str = "number") -> str:
+    """One measurement with its interval beside its reference value."""
+    plot = IntervalPlot.of_measurement(m)
+    body = drawing(plot, WIDTH, anchor)
+    return svg.document(
+        WIDTH, HEIGHT, body, anchor=anchor, title=title or str(m.id), description=plot.sentence
+    )
+
+
+def drawing(plot: IntervalPlot, width: float, anchor: str) -> str:
+    """What is inside the picture, to be put into a larger one."""
+    if not svg.drawable(plot.value):
+        return svg.text(PAD, MIDDLE + 4, "No number to draw: not computed", muted=True)
+    scale = svg.Linear(*_domain(plot), PAD, width - PAD)
+    parts = [_band(plot, scale, anchor), _axis(scale, plot.unit), _interval(plot, scale)]
+    parts += _limit_lines(plot, scale)
+    if plot.reference is not None and svg.drawable(plot.reference):
+        parts.append(_reference(plot, scale))
+    return "".join(parts)
+
+
+def _domain(plot: IntervalPlot) -> tuple[float, float]:
+    seen = (plot.value, plot.low, plot.high, plot.minimum, plot.maximum, plot.reference)
+    values = [x for x in seen if x is not None and svg.drawable(x)]
+    if not any(values):
+        return 0.0, 0.01 if plot.unit == "share" else 1.0
+    low, high = svg.domain(values, zero=plot.unit == "share" and min(values) >= 0 and max(values) < 0.45)
+    room = (high - low) * 0.08
+    natural = 0.0 if low == 0.0 else None
+    top = 1.0 if plot.unit == "share" and high <= 1.0 else None
+    left, right = low - room, high + room
+    if plot.minimum is not None and plot.maximum is not None:
+        left, right = left - 2 * room, right + 2 * room
+    return (natural if natural is not None else left), (min(right, top) if top is not None else right)
+
+
+def _band(plot: IntervalPlot, scale: svg.Linear, anchor: str) -> str:
+    whole: dict[str, Any] = {"y": _TOP, "height": _BAND}
+    x0, x1 = scale.start, scale.end
+    if plot.minimum is None and plot.maximum is None:
+        return svg.element("rect", class_="f-track", x=x0, width=x1 - x0, fill="#eef1f4", **whole)
+    hatch = svg.element(
+        "pattern",
+        svg.element("path", d="M0 6 L6 0", class_="s-unsafe", stroke=svg.UNSAFE, stroke_width=1.2),
+        id=f"{anchor}-hatch",
+        width=6,
+        height=6,
+        patternUnits="userSpaceOnUse",
+    )
+    a = scale(plot.minimum) if plot.minimum is not None and svg.drawable(plot.minimum) else x0
+    b = scale(plot.maximum) if plot.maximum is not None and svg.drawable(plot.maximum) else x1
+    unsafe = svg.element("rect", x=x0, width=x1 - x0, fill=f"url(#{anchor}-hatch)", **whole)
+    paper = svg.element("rect", class_="f-paper", x=a, width=max(b - a, 0), fill=svg.PAPER, **whole)
+    safe = svg.element("rect", class_="f-safe", x=a, width=max(b - a, 0), fill=svg.SAFE, **whole)
+    return svg.element("defs", hatch) + unsafe + paper + safe
+
+
+def _axis(scale: svg.Linear, unit: str) -> str:
+    marks, step = svg.ticks(scale.low, scale.high, 4)
+    out = svg.line(scale.start, _BOTTOM, scale.end, _BOTTOM, rule=True)
+    for value in marks:
+        x, label = scale(value), words.tick(value, step, unit)
+        half = svg.text_width(label, 10) / 2
+        place = min(max(x, half), scale.end + PAD - half)
+        out += svg.line(x, _BOTTOM, x, _BOTTOM + 3, rule=True)
+        out += svg.text(place, _BOTTOM + 14, label, size=10, anchor="middle", muted=True)
+    return out
+
+
+def _interval(plot: IntervalPlot, scale: svg.Linear) -> str:
+    out = ""
+    low, high = plot.low, plot.high
+    if low is not None and high is not None and svg.drawable(low) and svg.drawable(high):
+        x0, x1 = scale(low), scale(high)
+        out += svg.line(x0, MIDDLE, x1, MIDDLE, width=2)
+        out += svg.line(x0, MIDDLE - 5, x0, MIDDLE + 5, width=2)
+        out += svg.line(x1, MIDDLE - 5, x1, MIDDLE + 5, width=2)
+    x = scale(plot.value or 0.0)
+    return out + svg.element(
+        "circle",
+        class_="f-ink s-paper",
+        cx=x,
+        cy=MIDDLE,
+        r=5,
+        fill=svg.INK,
+        stroke=svg.PAPER,
+        stroke_width=1.2,
+    )
+
+
+def _limit_lines(plot: IntervalPlot, scale: svg.Linear) -> list[str]:
+    both = plot.minimum is not None and plot.maximum is not None
+    lines = []
+    for limit, words_before, leans_left in (
+        (plot.minimum, "at least", both),
+        (plot.maximum, "at most", False),
+    ):
+        if limit is None or not svg.drawable(limit):
+            continue
+        x, label = scale(limit), f"{words_before} {words.number(limit, plot.unit)}"
+        lines.append(svg.line(x, _TOP - 3, x, _BOTTOM + 2, width=2))
+        lines.append(_label(x, label, scale, leans_left=leans_left))
+    return lines
+
+
+def _label(x: float, label: str, scale: svg.Linear, *, leans_left: bool) -> str:
+    half, right = svg.text_width(label, 12) / 2, scale.end + PAD
+    if leans_left:
+        x, anchor = max(x + 2, 2 * half), "end"
+    elif x + half > right:
+        x, anchor = right, "end"
+    elif x < half:
+        x, anchor = 0.0, "start"
+    else:
+        anchor = "middle"
+    return svg.text(x, _TOP - 6, label, size=11, weight="600", anchor=anchor)
+
+
+def _reference(plot: IntervalPlot, scale: svg.Linear) -> str:
+    x = scale(plot.reference or 0.0)
+    label = f"reference {words.number(plot.reference, plot.unit)}"
+    diamond = svg.element(
+        "polygon",
+        points=f"{x:.2f},{_TOP - 2:g} {x + 5:.2f},{_TOP + 3:g} {x:.2f},{_TOP + 8:g} {x - 5:.2f},{_TOP + 3:g}",
+        class_="f-paper s-ink",
+        fill=svg.PAPER,
+        stroke=svg.INK,
+        stroke_width=1.4,
+    )
+    dashed = svg.line(x, _TOP, x, _BOTTOM + 2, width=1.4, dash="3 2")
+    return dashed + diamond + _label(x, label, scale, leans_left=False)

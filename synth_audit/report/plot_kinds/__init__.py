@@ -1,0 +1,1 @@
+"""The kinds of pictures that a series may have, one file each."""

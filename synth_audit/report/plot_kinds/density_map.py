@@ -1,0 +1,178 @@
+"""Where rows lie on a plane: the area of a square is the share of rows in its cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from synth_audit.core.series import Series
+from synth_audit.report import svg, words
+
+WIDTH = 290.0
+"""Three of them fit side by side."""
+
+SCALE_WIDTH = 460.0
+
+_STRONG = "#1f5a93"
+_SPECK = 0.7
+_LARGEST = 24.0
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The cells along one axis, which are equally wide."""
+
+    centres: tuple[float, ...]
+
+    @classmethod
+    def of(cls, places: Iterable[float | str]) -> _Side:
+        """Centres of cells; numbers 1, 2, … where they are no ascending numbers."""
+        try:
+            centres = tuple(float(x) for x in places)
+        except ValueError:
+            centres = ()
+        if len(centres) > 1 and all(svg.drawable(c) for c in centres) and _ascending(centres):
+            return cls(centres)
+        return cls(tuple(float(i) for i, _ in enumerate(places, 1)))
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """From the lower end of the first cell to the upper end of the last."""
+        first, last = self.centres[0], self.centres[-1]
+        half = (last - first) / (len(self.centres) - 1) / 2 if len(self.centres) > 1 else 0.5
+        return first - half, last + half
+
+
+def _ascending(centres: Sequence[float]) -> bool:
+    span = centres[-1] - centres[0]
+    return span > 0 and all(b - a > 0.1 * span / len(centres) for a, b in pairwise(centres))
+
+
+def fullest(series: Iterable[Series]) -> float:
+    """The largest share of any cell, which is the scale that pictures share; 0 where there is none."""
+    shares = [y for s in series for ys in s.lines.values() for y in ys if svg.drawable(y)]
+    return max(0.0, *shares) if shares else 0.0
+
+
+def density_svg(series: Series, *, most: float, anchor: str, title: str) -> str:
+    """One density.
+
+    Args:
+        most: share of rows that fills a cell; the same for all pictures that are to be compared.
+    """
+    description = describe(series)
+    if most <= 0 or not series.x:
+        body = svg.text(0, 16, "There are no values to draw.", muted=True)
+        return svg.document(WIDTH, 26, body, anchor=anchor, title=title, description=description)
+    across, up = _Side.of(series.x), _Side.of(list(series.lines))
+    marks, step = svg.ticks(*up.span, 4)
+    names = [words.tick(v, step) for v in marks]
+    left = max(svg.text_width(name, 12) for name in names) + 10
+    top, side = 20.0, WIDTH - left - 4
+    x = svg.Linear(*across.span, left, left + side)
+    y = svg.Linear(*up.span, top + side, top)
+    body = svg.text(0, 12, svg.fitted(series.y_label, WIDTH, 12), size=12, muted=True)
+    body += svg.element(
+        "rect", class_="s-rule", x=left, y=top, width=side, height=side, fill="none", stroke=svg.RULE
+    )
+    for value, name in zip(marks, names, strict=True):
+        body += svg.line(left - 4, y(value), left, y(value))
+        body += svg.text(left - 7, y(value) + 4, name, size=12, anchor="end", muted=True)
+    body += _squares(series, most, (left, top), side)
+    body += _x_axis(x, top + side, series.x_label)
+    return svg.document(WIDTH, top + side + 42, body, anchor=anchor, title=title, description=description)
+
+
+def scale_svg(most: float, anchor: str) -> str:
+    """What the squares mean, at three round shares, each in the frame of its cell."""
+    body, x = "", 2.0
+    for share in dict.fromkeys(_round_share(most / part) for part in (1, 5, 25)):
+        size = _LARGEST * math.sqrt(share / most)
+        start = x + (_LARGEST - size) / 2
+        body += svg.element(
+            "rect", class_="s-rule", x=x, y=1, width=_LARGEST, height=_LARGEST, fill="none", stroke=svg.RULE
+        )
+        body += _path([f"M{start:.1f} {(_LARGEST - size) / 2 + 1:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}z"])
+        name = words.number(share, "share")
+        body += svg.text(x + _LARGEST + 6, 18, name, size=12)
+        x += _LARGEST + 6 + svg.text_width(name, 12) + 18
+    return svg.document(
+        SCALE_WIDTH,
+        _LARGEST + 4,
+        body,
+        anchor=anchor,
+        title="Scale of the squares",
+        description="The area of a square is the share of rows in its cell.",
+    )
+
+
+def _round_share(share: float) -> float:
+    """The largest of 1, 2, 5 × 10ⁿ that is no more; 1 for what is no share at all."""
+    if not share > 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(share) + 1e-9)
+    return next(round(k * power, 12) for k in (5, 2, 1) if k * power <= share * (1 + 1e-9))
+
+
+def describe(series: Series) -> str:
+    """The picture in words: its axes, and where most rows lie."""
+    places: Sequence[float | str] = series.x
+    cells = [
+        (share, x, y)
+        for y, shares in series.lines.items()
+        for x, share in zip(places, shares, strict=True)
+        if svg.drawable(share)
+    ]
+    head = f"Shares of rows by {series.x_label} and {series.y_label}"
+    withheld = len(series.x) * len(series.lines) - len(cells)
+    if not cells:
+        return f"{head}. No cell can be told."
+    share, x, y = max(cells, key=lambda c: c[0])
+    place = f"{place_name(x)} across, {place_name(y)} up"
+    return (
+        f"{head}, {words.counted(len(series.x) * len(series.lines), 'cell')}, {withheld} with none or "
+        f"too few rows to tell. Most rows in one cell: {words.number(share, 'share')}, at {place}."
+    )
+
+
+def place_name(at: float | str) -> str:
+    """The centre of a cell as text."""
+    try:
+        return words.number(float(at))
+    except ValueError:
+        return str(at)
+
+
+def _squares(series: Series, most: float, corner: tuple[float, float], side: float) -> str:
+    """All squares in one path: hundreds of elements would make the page heavy."""
+    wide, high = side / len(series.x), side / max(len(series.lines), 1)
+    room, found = min(wide, high) - 0.6, []
+    for i, shares in enumerate(series.lines.values(), 1):
+        for j, share in enumerate(shares):
+            if not svg.drawable(share) or share <= 0:
+                continue
+            size = max(room * math.sqrt(min(share / most, 1.0)), _SPECK)
+            x = corner[0] + (j + 0.5) * wide - size / 2
+            y = corner[1] + side - (i - 0.5) * high - size / 2
+            found.append(f"M{x:.1f} {y:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}z")
+    return _path(found)
+
+
+def _path(squares: Sequence[str]) -> str:
+    return svg.element("path", d="".join(squares), class_="f-line-0", fill=_STRONG) if squares else ""
+
+
+def _x_axis(x: svg.Linear, bottom: float, label: str) -> str:
+    marks, step = svg.ticks(x.low, x.high, 5)
+    out = ""
+    for value in marks:
+        name = words.tick(value, step)
+        half = svg.text_width(name, 12) / 2
+        out += svg.line(x(value), bottom, x(value), bottom + 4)
+        out += svg.text(min(x(value), WIDTH - half), bottom + 17, name, size=12, anchor="middle", muted=True)
+    shown = svg.fitted(label, WIDTH - x.start + 20, 12)
+    half = svg.text_width(shown, 12) / 2
+    middle = max(min((x.start + x.end) / 2, WIDTH - half), half)
+    return out + svg.text(middle, bottom + 36, shown, size=12, anchor="middle", muted=True)

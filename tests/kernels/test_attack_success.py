@@ -1,0 +1,160 @@
+"""Risk of attacks: closed forms, and intervals that hold what they promise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from synth_audit.core.measurement import Interval
+from synth_audit.kernels.attack_success import (
+    SuccessCount,
+    corrected_level,
+    paired_risk,
+    risk,
+    worst_interval,
+)
+from synth_audit.kernels.intervals import clopper_pearson, critical_value, wilson
+
+
+def test_the_middle_of_wilson_s_interval_is_the_rate_of_the_literature():
+    tally, level = SuccessCount(30, 500), 0.95
+    around = tally.interval(level)
+    assert tally.centre(level) == pytest.approx((around.low + around.high) / 2)
+    assert tally.half_width(level) == pytest.approx((around.high - around.low) / 2)
+    assert tally.share == 0.06
+
+
+def test_risk_by_hand():
+    z = critical_value(0.95)
+    r_t, r_c = (50 + z * z / 2) / (500 + z * z), (5 + z * z / 2) / (500 + z * z)
+    found = risk(SuccessCount(50, 500), SuccessCount(5, 500), 0.95)
+    assert found.value == pytest.approx((r_t - r_c) / (1 - r_c))
+    d_t, d_c = wilson(50, 500, 0.95), wilson(5, 500, 0.95)
+    half = math.hypot(
+        (d_t.high - d_t.low) / 2 / (1 - r_c), (d_c.high - d_c.low) / 2 * (r_t - 1) / (1 - r_c) ** 2
+    )
+    assert found.interval.high - found.value == pytest.approx(half)
+    assert found.value - found.interval.low == pytest.approx(half)
+
+
+def test_the_denominator_is_what_was_guessed():
+    assert risk(SuccessCount(31, 31), SuccessCount(0, 31), 0.95).value > 0.85, "31 of 31 is no 6 % risk"
+
+
+def test_risk_is_not_clipped():
+    assert risk(SuccessCount(0, 500), SuccessCount(250, 500), 0.95).value < -0.9
+
+
+@pytest.mark.parametrize(("train", "control"), [((0, 0), (1, 9)), ((1, 9), (0, 0))])
+def test_no_guess_is_no_number(train, control):
+    found = risk(SuccessCount(*train), SuccessCount(*control), 0.95)
+    assert math.isnan(found.value)
+    assert (found.interval.low, found.interval.high) == (-math.inf, math.inf)
+    assert SuccessCount(0, 0).interval(0.95).high == 1.0
+
+
+def test_pairing_narrows_where_guesses_hit_both():
+    rng = np.random.default_rng(0)
+    common = rng.random(2000) < 0.4
+    train, control = common | (rng.random(2000) < 0.05), common | (rng.random(2000) < 0.01)
+    paired = paired_risk(train, control, 0.95).interval
+    plain = risk(SuccessCount.of(train), SuccessCount.of(control), 0.95).interval
+    assert paired.high - paired.low < 0.6 * (plain.high - plain.low)
+
+
+def test_bonferroni():
+    assert corrected_level(0.95, 5) == pytest.approx(0.99)
+    assert corrected_level(0.95, 0) == 0.95
+
+
+def test_clopper_pearson_by_its_definition():
+    """At each end the observed count has exactly the tail probability."""
+    from scipy.stats import binom
+
+    around = clopper_pearson(7, 40, 0.95)
+    assert binom.sf(6, 40, around.low) == pytest.approx(0.025)
+    assert binom.cdf(7, 40, around.high) == pytest.approx(0.025)
+    assert clopper_pearson(0, 40, 0.95).low == 0.0
+    assert clopper_pearson(40, 40, 0.95).high == 1.0
+    assert clopper_pearson(0, 40, 0.95).high == pytest.approx(1 - 0.025 ** (1 / 40))
+    with pytest.raises(ValueError, match="clopper_pearson"):
+        clopper_pearson(3, 2, 0.95)
+
+
+def covered(draws, truth):
+    return np.mean([x.interval.low <= truth <= x.interval.high for x in draws])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("p_t", "p_c"), [(0.05, 0.01), (0.5, 0.45), (0.15, 0.02), (0.9, 0.3), (0.01, 0.01)])
+def test_coverage_of_the_risk(p_t, p_c):
+    rng, n = np.random.default_rng(1), 2000
+    counts = ([SuccessCount(rng.binomial(n, p), n) for p in (p_t, p_c)] for _ in range(4000))
+    draws = [risk(*both, 0.95) for both in counts]
+    assert covered(draws, (p_t - p_c) / (1 - p_c)) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("both", "only_t", "only_c"), [(0.3, 0.1, 0.05), (0.02, 0.1, 0.01), (0.01, 0.01, 0.01)]
+)
+def test_coverage_of_the_paired_risk(both, only_t, only_c):
+    rng, n = np.random.default_rng(2), 2000
+    p_t, p_c = both + only_t, both + only_c
+    draws = []
+    for _ in range(3000):
+        u = rng.random(n)
+        train = u < p_t
+        control = (u < both) | ((u >= p_t) & (u < p_t + only_c))
+        draws.append(paired_risk(train, control, 0.95))
+    assert covered(draws, (p_t - p_c) / (1 - p_c)) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [0.001, 0.01, 0.3])
+def test_clopper_pearson_never_covers_less_than_it_says(p):
+    rng, n = np.random.default_rng(3), 500
+    draws = [clopper_pearson(int(s), n, 0.95) for s in rng.binomial(n, p, 4000)]
+    assert np.mean([x.low <= p <= x.high for x in draws]) >= 0.945
+
+
+def test_guesses_at_one_record_count_as_one_when_they_agree():
+    hits = np.array([3, 0, 3, 3, 0, 0, 3, 0])
+    tally = SuccessCount.of_clusters(hits, np.full(8, 3))
+    assert tally.share == pytest.approx(0.5)
+    assert tally.guesses == 8
+
+
+def test_independent_guesses_keep_their_number():
+    rng = np.random.default_rng(0)
+    tally = SuccessCount.of_clusters(rng.binomial(10, 0.3, 5000), np.full(5000, 10))
+    assert tally.guesses == pytest.approx(50_000, rel=0.05)
+
+
+def test_without_spread_there_are_as_many_guesses_as_records():
+    assert SuccessCount.of_clusters(np.full(40, 5), np.full(40, 5)) == SuccessCount(40.0, 40)
+
+
+@pytest.mark.slow
+def test_coverage_of_clustered_guesses():
+    rng, truth = np.random.default_rng(4), 0.3
+    draws = []
+    for _ in range(3000):
+        chance = rng.beta(0.6, 1.4, 300)
+        tally = SuccessCount.of_clusters(rng.binomial(8, chance), np.full(300, 8))
+        draws.append(tally.interval(0.95))
+    assert np.mean([x.low <= truth <= x.high for x in draws]) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize(("safer", "ends"), [(False, (0.2, 0.9)), (True, (0.1, 0.5))])
+def test_the_interval_of_the_worst_choice_has_the_worst_of_both_ends(safer, ends):
+    found = worst_interval(
+        [Interval(0.1, 0.9, 0.99, "wilson"), Interval(0.2, 0.5, 0.99, "wilson")],
+        0.95,
+        "2 settings",
+        higher_is_safer=safer,
+    )
+    assert (found.low, found.high) == ends
+    assert (found.level, found.method) == (0.95, "wilson, corrected for 2 settings")
