@@ -60,12 +60,15 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         description="\n\n".join(filter(None, [stage.does, table.description])),
     )
     def run_stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        from synth_audit.store.scratch import in_use
+
         def progress(what: str, done: int, total: int) -> None:
             context.log.info(f"{stage.name}: {what} ({done} of {total})")
 
         with (
             without_values(stage.name),
-            run_context(table.plan, workers=_workers(), progress=progress) as how,
+            in_use(table.workspace) as scratch,
+            run_context(table.plan, scratch, workers=_workers(), progress=progress) as how,
         ):
             metadata, digest = stage.run(table, how)
         return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(digest))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
@@ -120,6 +120,7 @@ def audit(
     from synth_audit.store.evidence import TableRecord
     from synth_audit.store.evidence_store import begin_attempt
     from synth_audit.store.salts import workspace_salt
+    from synth_audit.store.scratch import in_use
     from synth_audit.store.workspace import Workspace
 
     settled = _narrowed(as_plan(plan if plan is not None else _named_after(synthetic)), only, seed)
@@ -138,8 +139,8 @@ def audit(
     if workspace is not None:
         candidate = TableRecord.of(subject.synthetic, salt).identity
         attempt = begin_attempt(workspace, plan=settled.digest, candidate=candidate)
-    scratch = None if workspace is None else workspace.prepare().restricted
-    with run_context(settled, scratch, **running) as context:
+    held = nullcontext() if workspace is None else in_use(workspace)
+    with held as scratch, run_context(settled, scratch, **running) as context:
         audited = pipeline.examine(
             settled,
             subject,
@@ -149,9 +150,9 @@ def audit(
             audits=settled.build_audits() if only else None,
             warnings=about_formulas(settled, subject.synthetic.data, as_csv=True) if as_csv else (),
         )
-    if workspace is None or attempt is None:
-        return audited.evidence
-    evidence = write_evidence(audited.numbered(*attempt), workspace)
+        if workspace is None or attempt is None:
+            return audited.evidence
+        evidence = write_evidence(audited.numbered(*attempt), workspace)
     write_report(workspace)
     return evidence
 
@@ -173,10 +174,11 @@ def run(
     from synth_audit.core.verdict import Result
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report import write_report
+    from synth_audit.store.scratch import in_use
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
-    with run_context(settled, **running) as context:
+    with in_use(workspace) as scratch, run_context(settled, scratch, **running) as context:
         evidence = pipeline.produce(settled, workspace, context)
     write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
@@ -204,9 +206,12 @@ def frontier(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
+    from synth_audit.store.scratch import in_use
+
     settled = as_plan(plan)
-    with run_context(settled, **running) as context:
-        return swept(settled, workspace_of(settled, out), context, fresh=fresh)
+    workspace = workspace_of(settled, out)
+    with in_use(workspace) as scratch, run_context(settled, scratch, **running) as context:
+        return swept(settled, workspace, context, fresh=fresh)
 
 
 def swept(plan: Plan, workspace: Workspace, context: RunContext, *, fresh: bool = False) -> FrontierRecord:
@@ -252,6 +257,7 @@ def calibrate(
     """
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report.calibration import render_calibration
+    from synth_audit.store.scratch import in_use
     from synth_audit.store.workspace import Workspace, write_text
     from synth_audit.studies import calibration
 
@@ -265,7 +271,9 @@ def calibrate(
         )
     real = as_arrow(train, "train")
     subject = pipeline.anchored_subject(real, as_arrow(control, "control"), real, settled)
-    with run_context(settled, **running) as context:
+    workspace = None if out is None else Workspace(Path(out)).prepare_review()
+    held = nullcontext() if workspace is None else in_use(workspace)
+    with held as scratch, run_context(settled, scratch, **running) as context:
         found = calibration.calibrate(
             settled.build_audits(),
             subject,
@@ -275,8 +283,7 @@ def calibrate(
             noises=calibration.LOUD if noise else calibration.QUIET,
             max_rows=settled.known_answer.max_rows,
         )
-    if out is not None:
-        workspace = Workspace(Path(out)).prepare_review()
+    if workspace is not None:
         write_text(workspace.calibration, found.to_json())
         write_text(workspace.calibration_page, render_calibration(found))
     return found
@@ -392,6 +399,7 @@ def rerun(
         PlanError, DataError, GateError: see their messages for what to do.
     """
     from synth_audit.pipeline.rerun import rerun as again
+    from synth_audit.store.scratch import in_use
     from synth_audit.studies.candidates import candidate_of
 
     settled = as_plan(plan)
@@ -399,7 +407,7 @@ def rerun(
     if candidate is not None:
         chosen, workspace = candidate_of(settled, workspace, candidate)
         settled = chosen.plan
-    with run_context(settled, workspace.restricted, **running) as context:
+    with in_use(workspace) as scratch, run_context(settled, scratch, **running) as context:
         return again(settled, workspace, context)
 
 

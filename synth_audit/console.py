@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from synth_audit.core import registry
@@ -50,6 +51,12 @@ def progress_bar() -> Iterator[Progress]:
     with Progress(*layout, console=Console(stderr=True, no_color=plain()), transient=True) as bars:
         task = bars.add_task("", total=1)
         yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
+
+
+def tell_scratch() -> None:
+    """Say where temporary files are made when no workspace has a place for them."""
+    where = f"temporary files, which hold real rows, are made in {gettempdir()} in folders of mode 0700"
+    say(f"note: {where} and deleted at the end; with --out FOLDER in its restricted/scratch", err=True)
 
 
 def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, trial: bool = False) -> None:

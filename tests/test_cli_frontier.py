@@ -143,6 +143,6 @@ def test_a_request_to_end_leaves_no_temporary_folder_and_keeps_what_is_whole(hom
     assert process.wait(30) == 1
     assert list((home / "tmp").iterdir()) == []
     assert sorted(p.name for p in out.candidates.iterdir()) == ["independent"]
-    assert not list(out.restricted.glob("synth-audit-*"))
+    assert not list(out.scratch.iterdir())
     assert out.candidate("independent").evidence.is_file()
     assert not out.frontier.exists()

@@ -11,6 +11,7 @@ import click
 from synth_audit import api, console
 from synth_audit.commands import options
 from synth_audit.exits import Exit, guarded, sweep_code
+from synth_audit.store.workspace import Workspace
 from synth_audit.terminal import say
 
 
@@ -47,6 +48,8 @@ def calibrate(
     Example:
       synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
     """
+    if out is None or not Workspace(out).restricted.is_dir():
+        console.tell_scratch()
     with console.progress_bar() as progress:
         found = api.calibrate(
             train,

@@ -7,20 +7,41 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 TEMPORARY = "synth-audit-"
-"""How the names of temporary folders begin, so that those of a killed run are found."""
+"""How the names of temporary folders begin."""
+
+_SCRATCH: ContextVar[Path | None] = ContextVar("scratch", default=None)
+
+
+@contextmanager
+def scratch_in(folder: Path) -> Iterator[None]:
+    """Let temporary folders be made in this one for the length of a block, where nobody says otherwise.
+
+    For what has no context at hand, such as the fit of a generator. It holds for the thread of the caller.
+    """
+    before = _SCRATCH.set(folder)
+    try:
+        yield
+    finally:
+        _SCRATCH.reset(before)
 
 
 def temporary_folder(where: Path | None = None) -> TemporaryDirectory[str]:
     """A folder of mode 0700 for the length of a block.
 
     Args:
-        where: the folder it is made in; the system's place for temporary files if None.
+        where: the folder it is made in; that of :func:`scratch_in` if None, else the system's place for them.
     """
-    return TemporaryDirectory(prefix=TEMPORARY, dir=where)
+    return TemporaryDirectory(prefix=TEMPORARY, dir=where or _SCRATCH.get())
+
+
+def lasting_folder() -> Path:
+    """A folder of mode 0700, made where :func:`temporary_folder` makes it, that the caller deletes."""
+    return Path(mkdtemp(prefix=TEMPORARY, dir=_SCRATCH.get()))
 
 
 @contextmanager

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +18,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from synth_audit.core import registry
+from synth_audit.core.environment import for_other_programs
 from synth_audit.core.errors import DataError
+from synth_audit.core.files import lasting_folder
 
 Format = Literal["parquet", "csv"]
 
@@ -34,7 +35,7 @@ class PrivateFolder:
     """A folder of mode 0700 that is deleted with the last reference to it, at the latest when Python ends."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="synth-audit-"))
+        self.path = lasting_folder()
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
@@ -130,6 +131,7 @@ def _run(words: list[str], base: Path, timeout: float) -> int:
             stdout=quiet,
             stderr=quiet,
             start_new_session=True,
+            env=for_other_programs(),
             preexec_fn=_end_with_caller(),
         )
     except (OSError, ValueError) as error:  # the latter for a word with a null character

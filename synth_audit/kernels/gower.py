@@ -143,14 +143,14 @@ def nearest(queries: Mixed, reference: Mixed) -> Nearest:
     """
     repeats = Repeats.of(reference.numbers, reference.labels)
     if repeats is None:
-        return search(_Pairs.of(queries, reference))
+        return search(_GowerPairs.of(queries, reference))
     kept = reference.take(repeats.first)
-    return repeats.restored(search(_Pairs.of(queries, kept), copies=repeats.count))
+    return repeats.restored(search(_GowerPairs.of(queries, kept), copies=repeats.count))
 
 
 def nearest_other(table: Mixed, rows: Positions) -> Nearest:
     """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
-    return search(_Pairs.of(table.take(rows), table), own=rows)
+    return search(_GowerPairs.of(table.take(rows), table), own=rows)
 
 
 def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
@@ -163,17 +163,17 @@ def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
     """
     k = min(k, len(reference))
     if not abound(reference.numbers, reference.labels):
-        return search_k(_Pairs.of(queries, reference), k)
+        return search_k(_GowerPairs.of(queries, reference), k)
     # Of equal rows only the first k can be wanted; equal queries have equal answers.
     kept = np.flatnonzero(copy_number(row_kinds(reference.numbers, reference.labels)) < k)
     kinds = row_kinds(queries.numbers, queries.labels)
     asked, answer = np.unique(kinds, return_index=True, return_inverse=True)[1:]
-    found: Positions = kept[search_k(_Pairs.of(queries.take(asked), reference.take(kept)), k)][answer]
+    found: Positions = kept[search_k(_GowerPairs.of(queries.take(asked), reference.take(kept)), k)][answer]
     return found
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
+class _GowerPairs:
     """Queries and a reference, scored on a grid of whole numbers."""
 
     queries: Mixed
@@ -181,7 +181,7 @@ class _Pairs:
     grid: Grid
 
     @classmethod
-    def of(cls, mine: Mixed, theirs: Mixed) -> _Pairs:
+    def of(cls, mine: Mixed, theirs: Mixed) -> _GowerPairs:
         grid = Grid.over(mine.numbers, mine.labels, theirs.numbers, theirs.labels, mine.weights, MISSING)
         return cls(mine, theirs, grid)
 

@@ -57,7 +57,7 @@ class Nearest:
         )
 
 
-class Space(Protocol):
+class SearchSpace(Protocol):
     """Queries and reference rows, prepared for being compared with each other."""
 
     @property
@@ -87,7 +87,7 @@ def beyond(dtype: np.dtype[Any]) -> float:
     return float(np.iinfo(dtype).max) if dtype.kind == "i" else np.inf
 
 
-def search(space: Space, own: Positions | None = None, copies: Integers | None = None) -> Nearest:
+def search(space: SearchSpace, own: Positions | None = None, copies: Integers | None = None) -> Nearest:
     """Find the nearest reference rows of every query, exactly.
 
     Args:
@@ -111,7 +111,7 @@ def search(space: Space, own: Positions | None = None, copies: Integers | None =
     )
 
 
-def search_k(space: Space, k: int) -> Positions:
+def search_k(space: SearchSpace, k: int) -> Positions:
     """Positions of the k ≤ m nearest reference rows, in order of distance, ties by position; shape (n, k)."""
     scratch = _Buffers(space)
 
@@ -130,7 +130,7 @@ def search_k(space: Space, k: int) -> Positions:
 class _Buffers:
     """One block of scores for each thread: asking the system for its memory anew costs as much as scoring."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: SearchSpace) -> None:
         self._shape, self._dtype = space.block, space.dtype
         self._own = threading.local()
 
@@ -143,7 +143,7 @@ class _Buffers:
 
 
 def _candidates(
-    space: Space, block: slice, k: int, own: Positions | None, buffers: _Buffers
+    space: SearchSpace, block: slice, k: int, own: Positions | None, buffers: _Buffers
 ) -> tuple[Positions, Positions]:
     """Every reference row that may be among the k nearest of a query, or tied with one of them.
 
@@ -208,7 +208,7 @@ def _up_to(scores: Scores, minima: Scores, limit: Floats) -> tuple[Positions, Po
     return rows, columns
 
 
-def _exact(space: Space, rows: Positions, columns: Positions) -> Floats:
+def _exact(space: SearchSpace, rows: Positions, columns: Positions) -> Floats:
     """Exact distances, of so many pairs at a time that rows in thousands of ties fit into memory."""
     distance = np.empty(len(rows))
     for part in _slices(len(rows), _PAIRS):

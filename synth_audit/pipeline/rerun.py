@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
@@ -22,12 +22,14 @@ from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.making import fit_and_draw, kept_because, pull_source, split_source
 from synth_audit.store.evidence import Evidence, installed_versions, read_evidence
 from synth_audit.store.salts import known_salt
+from synth_audit.store.scratch import at_work
 from synth_audit.store.workspace import Workspace, read_parquet
 
 _SHOWN = 3
 """Measurements that are named where more differ."""
 
 
+@at_work
 def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tuple[Check, ...]:
     """Pull, split, fit, draw and audit again under the workspace's salt; say what agrees with the evidence.
 
@@ -41,6 +43,7 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
     salt = known_salt(workspace)
     evidence = read_evidence(workspace.evidence)
     _refuse_other(plan, evidence, salt)
+    context = replace(context, scratch=context.scratch or workspace.scratch)
     course = _Rerun(plan, workspace, evidence, salt, context)
     tables: dict[str, Table] = {}
     return (

@@ -38,6 +38,7 @@ from synth_audit.store.evidence import (
 )
 from synth_audit.store.evidence_store import begin_attempt
 from synth_audit.store.salts import known_salt, workspace_salt
+from synth_audit.store.scratch import at_work, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
 
@@ -69,12 +70,14 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         columns=column_records(train.schema),
         warnings=inspect(train, control, plan.suppression),
     )
-    write_parquet(workspace.train, train.data, private=True)
-    write_parquet(workspace.control, control.data, private=True)
-    record.write(workspace.split_record)
+    with in_use(workspace):
+        write_parquet(workspace.train, train.data, private=True)
+        write_parquet(workspace.control, control.data, private=True)
+        record.write(workspace.split_record)
     return record
 
 
+@at_work
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate; see :func:`fit_and_draw`."""
     salt = known_salt(workspace)
@@ -102,9 +105,10 @@ def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
     return known, other
 
 
+@at_work
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
-    context = replace(context, scratch=context.scratch or workspace.restricted)
+    context = replace(context, scratch=context.scratch or workspace.scratch)
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)

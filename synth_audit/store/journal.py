@@ -24,7 +24,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.store.chained_log import Head
 from synth_audit.store.pointers import SCHEMA_VERSION, Count, Digest, Released, parse_strict, to_json
 from synth_audit.store.untrusted_file import read_plain
-from synth_audit.store.workspace import Workspace, write_text
+from synth_audit.store.workspace import Workspace, making, write_text
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
@@ -108,16 +108,20 @@ def open_journal(workspace: Workspace) -> Iterator[OpenJournal]:
     Raises:
         DataError: it is damaged.
     """
-    path = workspace.journal
-    with private_lock(path.with_name(".journal.lock")) as lock:
+    with private_lock(workspace.journal_lock) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield OpenJournal(path, read_journal(workspace) or Journal())
+        yield OpenJournal(workspace.journal, read_journal(workspace) or Journal())
 
 
 @contextmanager
 def private_lock(path: Path) -> Iterator[int]:
-    """A file to lock, for its owner alone, as a descriptor that is closed, and so unlocked, at the end."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    """A file to lock, for its owner alone, as a descriptor that is closed, and so unlocked, at the end.
+
+    Raises:
+        DataError: it cannot be made or opened, or a link is in its place.
+    """
+    with making(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         yield descriptor
     finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import create_once
 from synth_audit.core.salt import Salt
+from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
 
@@ -36,7 +37,8 @@ def workspace_salt(workspace: Workspace) -> Salt:
         if past is not None and not os.path.lexists(path):  # another process may just have made both
             raise _lost(path, past)
         try:
-            create_once(path, Salt.fresh().text().encode())
+            with in_use(workspace):
+                create_once(path, Salt.fresh().text().encode())
         except OSError as error:
             raise DataError(
                 f"the salt cannot be written ({type(error).__name__})",

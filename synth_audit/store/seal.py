@@ -10,10 +10,11 @@ import os
 from pathlib import Path
 from typing import Literal
 
+from synth_audit.core.environment import EVIDENCE_KEY
 from synth_audit.core.errors import DataError
 
-KEY_VARIABLE = "SYNTH_AUDIT_EVIDENCE_KEY"
-"""Environment variable: at least 32 bytes as hexadecimal digits or base64; it is never shown or recorded."""
+KEY_VARIABLE = EVIDENCE_KEY
+"""At least 32 bytes as hexadecimal digits or base64; the key is never shown or recorded."""
 
 SUFFIX = ".hmac"
 

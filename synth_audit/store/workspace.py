@@ -91,6 +91,16 @@ class Workspace:
         return self.home.restricted / "journal.json"
 
     @property
+    def journal_lock(self) -> Path:
+        """Held while the journal is written, and what it tells of."""
+        return self.journal.with_name(".journal.lock")
+
+    @property
+    def scratch(self) -> Path:
+        """Where temporary files with real rows are made; what a kill leaves there goes at the next start."""
+        return self.home.restricted / "scratch"
+
+    @property
     def audits(self) -> Path:
         """Every audit in a folder of its own."""
         return self.review / "audits"
@@ -186,10 +196,7 @@ class Workspace:
                 others.
         """
         self.prepare_review()
-        # It may be there from an earlier run, or from one that starts at the same time.
-        with making(self.root), suppress(FileExistsError):
-            self.restricted.mkdir(mode=0o700)
-        _refuse_strange(self.restricted, private=True)
+        make_private(self.restricted)
         return self
 
     def prepare_review(self) -> Workspace:
@@ -205,6 +212,18 @@ class Workspace:
             self.review.mkdir(parents=True, exist_ok=True)
         _refuse_strange(self.review)
         return self
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder of mode 0700 that is this user's own.
+
+    Raises:
+        DataError: it cannot be made, is a link or another user's, or was open to others.
+    """
+    # It may be there from an earlier run, or from one that starts at the same time.
+    with making(folder), suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    _refuse_strange(folder, private=True)
 
 
 def _refuse_strange(folder: Path, *, private: bool = False) -> None:

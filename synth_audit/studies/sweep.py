@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError, SynthAuditError
-from synth_audit.core.files import TEMPORARY
 from synth_audit.core.generator import PrivacyCertificate, finished, refits
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import config_of
@@ -26,8 +25,9 @@ from synth_audit.pipeline.verify import verify
 from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import Evidence, TableRecord, installed_versions
 from synth_audit.store.folders import link_or_copy, replacing_folder
-from synth_audit.store.locate import Located
+from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.salts import workspace_salt
+from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace, read_parquet, write_text
 from synth_audit.studies.candidates import Candidate, candidates_of, column_count
@@ -56,7 +56,7 @@ def sweep(
     """
     pipeline.preflight(plan)
     candidates_of(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
-    with exclusive_lock(workspace.prepare()):
+    with exclusive_lock(workspace.prepare()), in_use(workspace):
         salt = workspace_salt(workspace)
         splitting, split_kept = _split(plan, workspace, salt, context, fresh)
         asked = candidates_of(plan, column_count(splitting))
@@ -64,7 +64,7 @@ def sweep(
             old.unlink(missing_ok=True)
         train, _ = pipeline.real_tables(plan, workspace)
         scales = Scales.of(train, plan.suppression)
-        with replace(context, scratch=workspace.restricted).keeping() as keeping:
+        with replace(context, scratch=workspace.scratch).keeping() as keeping:
             course = SweepRun(workspace, salt, splitting, scales, fresh)
             tried = [course.run(e, keeping.within(_place(i, asked))) for i, e in enumerate(asked)]
         record = ranked(plan, tried, scales.correlations(train), split_kept)
@@ -142,7 +142,7 @@ class SweepRun:
     def _still_good(self, candidate: Candidate, own: Workspace) -> Evidence | None:
         """The evidence of an earlier sweep if it is what this one would find, and its tables are there."""
         try:
-            evidence = checked_evidence(Located(own.evidence, own.newest, own))
+            evidence = checked_evidence(LocatedEvidence(own.evidence, own.newest, own))
             tables = {n: read_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
         except DataError:
             return None
@@ -227,7 +227,7 @@ def _earlier_split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord 
 
 @contextmanager
 def exclusive_lock(workspace: Workspace) -> Iterator[None]:
-    """Keep other sweeps out of the workspace and clear away what a killed one left."""
+    """Keep other sweeps out of the workspace."""
     with (workspace.restricted / ".sweep.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -238,9 +238,6 @@ def exclusive_lock(workspace: Workspace) -> Iterator[None]:
                 expected="one sweep at a time",
                 fix="wait for it, or name another folder with --out",
             ) from None
-        left = (*workspace.restricted.glob(f"{TEMPORARY}*"), *workspace.candidates.glob(".*.tmp"))
-        for folder in left:
-            shutil.rmtree(folder, ignore_errors=True)
         yield
 
 

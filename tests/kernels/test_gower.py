@@ -258,9 +258,9 @@ def test_few_candidates_are_left_to_compare_exactly(monkeypatch):
     rng = np.random.default_rng(0)
     queries, reference = smooth(100, 6, rng), smooth(5000, 6, rng)
     compared = []
-    exact = gower._Pairs.distances
+    exact = gower._GowerPairs.distances
     monkeypatch.setattr(
-        gower._Pairs, "distances", lambda self, r, c: compared.append(len(r)) or exact(self, r, c)
+        gower._GowerPairs, "distances", lambda self, r, c: compared.append(len(r)) or exact(self, r, c)
     )
     nearest_k(queries, reference, 10)
     assert 1000 <= sum(compared) < 3000

@@ -131,9 +131,7 @@ def test_every_hash_in_the_review_folder_is_known_and_harmless(refused_run):
     evidence, salt = refused_run.evidence, known_salt(refused_run.workspace)
     keyed = {salt.digest(fingerprint(table).encode()) for table in tables_of(refused_run).values()}
     public = {evidence.digest, evidence.plan_sha256, evidence.gates.suite_sha256, salt.commitment}
-    public.add(
-        evidence.ledger.digest
-    )  # its lines are in the restricted folder, and hold no plain hash either
+    public.add(evidence.ledger.digest)  # of lines that name plans and keyed hashes
     whole = {text for text in hashes_in(refused_run.workspace.review) if len(text) == 64}
     assert whole == keyed | public
     assert {t.sha256 for t in evidence.tables.values()} == {None}

@@ -95,10 +95,11 @@ def test_real_rows_are_readable_by_their_owner_alone(case, finished):
         "journal.json",
         "ledger.jsonl",
         ".journal.lock",
+        ".in-use.lock",
         "salt",
         f"{own}/synthetic.parquet",
     }
-    assert found == dict.fromkeys(tables | files, 0o600) | dict.fromkeys(("audits", own), 0o700)
+    assert found == dict.fromkeys(tables | files, 0o600) | dict.fromkeys(("audits", own, "scratch"), 0o700)
 
 
 def test_the_review_folder_stays_readable_to_others(finished):
@@ -300,7 +301,8 @@ def test_the_plan_may_ask_for_another_number_of_rows(case):
 
 def test_nothing_temporary_is_left(finished):
     hidden = [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
-    assert [p.name for p in hidden] == [".journal.lock"]
+    assert {p.name for p in hidden} == {".journal.lock", ".in-use.lock"}
+    assert list(finished.workspace.scratch.iterdir()) == []
     assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
 
 

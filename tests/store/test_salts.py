@@ -37,7 +37,7 @@ def test_the_first_to_ask_makes_it_and_all_others_get_it(workspace):
     assert stat.S_IMODE(workspace.salt.stat().st_mode) == 0o600
     assert stat.S_IMODE(workspace.restricted.stat().st_mode) == 0o700
     assert workspace.salt.read_text() == salt.text()
-    assert [p.name for p in workspace.restricted.iterdir()] == ["salt"]
+    assert {p.name for p in workspace.restricted.rglob("[!.]*")} == {"salt", "scratch"}
 
 
 def test_each_workspace_has_its_own(tmp_path):
@@ -178,7 +178,8 @@ def test_a_full_disk_is_told_of(workspace, monkeypatch):
     with pytest.raises(DataError, match="the salt cannot be written") as caught:
         workspace_salt(workspace)
     assert complete(caught)
-    assert list(workspace.restricted.iterdir()) == []
+    assert {p.name for p in workspace.restricted.rglob("[!.]*")} == {"scratch"}
+    assert not list(workspace.restricted.glob("*.tmp"))
 
 
 def test_no_plan_and_no_environment_sets_it(workspace, monkeypatch):

@@ -224,10 +224,10 @@ def test_an_interruption_leaves_each_candidate_whole_or_away(swept, monkeypatch)
 
 def test_what_a_killed_sweep_left_is_cleared_away(swept):
     for left in (
-        swept.workspace.candidates / ".resample.12ab.tmp",
-        swept.workspace.restricted / "synth-audit-x1",
+        swept.workspace.candidates / ".resample.0123456789ab.tmp",
+        swept.workspace.scratch / "synth-audit-x1",
     ):
-        left.mkdir()
+        left.mkdir(parents=True)
         (left / "rows").write_text("of somebody")
     assert kept(sweep(swept.plan, swept.workspace)) == [True, True]
     assert leftovers(swept) == []
@@ -471,7 +471,7 @@ def test_truncation_levels_share_their_fits(make_case, tmp_path, monkeypatch):
     assert len(seen) == 3
     assert len(set(seen)) == 1, "one folder for all candidates"
     assert not seen[0].exists()
-    assert seen[0].parent == case.workspace.restricted
+    assert seen[0].parent == case.workspace.scratch
     assert len(fits) == 4, "one for each candidate and one for all games"
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Measurement, Quantity, Reference
+from synth_audit.core.measurement import Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.series import Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
@@ -76,12 +75,6 @@ TOLD_RATES = {TPR_1: ONE_PERCENT, TPR_01: ONE_PER_MILLE}
 """The quantities that report a rate of detection, and the rate of false alarms at which they do."""
 
 
-class _Counts(TypedDict):
-    n_requested: int
-    n_achieved: int
-    n_minimum: int
-
-
 @dataclass(frozen=True, eq=False)
 class Scored:
     """One attack's name, its scores, higher for likelier members, and the score above which it names one."""
@@ -131,7 +124,7 @@ def rates(attack: Scored, level: float) -> list[Measurement]:
     return [*found, *_named(attack, level)]
 
 
-def _counted(attack: Scored) -> _Counts:
+def _counted(attack: Scored) -> SampleCounts:
     n = min(len(attack.members), len(attack.others))
     return {"n_requested": n, "n_achieved": n, "n_minimum": FEWEST_TESTED}
 

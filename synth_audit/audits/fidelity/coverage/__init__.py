@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.fidelity._reference import measured
-from synth_audit.audits.fidelity.coverage.pair import Curves, Pair, authenticity, resampled, scored
+from synth_audit.audits.fidelity.coverage.pair import Curves, RowsInSpace, authenticity, resampled, scored
 from synth_audit.audits.fidelity.coverage.picture import CONTROL, curves
 from synth_audit.audits.fidelity.coverage.spaces import SPACES, SpaceName, placed
 from synth_audit.core.audit import AuditInfo
@@ -143,7 +143,7 @@ class Coverage:
         return Findings(counted, tuple(pictures), _doubles(subject))
 
     def _estimates(
-        self, pair: Pair, curves: Curves, level: float, rng: np.random.Generator
+        self, pair: RowsInSpace, curves: Curves, level: float, rng: np.random.Generator
     ) -> dict[str, Estimate]:
         drawn = resampled(pair, self.max_resampled, self.n_bootstrap, rng)
         new = authenticity(pair, self.max_queries, level, rng)

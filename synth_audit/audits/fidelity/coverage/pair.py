@@ -15,7 +15,7 @@ from synth_audit.kernels.support import Support, bootstrap_weights, squared_radi
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class RowsInSpace:
     """Train and another table in one space.
 
     Attributes:
@@ -41,7 +41,7 @@ class Curves:
     recall: Support
 
     @classmethod
-    def of(cls, pair: Pair) -> Curves:
+    def of(cls, pair: RowsInSpace) -> Curves:
         """Each row is seen from the mean of the reference's rows but itself, at ``|x − c| n / (n − 1)``.
 
         A row draws the mean towards itself, in a table of many columns and few rows so much that a stranger
@@ -88,7 +88,7 @@ def scored(curves: Curves, least: int, drawn: Floats, level: float) -> dict[str,
     }
 
 
-def resampled(pair: Pair, most: int, n_draws: int, rng: np.random.Generator) -> Floats:
+def resampled(pair: RowsInSpace, most: int, n_draws: int, rng: np.random.Generator) -> Floats:
     """Scores under random weights of the rows of both tables, shape (n_draws, 3).
 
     Centres and radii move with the weights. At most ``most`` rows of each table are weighted, in a way that
@@ -120,7 +120,7 @@ def _weighted(
     return part, bootstrap_weights(len(rows), len(part), n_draws, rng)
 
 
-def authenticity(pair: Pair, most: int, level: float, rng: np.random.Generator) -> Estimate:
+def authenticity(pair: RowsInSpace, most: int, level: float, rng: np.random.Generator) -> Estimate:
     """Share of authentic rows among at most ``most``; rows with one nearest training row are one cluster.
 
     The interval takes the training rows as given.

@@ -12,7 +12,7 @@ import numpy as np
 from synth_audit.audits.fidelity._reference import measured
 from synth_audit.audits.fidelity.marginals.columns import (
     Distance,
-    Pair,
+    ResampledPair,
     has_gaps,
     missing_difference,
     varies_enough,
@@ -143,7 +143,7 @@ class Marginals:
         self, subject: Subject, table: Table, rng: np.random.Generator
     ) -> dict[MeasurementId, Estimate]:
         """Every distance of a table from train, overall and by column."""
-        pair = Pair.of(subject, table, self.n_bootstrap, rng)
+        pair = ResampledPair.of(subject, table, self.n_bootstrap, rng)
         by_column = {c.name: pair.distances(c, self.cells) for c in subject.features}
         n, level = min(subject.train.n_rows, table.n_rows), subject.level
         found = {

@@ -32,7 +32,7 @@ class Distance(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class ResampledPair:
     """A table beside train, with resamples of the rows of both."""
 
     subject: Subject
@@ -41,7 +41,7 @@ class Pair:
     of_table: dist.Resamples
 
     @classmethod
-    def of(cls, subject: Subject, table: Table, n_draws: int, rng: np.random.Generator) -> Pair:
+    def of(cls, subject: Subject, table: Table, n_draws: int, rng: np.random.Generator) -> ResampledPair:
         """Draw the resamples."""
         resamples = [dist.Resamples.of(t.n_rows, n_draws, rng) for t in (subject.train, table)]
         return cls(subject, table, *resamples)
@@ -66,7 +66,7 @@ def real_tables(subject: Subject) -> list[Table]:
     return [subject.train] if subject.control is None else [subject.train, subject.control]
 
 
-def _discrete(pair: Pair, column: Column) -> dict[str, Distance]:
+def _discrete(pair: ResampledPair, column: Column) -> dict[str, Distance]:
     real = real_tables(pair.subject)
     cells = discrete_cells([*real, pair.table], column)
     k = 1 + max(int(c.max()) for c in cells)
@@ -106,7 +106,7 @@ def number_counts(values: Sequence[Floats], edges: Floats) -> list[Codes]:
     return [np.bincount(dist.cell_codes(v, edges), minlength=len(edges) + 2) for v in values]
 
 
-def _numeric_cells(pair: Pair, column: Column, most_cells: int) -> dict[str, Distance]:
+def _numeric_cells(pair: ResampledPair, column: Column, most_cells: int) -> dict[str, Distance]:
     """Distances of shares of cells; draws need no finer cells than those compared."""
     edges = number_edges(pair.subject, column, most_cells)
     real = [t.numbers(column.name) for t in real_tables(pair.subject)]
@@ -138,7 +138,7 @@ def varies_enough(subject: Subject, name: str) -> bool:
     return True
 
 
-def _numeric_values(pair: Pair, column: Column, most_cells: int) -> dict[str, Distance]:
+def _numeric_values(pair: ResampledPair, column: Column, most_cells: int) -> dict[str, Distance]:
     """Distances of the present values themselves, where enough of them vary."""
     if not varies_enough(pair.subject, column.name):
         return {}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions
-from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
+from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.dcr import independent_number, part_nearer
 from synth_audit.kernels.encode import codes
@@ -63,12 +62,6 @@ HITTING_EXCESS = Quantity(
 QUANTITIES = (EPSILON, EPSILON_LOSS, NNAA, NNAA_LOSS, HITTING_RATE, HITTING_EXCESS)
 
 _INDEPENDENT = "a release that is independent of the training rows"
-
-
-class _Counts(TypedDict):
-    n_requested: int
-    n_achieved: int
-    n_minimum: int
 
 
 @dataclass(frozen=True)
@@ -249,7 +242,7 @@ def _difference(quantity: Quantity, known: _Share, base: _Share, level: float) -
     )
 
 
-def _counted(*sizes: int) -> _Counts:
+def _counted(*sizes: int) -> SampleCounts:
     return {"n_requested": min(sizes), "n_achieved": min(sizes), "n_minimum": FEWEST_ROWS}
 
 

@@ -99,7 +99,7 @@ class Inference:
         secrets = named(subject, self.secrets, "secrets") or tuple(
             c for c in subject.schema.with_role(Role.SENSITIVE) if c.released
         )
-        prepared = _Prepared.of(subject, known)
+        prepared = _EncodedTables.of(subject, known)
         attacks, skipped = [], []
         for secret in secrets or subject.features:
             if reason := prepared.hindrance(secret):
@@ -116,7 +116,7 @@ class Inference:
             exposures=tuple(attack.exposure for attack in attacks),
         )
 
-    def _attack(self, prepared: _Prepared, secret: Column, rng: np.random.Generator) -> SecretAttack:
+    def _attack(self, prepared: _EncodedTables, secret: Column, rng: np.random.Generator) -> SecretAttack:
         """Guess one secret for train and control rows, and for the train rows without the release as well."""
         subject = prepared.subject
         truth, judge = _values(subject, secret, self.tolerance)
@@ -141,7 +141,7 @@ class Inference:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
+class _EncodedTables:
     """The tables on the known columns, encoded once for all secrets."""
 
     subject: Subject
@@ -149,7 +149,7 @@ class _Prepared:
     rows: tuple[Mixed, ...]
 
     @classmethod
-    def of(cls, subject: Subject, known: Sequence[Column]) -> _Prepared:
+    def of(cls, subject: Subject, known: Sequence[Column]) -> _EncodedTables:
         assert subject.control is not None
         encoder = GowerEncoder.anchored_on(subject.train, known)
         tables = [subject.train, subject.control, subject.synthetic]

@@ -129,7 +129,7 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class GameEstimate:
     """A value with its interval."""
 
     value: float
@@ -154,7 +154,7 @@ def played(games: Sequence[Scores], kinds: Mapping[str, Positions]) -> list[Play
     ]
 
 
-def gain(game: Played, level: float) -> Estimate:
+def gain(game: Played, level: float) -> GameEstimate:
     """Mean privacy gain, ``1 − (TPR − FPR)``.
 
     All sets of one model, and all targets of one iteration, share reference rows: iterations are the units.
@@ -164,10 +164,12 @@ def gain(game: Played, level: float) -> Estimate:
     n = game.n_sets
     apart = newcombe(float(alarms), n, float(hits), n, level)
     counted = Interval(1 + apart.low, 1 + apart.high, level, "newcombe")
-    return Estimate(float(per_iteration.mean()), _widest(mean_interval(per_iteration, level), counted, level))
+    return GameEstimate(
+        float(per_iteration.mean()), _widest(mean_interval(per_iteration, level), counted, level)
+    )
 
 
-def area(game: Played, level: float) -> Estimate:
+def area(game: Played, level: float) -> GameEstimate:
     """Mean over games of ``AUC = P(with > without) + ½ P(tie)``, each among the sets of one classifier.
 
     Were all sets independent, its variance would be at most ``AUC (1 − AUC) / n`` (Birnbaum & Klose 1957),
@@ -180,10 +182,10 @@ def area(game: Played, level: float) -> Estimate:
     per_iteration = np.mean(pairs, axis=1)
     value = float(per_iteration.mean())
     counted = wilson(value * game.n_sets, game.n_sets, level)
-    return Estimate(value, _widest(mean_interval(per_iteration, level), counted, level))
+    return GameEstimate(value, _widest(mean_interval(per_iteration, level), counted, level))
 
 
-def rate(game: Played, false_alarms: float, level: float) -> Estimate:
+def rate(game: Played, false_alarms: float, level: float) -> GameEstimate:
     """True-positive rate where one threshold over all games passes this share of sets without the target.
 
     Wilson's interval for as many independent sets as would be as certain, ``n = θ (1 − θ) / v · (z / t)²``,
@@ -207,7 +209,7 @@ def rate(game: Played, false_alarms: float, level: float) -> Estimate:
     if n <= 0:  # no set, or every set, in every iteration
         n = float(game.n_sets)
     ends = wilson(value * n, n, level)
-    return Estimate(value, Interval(ends.low, ends.high, level, "wilson, jackknife over iterations"))
+    return GameEstimate(value, Interval(ends.low, ends.high, level, "wilson, jackknife over iterations"))
 
 
 def _widest(over_iterations: Interval, counted: Interval, level: float) -> Interval:
@@ -220,7 +222,7 @@ def _widest(over_iterations: Interval, counted: Interval, level: float) -> Inter
     )
 
 
-_ESTIMATORS: Mapping[Quantity, Callable[[Played, float], Estimate]] = {
+_ESTIMATORS: Mapping[Quantity, Callable[[Played, float], GameEstimate]] = {
     PRIVACY_GAIN: gain,
     WORST_TARGET: gain,
     AUC: area,

@@ -1,0 +1,92 @@
+"""What is temporary: where it is made, and that nothing of it outlives a run that was killed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import wraps
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar, cast
+
+from synth_audit.core.files import scratch_in
+from synth_audit.store.journal import private_lock
+from synth_audit.store.workspace import Workspace, make_private
+
+_LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
+"""Names of files and folders on their way into place."""
+
+P = ParamSpec("P")
+First = TypeVar("First")
+Result = TypeVar("Result")
+
+
+@contextmanager
+def in_use(workspace: Workspace) -> Iterator[Path | None]:
+    """Work in a workspace: temporary files go under ``restricted/``, and nobody clears away meanwhile.
+
+    Who comes first clears away what killed runs have left; who comes while others are at work does not. A
+    workspace that does not exist yet has nothing to clear.
+
+    Yields:
+        Where temporary folders are made; None, for the system's place, without a workspace.
+
+    Raises:
+        DataError: scratch is a link or another user's, or others can look into it.
+    """
+    home = workspace.home
+    if not home.restricted.is_dir():
+        yield None
+        return
+    with private_lock(home.restricted / ".in-use.lock") as lock:
+        if _alone(lock):
+            with private_lock(home.journal_lock) as filing:  # a release, or a report, may be on its way
+                if _alone(filing):
+                    clear_away(home)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        make_private(home.scratch)
+        with scratch_in(home.scratch):
+            yield home.scratch
+
+
+def _alone(lock: int) -> bool:
+    """Take a lock for this process alone, if nobody has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def at_work(
+    stage: Callable[Concatenate[First, Workspace, P], Result],
+) -> Callable[Concatenate[First, Workspace, P], Result]:
+    """A stage that holds its workspace, the second argument, as in use."""
+
+    def held(first: First, workspace: Workspace, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        with in_use(workspace):
+            return stage(first, workspace, *args, **kwargs)
+
+    return cast(Callable[Concatenate[First, Workspace, P], Result], wraps(stage)(held))
+
+
+def clear_away(home: Workspace) -> None:
+    """Delete what killed runs have left: scratch, and files and folders that never came into place."""
+    _delete(home.scratch)
+    for place in (home.restricted, home.review, home.candidates):
+        for folder, folders, files in os.walk(place):  # which follows no link
+            for name in [n for n in (*folders, *files) if _LEFT.fullmatch(n)]:
+                _delete(Path(folder, name))
+            folders[:] = [n for n in folders if not _LEFT.fullmatch(n)]
+
+
+def _delete(path: Path) -> None:
+    """Delete a file or folder; of a link the link alone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)

@@ -1,0 +1,220 @@
+"""Temporary files lie in one private place, and what a killed run left there goes at the next start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.execution import dask_cluster
+from synth_audit.core.files import lasting_folder, temporary_folder
+from synth_audit.generators._program import _run
+from synth_audit.store.journal import open_journal
+from synth_audit.store.scratch import in_use
+from synth_audit.store.workspace import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path / "out").prepare()
+
+
+def leave(workspace):
+    """What a killed run leaves, and what it does not."""
+    hidden = ".x.0123456789ab.tmp"
+    left = [
+        workspace.scratch / "synth-audit-1" / "train.parquet",
+        workspace.restricted / hidden,
+        workspace.audits / hidden / "evidence.json",
+        workspace.candidates / hidden / "restricted" / "train.parquet",
+        workspace.candidates / "vine" / "restricted" / hidden,
+    ]
+    own = [workspace.restricted / "train.parquet", workspace.review / ".x.tmp", workspace.root / hidden]
+    workspace.scratch.mkdir(mode=0o700, exist_ok=True)
+    for path in (*left, *own):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("of somebody")
+    return left, own
+
+
+def test_the_next_start_clears_away_what_was_left_and_nothing_else(workspace):
+    left, own = leave(workspace)
+    with in_use(workspace.candidate("vine")) as scratch:
+        assert scratch == workspace.scratch
+        assert list(scratch.iterdir()) == []
+        assert stat.S_IMODE(scratch.stat().st_mode) == 0o700
+    assert [p for p in left if p.exists()] == []
+    assert all(p.exists() for p in own)
+
+
+STARTS = """
+import sys
+from pathlib import Path
+from synth_audit.store.scratch import in_use
+from synth_audit.store.workspace import Workspace
+with in_use(Workspace(Path(sys.argv[1]))):
+    pass
+"""
+
+
+def start_elsewhere(workspace):
+    subprocess.run([sys.executable, "-c", STARTS, str(workspace.root)], check=True)
+
+
+def test_nobody_clears_away_while_another_is_at_work(workspace):
+    with in_use(workspace):
+        left, _ = leave(workspace)
+        start_elsewhere(workspace)
+        with in_use(workspace):
+            pass
+        assert all(p.exists() for p in left)
+    start_elsewhere(workspace)
+    assert not any(p.exists() for p in left)
+
+
+def test_nobody_clears_away_while_an_audit_is_filed_or_released(workspace):
+    left, _ = leave(workspace)
+    with open_journal(workspace), in_use(workspace):
+        pass
+    assert all(p.exists() for p in left)
+
+
+def test_temporary_folders_are_made_there_and_elsewhere_again_afterwards(workspace):
+    with in_use(workspace):
+        folder = lasting_folder()
+        with temporary_folder() as other:
+            assert Path(other).parent == folder.parent == workspace.scratch
+    with temporary_folder() as other:
+        assert Path(other).parent != workspace.scratch
+
+
+def test_without_a_workspace_nothing_is_made(tmp_path):
+    with in_use(Workspace(tmp_path / "none")) as scratch:
+        assert scratch is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_in_place_of_scratch_is_not_followed(workspace, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir(mode=0o700)
+    (other / "rows").write_text("of somebody")
+    workspace.scratch.symlink_to(other)
+    with in_use(workspace):
+        assert not workspace.scratch.is_symlink()
+        workspace.scratch.rmdir()
+        workspace.scratch.symlink_to(other)
+        with pytest.raises(DataError, match="is a link"), in_use(workspace):
+            pass
+    inner = workspace.restricted / ".rows.0123456789ab.tmp"
+    inner.symlink_to(other)
+    with in_use(workspace):
+        assert not os.path.lexists(inner)
+    assert (other / "rows").exists()
+
+
+def test_scratch_that_others_may_look_into_is_refused(workspace):
+    with in_use(workspace):
+        workspace.scratch.chmod(0o755)
+        with pytest.raises(DataError, match="open to other users"), in_use(workspace):
+            pass
+    with in_use(workspace) as scratch:
+        assert stat.S_IMODE(scratch.stat().st_mode) == 0o700, "nobody was at work, so it is a new one"
+
+
+def test_a_link_in_place_of_the_lock_is_refused(workspace, tmp_path):
+    (workspace.restricted / ".in-use.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataError), in_use(workspace):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_cluster_on_this_machine_has_its_files_there(workspace, monkeypatch):
+    import distributed
+
+    seen = []
+
+    @contextmanager
+    def cluster(**settings):
+        seen.append(Path(settings["local_directory"]))
+        yield None
+
+    monkeypatch.setattr(distributed, "LocalCluster", cluster)
+    with in_use(workspace), dask_cluster._started(2):
+        pass
+    assert [p.parent for p in seen] == [workspace.scratch]
+
+
+def test_a_program_is_not_handed_the_key_of_evidence(monkeypatch, tmp_path):
+    monkeypatch.setenv("SYNTH_AUDIT_EVIDENCE_KEY", "00" * 32)
+    monkeypatch.setenv("WAREHOUSE_PASSWORD", "its own")
+    asks = "import os, sys; sys.exit(3 if 'SYNTH_AUDIT_EVIDENCE_KEY' in os.environ else 0)"
+    assert _run([sys.executable, "-c", asks], tmp_path, 60) == 0
+    asks = asks.replace("SYNTH_AUDIT_EVIDENCE_KEY", "WAREHOUSE_PASSWORD")
+    assert _run([sys.executable, "-c", asks], tmp_path, 60) == 3
+
+
+RUN = """
+import os, signal, sys, tempfile
+from pathlib import Path
+from synth_audit.core.context import RunContext
+from synth_audit.core.execution import in_processes
+from synth_audit.core.plan import load_plan
+from synth_audit.pipeline import stages
+from synth_audit.store.scratch import in_use
+from synth_audit.store.workspace import Workspace
+
+folder, point, parent = Path(sys.argv[1]), sys.argv[2], os.getpid()
+plan, workspace = load_plan(folder / "plan.yaml"), Workspace(folder / "out")
+
+def half(data, path, *args, **kwargs):
+    Path(path).write_bytes(b"half of the rows")
+    os.kill(parent, signal.SIGKILL)
+
+def work(item):
+    (Path(tempfile.mkdtemp()) / "rows").write_bytes(b"real rows")
+    os.kill(parent, signal.SIGKILL)
+
+if point == "a worker":
+    with in_use(workspace) as scratch:
+        RunContext(executor=in_processes(2), scratch=scratch).map("piece", work, [1, 2])
+if point == "half a table":
+    stages.write_parquet.__globals__["pq"].write_table = half
+if point == "a fit":
+    stages.make_synthetic(plan, workspace)
+stages.split_table(plan, workspace)
+"""
+
+KILLS = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
+
+
+@pytest.mark.parametrize("point", ["a worker", "half a table", "a fit"])
+def test_a_kill_leaves_rows_in_the_restricted_folder_alone_and_the_next_start_clears_them(
+    case, tmp_path, point
+):
+    system = tmp_path / "system"
+    system.mkdir()
+    if point == "a fit":
+        command = [sys.executable, "-c", KILLS, "{train}", "{synthetic}", "{rows}"]
+        case.replan(generator={"external": {"command": command}})
+    before = {*case.folder.rglob("*")}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(case.folder), point],
+        env={**os.environ, "TMPDIR": str(system)},
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert [p for p in system.rglob("*") if p.is_file()] == []
+    left = [p for p in case.folder.rglob("*") if p not in before and p.is_file()]
+    assert left
+    assert all(case.workspace.restricted in p.parents for p in left)
+    with in_use(case.workspace) as scratch:
+        assert list(scratch.iterdir()) == []
+    assert [p for p in left if p.exists()] == []
