@@ -17,7 +17,7 @@ from synth_audit.core.table import Table, assemble
 from synth_audit.kernels.dcr import privacy_score
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
 from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
-from synth_audit.kernels.neighbours import nearest
+from synth_audit.kernels.euclidean import nearest
 
 ROWS, COPIED = 10_000, 1_000
 

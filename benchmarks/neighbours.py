@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from synth_audit.kernels.encode import Coordinates
-from synth_audit.kernels.neighbours import nearest
+from synth_audit.kernels.euclidean import nearest
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -9,7 +9,7 @@ import click
 
 from synth_audit import __version__, api, console
 from synth_audit.commands import first_steps, listing, options, purging, studies
-from synth_audit.exits import Exit, Program, exit_code, guarded, verify_code
+from synth_audit.exits import CommandGroup, Exit, exit_code, guarded, verify_code
 from synth_audit.store.workspace import Workspace
 from synth_audit.terminal import say, say_whole
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from synth_audit.pipeline.release import ReleaseRecord
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="synth-audit")
 def main() -> None:
     """Decide whether a synthetic table may leave: attack it, measure it, gate it, report it.

@@ -92,7 +92,7 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
     return run
 
 
-class Program(click.Group):
+class CommandGroup(click.Group):
     """The group of all verbs; what fails before or beside a verb ends as orderly as the verb itself."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:

@@ -118,7 +118,7 @@ def read(text: str) -> MeasurementId:
     Raises:
         MeasurementNameError: the text does not follow the grammar.
     """
-    reader = _Reader(text)
+    reader = _TextScanner(text)
     found = reader.identity()
     reader.end()
     return found
@@ -132,7 +132,7 @@ def read_scoped(name: str, scope: str = "") -> MeasurementId:
     Raises:
         MeasurementNameError: one of them does not follow the grammar.
     """
-    of_name, of_scope = _Reader(name), _Reader(scope)
+    of_name, of_scope = _TextScanner(name), _TextScanner(scope)
     audit, quantity = of_name.qualified()
     of_name.end()
     found = MeasurementId(audit, quantity) if not scope else of_scope.scope(audit, quantity)
@@ -146,7 +146,7 @@ def _written(name: str, plain: re.Pattern[str]) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-class _Reader:
+class _TextScanner:
     """Reads a text from left to right."""
 
     def __init__(self, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypedDict
 
 from synth_audit.core.arrays import Positions
 from synth_audit.core.identity import MeasurementId
@@ -59,6 +60,14 @@ class Reference:
     meaning: str
     interval: Interval | None = None
     candidate: Estimate | None = None
+
+
+class SampleCounts(TypedDict):
+    """How many were asked for, made and needed: what several measurements of one audit share."""
+
+    n_requested: int
+    n_achieved: int
+    n_minimum: int
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class AuditTask:
     """One audit on one subject.
 
     Attributes:
@@ -65,13 +65,13 @@ def run_audits(
     Returns:
         One outcome per audit in the given order, and the seconds each took.
     """
-    tasks = [Task(name, audit, subject, name, ("audit", name)) for name, audit in audits.items()]
+    tasks = [AuditTask(name, audit, subject, name, ("audit", name)) for name, audit in audits.items()]
     ended = run_tasks(tasks, context)
     seconds = {f"audit.{task.name}": end.seconds for task, end in zip(tasks, ended, strict=True)}
     return tuple(end.outcome for end in ended), seconds
 
 
-def run_tasks(tasks: Sequence[Task], context: RunContext) -> tuple[TaskResult, ...]:
+def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResult, ...]:
     """What became of each task, in order; the numbers do not depend on the context's executor.
 
     Audits that spread their own work run one after the other, the others beside one another before them.
@@ -104,7 +104,7 @@ def run_tasks(tasks: Sequence[Task], context: RunContext) -> tuple[TaskResult, .
     return tuple(ended[i] for i in range(total))
 
 
-def _result(piece: Piece[TaskResult], task: Task, run: Callable[[Task], TaskResult]) -> TaskResult:
+def _result(piece: Piece[TaskResult], task: AuditTask, run: Callable[[AuditTask], TaskResult]) -> TaskResult:
     match piece.ending:
         case Ending.FAILED:
             return run(task)  # it could not travel, so it has its turn here
@@ -116,7 +116,7 @@ def _result(piece: Piece[TaskResult], task: Task, run: Callable[[Task], TaskResu
     return piece.result
 
 
-def _run_one(context: RunContext, task: Task) -> TaskResult:
+def _run_one(context: RunContext, task: AuditTask) -> TaskResult:
     start = time.perf_counter()
     outcome, findings = _attempt(task, context)
     exposures = findings.exposures if findings else ()
@@ -124,7 +124,7 @@ def _run_one(context: RunContext, task: Task) -> TaskResult:
     return TaskResult(outcome, exposures, round(time.perf_counter() - start, 3))
 
 
-def _attempt(task: Task, context: RunContext) -> tuple[AuditOutcome, Findings | None]:
+def _attempt(task: AuditTask, context: RunContext) -> tuple[AuditOutcome, Findings | None]:
     audit, subject, outcome = task.audit, task.subject, _unmeasured(task)
     if lacking := [need for need in audit.info.needs if not _has(subject, need)]:
         return replace(outcome, reason=f"needs {' and '.join(lacking)}"), None
@@ -142,7 +142,7 @@ def _attempt(task: Task, context: RunContext) -> tuple[AuditOutcome, Findings | 
     return outcome.with_findings(findings), findings
 
 
-def _unmeasured(task: Task) -> AuditOutcome:
+def _unmeasured(task: AuditTask) -> AuditOutcome:
     """The outcome of a task that gave no findings, but for the reason."""
     return AuditOutcome(
         audit=task.name,

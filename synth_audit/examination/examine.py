@@ -18,7 +18,7 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan import KnownAnswerSpec
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
-from synth_audit.examination.audit_runner import Task, TaskResult, run_tasks
+from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
 from synth_audit.examination.exposed_records import (
     Exposures,
     as_measurements,
@@ -61,7 +61,7 @@ def run_examination(
     """
     with context.keeping() as keeping:
         planted, planting = _planted(audits, subject, check, keeping.seed)
-        tasks = [Task(n, a, subject, n, ("audit", n)) for n, a in audits.items()]
+        tasks = [AuditTask(n, a, subject, n, ("audit", n)) for n, a in audits.items()]
         asked = _asked(planted, subject, check, keeping.seed)
         kept = keeping.cache.find(*asked)
         if kept is None:
@@ -93,7 +93,7 @@ def run_examination(
 
 def _planted(
     audits: Mapping[str, Audit], subject: Subject, check: KnownAnswerSpec, seed: int
-) -> tuple[list[Task], PlantedLeaks]:
+) -> tuple[list[AuditTask], PlantedLeaks]:
     """One task for each privacy audit and each planted share, and how they were planted."""
     privacy = {n: a for n, a in audits.items() if registry.find("audit", n).family == registry.PRIVACY}
     ground = prepare_injection(subject, check.max_rows, seed)
@@ -101,7 +101,7 @@ def _planted(
         return [], ground
     shares = (0.0, check.small, 1.0)
     tasks = [
-        Task(n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n))
+        AuditTask(n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n))
         for share in shares
         for n, a in privacy.items()
         for leaky in (ground.planted(share, a.info.leak),)
@@ -109,7 +109,9 @@ def _planted(
     return tasks, ground.planting(shares)
 
 
-def _asked(planted: Sequence[Task], subject: Subject, check: KnownAnswerSpec, seed: int) -> tuple[str, ...]:
+def _asked(
+    planted: Sequence[AuditTask], subject: Subject, check: KnownAnswerSpec, seed: int
+) -> tuple[str, ...]:
     """Everything that the answers to planted leaks depend on.
 
     They rest on the real rows and on the number of synthetic ones, not on what these are, nor on what made

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Bools, Counts8, Floats, Integers, Positions
-
-Scores = npt.NDArray[Any]  # int16, int32 or float64, whichever holds the values
-
-_GROUP = 64
-"""Scores of which only the least is kept when the k-th smallest is bounded."""
+from synth_audit.core.arrays import Bools, Floats, Integers
+from synth_audit.kernels.labels import count_unlike, small_codes
+from synth_audit.kernels.neighbours import Scores
 
 _LONG = 8.0
 """Beyond this many ranges of train the length of a column is worth shortening."""
@@ -74,64 +70,34 @@ class Grid:
         for j, (a, b) in enumerate(placed):
             mine[j], theirs[j] = np.rint(a * (weights[j] * steps)), np.rint(b * (weights[j] * steps))
         units = np.rint(weights * steps).astype(np.int64).tolist()
-        small = _label_type(labels, other_labels)
+        mine_labels, their_labels = small_codes(labels, other_labels)
         return cls(
             mine,
             theirs,
-            (labels.T + 1).astype(small, order="C"),
-            (other_labels.T + 1).astype(small, order="C"),
+            mine_labels,
+            their_labels,
             tuple(unit if span > 1 else None for unit, span in zip(units[:p], spans, strict=True)),
             tuple(units[p:]),
             steps,
             error,
         )
 
-    def candidates(self, block: slice, k: int, own: Positions | None = None) -> tuple[Positions, Positions]:
-        """Every reference row that may be among the k nearest of a query, or tied with one of them.
-
-        Args:
-            own: position in the reference of a row to leave out for each query of the block.
-
-        Returns:
-            Row within the block and position in the reference of each pair, ascending, row by row.
-        """
-        scores = self._scores(block)
-        most = _largest(scores.dtype)
-        if own is not None:
-            scores[np.arange(len(scores)), own] = most
-        # At least k rows are as near as limit + error, and whatever is that near scores limit + 2 error.
-        limit = np.minimum(_upper_bound(scores, k).astype(np.float64) + 2 * self.error, most - 1)
-        found = np.flatnonzero(scores <= limit.astype(scores.dtype)[:, None])
-        row, column = np.divmod(found, scores.shape[1])
-        return row, column
-
-    def _scores(self, block: slice) -> Scores:
-        """Scores of a block of queries against the whole reference, shape (b, m)."""
-        shape = (block.stop - block.start, self.reference.shape[1])
-        dtype = self.reference.dtype
-        total, one = np.zeros(shape, dtype), np.empty(shape, dtype)
-        for mine, theirs, cap in zip(self.queries[:, block], self.reference, self.caps, strict=True):
+    def scores(self, rows: slice, columns: slice, out: Scores) -> None:
+        """Score a block of queries against a block of the reference, shape (b, t) of ``out``."""
+        out[:] = 0
+        one = np.empty_like(out)
+        reference = self.reference[:, columns]
+        for mine, theirs, cap in zip(self.queries[:, rows], reference, self.caps, strict=True):
             np.subtract(mine[:, None], theirs, out=one)
             np.abs(one, out=one)
             if cap is not None:
-                np.minimum(one, np.full(shape[1], cap, dtype), out=one)  # a row is faster than a scalar
-            total += one
-        for steps, unlike in self._unlike(block, shape):
-            np.multiply(unlike, dtype.type(steps), out=one)
-            total += one
-        return total
-
-    def _unlike(self, block: slice, shape: tuple[int, int]) -> Iterator[tuple[int, Counts8]]:
-        """Numbers of unlike labels among columns that count alike, with what each counts."""
+                np.minimum(one, np.full(out.shape[1], cap, out.dtype), out=one)  # faster than by a scalar
+            out += one
         for steps in dict.fromkeys(self.label_steps):
-            columns = [j for j, other in enumerate(self.label_steps) if other == steps]
-            for first in range(0, len(columns), 255):  # as many as a byte can count
-                count, differs = np.zeros(shape, np.uint8), np.empty(shape, np.bool_)
-                for j in columns[first : first + 255]:
-                    mine, theirs = self.query_labels[j, block], self.reference_labels[j]
-                    np.not_equal(mine[:, None], theirs, out=differs)
-                    count += differs.view(np.uint8)
-                yield steps, count
+            alike = [j for j, other in enumerate(self.label_steps) if other == steps]
+            for count in count_unlike(self.query_labels[alike, rows], self.reference_labels[alike, columns]):
+                np.multiply(count, out.dtype.type(steps), out=one)
+                out += one
 
 
 def _placed(mine: Floats, theirs: Floats, missing: float) -> tuple[Floats, Floats]:
@@ -181,27 +147,3 @@ def _fitting(spans: list[Any], weights: Floats, error: int) -> tuple[np.dtype[An
         if steps >= coarsest:
             return np.dtype(dtype), float(steps)
     return np.dtype(np.float64), float(_FINE)
-
-
-def _label_type(labels: Integers, others: Integers) -> type[np.generic]:
-    """The smallest type that holds the codes, moved up by one."""
-    most = max(labels.max(initial=0), others.max(initial=0)) + 1
-    return np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int64
-
-
-def _upper_bound(scores: Scores, k: int) -> Scores:
-    """At least k scores of each row are at most this, shape (b,).
-
-    The k-th smallest of the least scores of disjoint groups: a look at every score, but no sorting of them.
-    """
-    n, m = scores.shape
-    groups = m // _GROUP
-    if groups < k:
-        return np.partition(scores, min(k, m) - 1, axis=1)[:, min(k, m) - 1]
-    least = scores[:, : groups * _GROUP].reshape(n, _GROUP, groups).min(axis=1)
-    return np.partition(least, k - 1, axis=1)[:, k - 1]
-
-
-def _largest(dtype: np.dtype[Any]) -> float:
-    """A value beyond every score that still fits; one less is a different value."""
-    return float(np.iinfo(dtype).max) if dtype.kind == "i" else 2.0**52

@@ -131,7 +131,7 @@ def embed(
             expected="torch",
             fix="pip install 'synth-audit[deep]'",
         ) from error
-    reader = _Reader.anchored_on(train, told_apart)
+    reader = _CellReader.anchored_on(train, told_apart)
     device = _device(context.device)
     weights = _weights(train, reader, settings, device, context)
     groups = row_groups(tables, told_apart)
@@ -165,7 +165,7 @@ def _device(wanted: str) -> str:
 
 
 def _weights(
-    train: Table, reader: _Reader, settings: EmbeddingSettings, device: str, context: RunContext
+    train: Table, reader: _CellReader, settings: EmbeddingSettings, device: str, context: RunContext
 ) -> Weights:
     """The network's weights, from the cache if it was made from the same inputs before."""
     from torch import __version__ as torch_version
@@ -190,7 +190,7 @@ def _weights(
 
 
 @dataclass(frozen=True, eq=False)
-class _Reader:
+class _CellReader:
     """How a table becomes numbers and codes; all of it read off train."""
 
     columns: tuple[Column, ...]
@@ -198,7 +198,7 @@ class _Reader:
     known: dict[str, Labels]
 
     @classmethod
-    def anchored_on(cls, train: Table, columns: Sequence[Column]) -> _Reader:
+    def anchored_on(cls, train: Table, columns: Sequence[Column]) -> _CellReader:
         """Labels are numbered by how often they occur, so that renaming them moves nothing (but ties).
 
         Means are taken over sorted rows: their rounding must not depend on the order of train, to which

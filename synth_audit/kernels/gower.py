@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,8 @@ from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.encode import codes
-from synth_audit.kernels.neighbours import Nearest
-from synth_audit.kernels.parallel import over_blocks
+from synth_audit.kernels.neighbours import Nearest, Scores, search, search_k
+from synth_audit.kernels.repeats import Repeats, abound, copy_number, row_kinds
 
 MISSING = 1e300
 """A missing number: at no distance from itself, and at least 1 from everything else."""
@@ -21,11 +22,8 @@ MISSING = 1e300
 _FAR = 1e100
 """Where numbers beyond all reason are put, so that no difference overflows."""
 
-_BLOCK = 2**18
-"""Scores held at a time by one thread; small enough to stay in a processor's cache."""
-
-_LOOK = 1000
-"""Rows looked at to see whether duplicates abound."""
+_QUERIES, _REFERENCES = 16, 2**14
+"""Pairs scored at a time by one thread; few enough to stay in a processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,17 +141,16 @@ def nearest(queries: Mixed, reference: Mixed) -> Nearest:
     Args:
         queries: n rows; reference: m rows of the same preparation, m ≥ 1.
     """
-    if not _repeats(reference):
-        return _nearest(queries, reference)
-    kinds = _row_kinds(reference)
-    kept, copies = np.unique(kinds, return_index=True, return_counts=True)[1:]
-    found = _nearest(queries, reference.take(kept), copies=copies)
-    return Nearest(found.first, found.second, kept[found.index], found.ties)
+    repeats = Repeats.of(reference.numbers, reference.labels)
+    if repeats is None:
+        return search(_GowerPairs.of(queries, reference))
+    kept = reference.take(repeats.first)
+    return repeats.restored(search(_GowerPairs.of(queries, kept), copies=repeats.count))
 
 
 def nearest_other(table: Mixed, rows: Positions) -> Nearest:
     """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
-    return _nearest(table.take(rows), table, own=rows)
+    return search(_GowerPairs.of(table.take(rows), table), own=rows)
 
 
 def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
@@ -165,82 +162,61 @@ def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
         shape (n, min(k, m)).
     """
     k = min(k, len(reference))
-    if _repeats(reference):  # of equal rows only the first k can be wanted; equal queries have equal answers
-        kept = np.flatnonzero(_copy_number(reference) < k)
-        asked, answer = np.unique(_row_kinds(queries), return_index=True, return_inverse=True)[1:]
-        found: Positions = kept[_nearest_k(queries.take(asked), reference.take(kept), k)][answer]
-        return found
-    return _nearest_k(queries, reference, k)
+    if not abound(reference.numbers, reference.labels):
+        return search_k(_GowerPairs.of(queries, reference), k)
+    # Of equal rows only the first k can be wanted; equal queries have equal answers.
+    kept = np.flatnonzero(copy_number(row_kinds(reference.numbers, reference.labels)) < k)
+    kinds = row_kinds(queries.numbers, queries.labels)
+    asked, answer = np.unique(kinds, return_index=True, return_inverse=True)[1:]
+    found: Positions = kept[search_k(_GowerPairs.of(queries.take(asked), reference.take(kept)), k)][answer]
+    return found
 
 
-def _nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
-    grid = _grid(queries, reference)
+@dataclass(frozen=True, eq=False)
+class _GowerPairs:
+    """Queries and a reference, scored on a grid of whole numbers."""
 
-    def search(block: slice) -> Positions:
-        row, column = grid.candidates(block, k)
-        distance = _distances(queries, reference, row + block.start, column)
-        order = np.lexsort((distance, row))  # stable, so ties stay in the order of the reference
-        first = np.searchsorted(row, np.arange(block.stop - block.start))
-        found: Positions = column[order[first[:, None] + np.arange(k)]]
-        return found
+    queries: Mixed
+    reference: Mixed
+    grid: Grid
 
-    parts = over_blocks(len(queries), _block_size(reference), search)
-    return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
+    @classmethod
+    def of(cls, mine: Mixed, theirs: Mixed) -> _GowerPairs:
+        grid = Grid.over(mine.numbers, mine.labels, theirs.numbers, theirs.labels, mine.weights, MISSING)
+        return cls(mine, theirs, grid)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        return len(self.queries), len(self.reference)
 
-def _nearest(
-    queries: Mixed,
-    reference: Mixed,
-    own: Positions | None = None,
-    copies: Integers | None = None,
-) -> Nearest:
-    """Search with a row left out for each query, or with reference rows that stand for several."""
-    grid = _grid(queries, reference)
+    @property
+    def block(self) -> tuple[int, int]:
+        return _QUERIES, _REFERENCES
 
-    def search(block: slice) -> tuple[Floats, Floats, Positions, Integers]:
-        row, column = grid.candidates(block, 2, None if own is None else own[block])
-        distance = _distances(queries, reference, row + block.start, column)
-        count = np.ones(len(row), dtype=np.int64) if copies is None else copies[column]
-        return _two_least(row, column, distance, count, block.stop - block.start)
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.grid.reference.dtype
 
-    found = over_blocks(len(queries), _block_size(reference), search)
-    if not found:
-        none = np.empty(0)
-        return Nearest(none, none, np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64))
-    first, second, index, ties = (np.concatenate(part) for part in zip(*found, strict=True))
-    return Nearest(first, second, index, ties)
+    def scores(self, rows: slice, columns: slice, out: Scores) -> None:
+        self.grid.scores(rows, columns, out)
 
+    def slack(self, rows: slice, limit: Floats) -> Floats:
+        """Rows as near as one that scores ``limit`` are off by the error, and so is that one."""
+        return np.full(len(limit), 2.0 * self.grid.error)
 
-def _two_least(
-    row: Positions, column: Positions, distance: Floats, count: Integers, n: int
-) -> tuple[Floats, Floats, Positions, Integers]:
-    """First, second, index and ties of each of n rows from its candidates, which stand row by row."""
-    first, second = np.full(n, np.inf), np.full(n, np.inf)
-    index = np.zeros(n, dtype=np.intp)
-    if not len(row):
-        return first, second, index, np.ones(n, dtype=np.int64)
-    present, starts = np.unique(row, return_index=True)
-    first[present] = np.minimum.reduceat(distance, starts)
-    least = distance == first[row]
-    ties = np.maximum(np.bincount(row[least], count[least], minlength=n).astype(np.int64), 1)
-    index[row[least][::-1]] = column[least][::-1]  # the last assignment, of the first position, stays
-    others = np.where(least, np.inf, distance)
-    second[present] = np.minimum.reduceat(others, starts)
-    return first, np.where(ties > 1, first, second), index, ties
-
-
-def _distances(queries: Mixed, reference: Mixed, rows: Positions, columns: Positions) -> Floats:
-    """Gower's distance of pairs of rows, column by column in float64, rounded to nine decimals."""
-    total = np.zeros(len(rows))
-    p = queries.numbers.shape[1]
-    for j, weight in enumerate(queries.weights):
-        if j < p:
-            apart = np.abs(queries.numbers[rows, j] - reference.numbers[columns, j])
-            total += weight * np.minimum(apart, 1.0)
-        else:
-            total += weight * (queries.labels[rows, j - p] != reference.labels[columns, j - p])
-    rounded: Floats = np.round(total, 9)
-    return rounded
+    def distances(self, rows: Positions, columns: Positions) -> Floats:
+        """Column by column in float64."""
+        total = np.zeros(len(rows))
+        p = self.queries.numbers.shape[1]
+        for j, weight in enumerate(self.queries.weights):
+            if j < p:
+                apart = np.abs(self.queries.numbers[rows, j] - self.reference.numbers[columns, j])
+                total += weight * np.minimum(apart, 1.0)
+            else:
+                unlike = self.queries.labels[rows, j - p] != self.reference.labels[columns, j - p]
+                total += weight * unlike
+        rounded: Floats = np.round(total, 9)
+        return rounded
 
 
 def _varies(train: Table, column: Column) -> bool:
@@ -258,38 +234,3 @@ def _range(values: Floats) -> tuple[float, float]:
     if half == 0:
         return (float(known[0]) if len(known) else 0.0), np.inf
     return float(known.min()), float(min(half, np.finfo(np.float64).max / 2)) * 2
-
-
-def _repeats(reference: Mixed) -> bool:
-    """Whether many rows have a twin, by the first of them: then equal rows are better searched once."""
-    few = reference.take(np.arange(min(len(reference), _LOOK)))
-    return len(np.unique(_row_kinds(few))) < 0.9 * len(few)
-
-
-def _row_kinds(rows: Mixed) -> Integers:
-    """Numbers that rows share exactly when they are equal, shape (n,)."""
-    from pandas import factorize  # here, so that looking around stays light
-
-    kinds = np.zeros(len(rows), dtype=np.int64)
-    for part in (*rows.numbers.T, *rows.labels.T):
-        values = factorize(np.ascontiguousarray(part))[0].astype(np.int64)
-        kinds = factorize(kinds * (values.max(initial=0) + 1) + values)[0].astype(np.int64)
-    return kinds
-
-
-def _copy_number(rows: Mixed) -> Integers:
-    """How many equal rows stand before each row, shape (n,)."""
-    kinds = _row_kinds(rows)
-    order = np.argsort(kinds, kind="stable")
-    starts = np.searchsorted(kinds[order], np.arange(kinds.max(initial=0) + 1))
-    number = np.empty(len(rows), dtype=np.int64)
-    number[order] = np.arange(len(rows)) - starts[kinds[order]]
-    return number
-
-
-def _grid(mine: Mixed, theirs: Mixed) -> Grid:
-    return Grid.over(mine.numbers, mine.labels, theirs.numbers, theirs.labels, mine.weights, MISSING)
-
-
-def _block_size(reference: Mixed) -> int:
-    return max(1, _BLOCK // max(1, len(reference)))

@@ -1,20 +1,30 @@
-"""Exact nearest neighbours in blocks: distances, indices and ties, in memory that does not grow with n²."""
+"""Exact nearest neighbours: one search for every distance, in memory that does not grow with n².
+
+A *space* says how far a query is from a reference row twice: quickly, by a score for whole blocks of pairs
+that may be a little off, and exactly, for single pairs. The search scores all pairs and computes exactly
+whatever could be nearest, or tied with it, given how far off the scores may be.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.core.arrays import Floats, Integers, Positions
-from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.parallel import over_blocks
 
-_BLOCK = 2**21
-"""Distances held at a time by one thread: 16 MiB."""
+Scores = npt.NDArray[Any]  # of the type that a space computes fastest in
 
-_NOISE = 1e-12
-"""Rounding of a squared distance computed from products, relative to the squared norms."""
+_GROUP = 64
+"""Scores of which only the least is looked at first."""
+
+_PAIRS = 2**20
+"""Pairs whose distance is computed exactly at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +34,7 @@ class Nearest:
     Attributes:
         first: distance to the nearest reference row; exactly 0 for an equal row.
         second: distance to the next one (equal to ``first`` when tied; inf when there is no second row).
-        index: position of a nearest reference row.
+        index: position of a nearest reference row, the first of several.
         ties: number of reference rows at that distance, at least 1.
     """
 
@@ -33,86 +43,190 @@ class Nearest:
     index: Positions
     ties: Integers
 
+    @classmethod
+    def joined(cls, parts: list[Nearest]) -> Nearest:
+        """The answers to several blocks of queries as one."""
+        if not parts:
+            nothing = np.empty(0)
+            return cls(nothing, nothing, np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64))
+        return cls(
+            np.concatenate([p.first for p in parts]),
+            np.concatenate([p.second for p in parts]),
+            np.concatenate([p.index for p in parts]),
+            np.concatenate([p.ties for p in parts]),
+        )
 
-def nearest(queries: Coordinates, reference: Coordinates) -> Nearest:
-    """Find the nearest reference rows by Euclidean distance.
 
-    A query is never taken for "itself": a row that also stands in the reference is at distance 0.
-    Rows that differ by less than about 1e-6 of a standard deviation count as tied.
+class SearchSpace(Protocol):
+    """Queries and reference rows, prepared for being compared with each other."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Queries n and reference rows m ≥ 1."""
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """How many queries and reference rows are best scored together."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the scores; each is below :func:`beyond`."""
+
+    def scores(self, rows: slice, columns: slice, out: Scores) -> None:
+        """Score a block of queries against reference rows: the larger, the further; shape of ``out``."""
+
+    def slack(self, rows: slice, limit: Floats) -> Floats:
+        """At most how much higher than ``limit`` a row may score that is as near as one which scores it."""
+
+    def distances(self, rows: Positions, columns: Positions) -> Floats:
+        """Exact distances of pairs, rounded so that those equal in exact arithmetic compare as equal."""
+
+
+def beyond(dtype: np.dtype[Any]) -> float:
+    """A score beyond all others that still fits into the type."""
+    return float(np.iinfo(dtype).max) if dtype.kind == "i" else np.inf
+
+
+def search(space: SearchSpace, own: Positions | None = None, copies: Integers | None = None) -> Nearest:
+    """Find the nearest reference rows of every query, exactly.
 
     Args:
-        queries: n rows; reference: m rows of the same space, m ≥ 1.
+        own: position in the reference of a row to leave out for each query, shape (n,).
+        copies: how many equal rows each reference row stands for, shape (m,); 1 if left out.
     """
-    return _search_all(queries, reference, None)
+
+    def answer(block: slice, row: Positions, column: Positions) -> Nearest:
+        distance = _exact(space, row + block.start, column)
+        count = np.ones(len(row), dtype=np.int64) if copies is None else copies[column]
+        return _two_least(row, column, distance, count, block.stop - block.start)
+
+    n, _ = space.size
+    scratch = _Buffers(space)
+    return Nearest.joined(
+        over_blocks(
+            n,
+            space.block[0],
+            lambda block: answer(block, *_candidates(space, block, 2, own, scratch)),
+        )
+    )
 
 
-def nearest_other(table: Coordinates, rows: Positions) -> Nearest:
-    """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
-    return _search_all(table.take(rows), table, rows)
+def search_k(space: SearchSpace, k: int) -> Positions:
+    """Positions of the k ≤ m nearest reference rows, in order of distance, ties by position; shape (n, k)."""
+    scratch = _Buffers(space)
+
+    def answer(block: slice) -> Positions:
+        row, column = _candidates(space, block, k, None, scratch)
+        distance = _exact(space, row + block.start, column)
+        order = np.lexsort((distance, row))  # stable, so ties stay in the order of the reference
+        first = np.searchsorted(row, np.arange(block.stop - block.start))
+        found: Positions = column[order[first[:, None] + np.arange(k)]]
+        return found
+
+    parts = over_blocks(space.size[0], space.block[0], answer)
+    return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
 
 
-@dataclass(frozen=True, eq=False)
-class _Prepared:
-    """Reference rows with what every block needs of them: −2 bᵀ, shape (width, m), and |b|², shape (m,)."""
+class _Buffers:
+    """One block of scores for each thread: asking the system for its memory anew costs as much as scoring."""
 
-    rows: Coordinates
-    turned: Floats
-    squared: Floats
+    def __init__(self, space: SearchSpace) -> None:
+        self._shape, self._dtype = space.block, space.dtype
+        self._own = threading.local()
 
-    @classmethod
-    def of(cls, rows: Coordinates) -> _Prepared:
-        return cls(rows, -2.0 * rows.dense.T, np.einsum("ij,ij->i", rows.dense, rows.dense))
-
-
-def _search_all(queries: Coordinates, reference: Coordinates, own: Positions | None) -> Nearest:
-    prepared = _Prepared.of(reference)
-
-    def search(block: slice) -> _Found:
-        rows = np.arange(block.start, block.stop)
-        return _search(queries.take(rows), prepared, None if own is None else own[rows])
-
-    found = over_blocks(len(queries), max(1, _BLOCK // max(1, len(reference))), search)
-    first, second, index, ties = (np.concatenate(part) for part in zip(*found, strict=True))
-    return Nearest(first, second, index, ties)
+    def take(self, n: int, m: int) -> Scores:
+        """Memory for n × m scores, no more than a block."""
+        if not hasattr(self._own, "memory"):
+            self._own.memory = np.empty(self._shape[0] * self._shape[1], self._dtype)
+        memory: Scores = self._own.memory[: n * m].reshape(n, m)
+        return memory
 
 
-_Found = tuple[Floats, Floats, Positions, Integers]
+def _candidates(
+    space: SearchSpace, block: slice, k: int, own: Positions | None, buffers: _Buffers
+) -> tuple[Positions, Positions]:
+    """Every reference row that may be among the k nearest of a query, or tied with one of them.
 
-
-def _search(block: Coordinates, reference: _Prepared, own: Positions | None) -> _Found:
-    squared, offset = _squared_distances(block, reference)
-    here = np.arange(len(block))
-    if own is not None:
-        squared[here, own] = np.inf
-    index = squared.argmin(axis=1)
-    least = np.maximum(squared[here, index] + offset, 0.0)
-    noise = _NOISE * (1.0 + offset + least)
-    ties = np.count_nonzero(squared <= (least + noise - offset)[:, None], axis=1)
-    squared[here, index] = np.inf
-    next_index = squared.argmin(axis=1)
-    alone = np.isinf(squared[here, next_index])
-    first = np.where(np.isinf(least), np.inf, _distance(block, reference.rows, index))
-    second = np.where(alone, np.inf, _distance(block, reference.rows, next_index))
-    return first, np.maximum(first, second), index, ties
-
-
-def _squared_distances(block: Coordinates, reference: _Prepared) -> tuple[Floats, Floats]:
-    """−2ab + |b|² by one matrix product, shape (n, m), and |a|², shape (n,), which makes it |a − b|².
-
-    Rounding grows with |a|² + |b|². Only rows b near a can be nearest, and |b|² ≤ 2|a|² + 2|a − b|²: what is
-    allowed for it is one of the query, so that no outlier in the reference makes all other rows look tied.
+    Returns:
+        Row within the block and position in the reference of each pair, ascending, row by row.
     """
-    squared = block.dense @ reference.turned
-    squared += reference.squared
-    for column in range(block.labels.shape[1]):
-        squared += 2.0 * (block.labels[:, column, None] != reference.rows.labels[None, :, column])
-    return squared, np.einsum("ij,ij->i", block.dense, block.dense)
+    n, m = block.stop - block.start, space.size[1]
+    least = np.full((n, k), np.inf)  # upper bounds of the k smallest scores so far
+    limit = np.full(n, np.inf)
+    found = []
+    for tile in _slices(m, space.block[1]):
+        scores = buffers.take(n, tile.stop - tile.start)
+        space.scores(block, tile, scores)
+        if own is not None:
+            _hide(scores, own[block] - tile.start)
+        minima = _least_of_groups(scores)
+        least = np.partition(np.hstack([least, minima]), k - 1, axis=1)[:, :k]
+        limit = least.max(axis=1)
+        limit = limit + space.slack(block, limit)
+        row, column = _up_to(scores, minima, limit)
+        found.append((row, column + tile.start, scores[row, column].astype(np.float64)))
+    row, column, score = (np.concatenate(part) for part in zip(*found, strict=True))
+    kept = (score <= limit[row]) & (score < beyond(space.dtype))
+    order = np.lexsort((column[kept], row[kept]))
+    return row[kept][order], column[kept][order]
 
 
-def _distance(block: Coordinates, reference: Coordinates, index: Positions) -> Floats:
-    """Distances recomputed from differences, so that equal rows are at exactly 0, and rounded to nine
-    decimals, so that distances which are equal in exact arithmetic compare as equal."""
-    apart = block.dense - reference.dense[index]
-    unlike = np.count_nonzero(block.labels != reference.labels[index], axis=1)
-    distance: Floats = np.round(np.sqrt(np.einsum("ij,ij->i", apart, apart) + 2.0 * unlike), 9)
+def _slices(n: int, size: int) -> Iterator[slice]:
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def _hide(scores: Scores, column: Positions) -> None:
+    """Put one row of the reference beyond all others for each query, if it is in this tile."""
+    here = np.flatnonzero((column >= 0) & (column < scores.shape[1]))
+    scores[here, column[here]] = beyond(scores.dtype)
+
+
+def _least_of_groups(scores: Scores) -> Scores:
+    """The least score of disjoint groups of reference rows, shape (n, groups); all scores where few."""
+    n, m = scores.shape
+    groups = m // _GROUP
+    if groups < 2 * _GROUP:
+        return scores
+    least: Scores = scores[:, : groups * _GROUP].reshape(n, _GROUP, groups).min(axis=1)
+    return np.hstack([least, scores[:, groups * _GROUP :]])
+
+
+def _up_to(scores: Scores, minima: Scores, limit: Floats) -> tuple[Positions, Positions]:
+    """Where scores are at most the limit of their row; only groups whose least score is are looked at."""
+    row, group = np.nonzero(minima <= limit[:, None])
+    if minima is scores:
+        return row, group
+    n, m = scores.shape
+    groups = m // _GROUP
+    rest = group >= groups
+    inside, number = row[~rest], group[~rest]
+    members = scores[:, : groups * _GROUP].reshape(n, _GROUP, groups)[inside, :, number]
+    pair, member = np.nonzero(members <= limit[inside][:, None])
+    rows = np.concatenate([inside[pair], row[rest]])
+    columns = np.concatenate([member * groups + number[pair], group[rest] + groups * (_GROUP - 1)])
+    return rows, columns
+
+
+def _exact(space: SearchSpace, rows: Positions, columns: Positions) -> Floats:
+    """Exact distances, of so many pairs at a time that rows in thousands of ties fit into memory."""
+    distance = np.empty(len(rows))
+    for part in _slices(len(rows), _PAIRS):
+        distance[part] = space.distances(rows[part], columns[part])
     return distance
+
+
+def _two_least(row: Positions, column: Positions, distance: Floats, count: Integers, n: int) -> Nearest:
+    """Nearest and next of each of n rows from its candidates, which stand row by row."""
+    first, second = np.full(n, np.inf), np.full(n, np.inf)
+    index, ties = np.zeros(n, dtype=np.intp), np.ones(n, dtype=np.int64)
+    if not len(row):
+        return Nearest(first, second, index, ties)
+    present, starts = np.unique(row, return_index=True)
+    first[present] = np.minimum.reduceat(distance, starts)
+    least = distance == first[row]
+    ties = np.maximum(np.bincount(row[least], count[least], minlength=n).astype(np.int64), 1)
+    index[row[least][::-1]] = column[least][::-1]  # the last assignment, of the first position, stays
+    others = np.where(least, np.inf, distance)
+    second[present] = np.minimum.reduceat(others, starts)
+    return Nearest(first, np.where(ties > 1, first, second), index, ties)

@@ -26,7 +26,7 @@ _NOWHERE = -1
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _ColumnPart:
     """One column.
 
     Attributes:
@@ -86,7 +86,7 @@ class StandardisedCoordinates:
     """
 
     train: Table
-    parts: tuple[_Part, ...]
+    parts: tuple[_ColumnPart, ...]
     weights: Floats
     owners: tuple[str, ...]
     n_numeric: int
@@ -134,7 +134,7 @@ class StandardisedCoordinates:
                 numbers[:, part.number] = np.where(missing, 0.0, scaled)
         return CoordinateRows(numbers, places, self.weights)
 
-    def _label_places(self, part: _Part, labels: Positions, table: Table) -> Positions:
+    def _label_places(self, part: _ColumnPart, labels: Positions, table: Table) -> Positions:
         """Codes of train's labels are the same beside any table, since train comes first."""
         found = codes([self.train, table], part.column)[1]
         of_train = labels[np.minimum(found, len(labels) - 1)]
@@ -162,12 +162,12 @@ class _Allocation:
 
 def _numeric_part(
     tables: Sequence[Table], column: Column, i: int, n: int, scales: EuclideanEncoder, places: _Allocation
-) -> _Part:
+) -> _ColumnPart:
     """With a share m of missing values: the numbers have variance 1 − m, the indicator m (1 − m)."""
     absent = float(tables[0].missing(column.name).mean())
     root = float(np.sqrt((1 - absent) * ((i < n) + absent)))
     gaps = any(t.missing(column.name).any() for t in tables)
-    return _Part(
+    return _ColumnPart(
         column,
         number=i if i < n else _NOWHERE,
         centre=scales.centre[column.name],
@@ -176,7 +176,9 @@ def _numeric_part(
     )
 
 
-def _discrete_part(tables: Sequence[Table], column: Column, kept: int, places: _Allocation) -> _Part | None:
+def _discrete_part(
+    tables: Sequence[Table], column: Column, kept: int, places: _Allocation
+) -> _ColumnPart | None:
     """None where nothing but labels too rare to tell apart remains. Equally frequent labels are kept all or
     none, since nothing but their order could choose among them."""
     joint = codes(tables, column)
@@ -195,7 +197,7 @@ def _discrete_part(tables: Sequence[Table], column: Column, kept: int, places: _
     others = places.indicator(column.name, weight) if merged else _NOWHERE
     labels[~frequent] = others
     missing = places.indicator(column.name, weight) if gaps else _NOWHERE
-    return _Part(column, labels=labels, others=others, missing=missing)
+    return _ColumnPart(column, labels=labels, others=others, missing=missing)
 
 
 def _counts(train: Table, column: Column) -> Positions:

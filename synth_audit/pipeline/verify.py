@@ -26,7 +26,7 @@ from synth_audit.pipeline.provenance import RECORDED, Provenance, seal_check
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
 from synth_audit.store.evidence_store import EVIDENCE, FiledAudit
 from synth_audit.store.journal import read_journal
-from synth_audit.store.locate import Located, purged_entry
+from synth_audit.store.locate import LocatedEvidence, purged_entry
 from synth_audit.store.salts import read_salt
 from synth_audit.store.seal import seal_path
 from synth_audit.store.untrusted_file import read_plain, sha256_of_bytes
@@ -67,7 +67,7 @@ def verify(
 
 
 def verify_filed(
-    found: Located, tables: Mapping[str, pa.Table] | None = None, salt: Salt | None = None
+    found: LocatedEvidence, tables: Mapping[str, pa.Table] | None = None, salt: Salt | None = None
 ) -> tuple[Evidence, tuple[Check, ...]]:
     """Evidence of a file or folder, with all that can be checked of it where it lies.
 
@@ -115,7 +115,7 @@ def refuse_foreign(salt: Salt, evidence: Evidence) -> None:
         )
 
 
-def _recorded(found: Located, evidence: Evidence, content: bytes) -> Check:
+def _recorded(found: LocatedEvidence, evidence: Evidence, content: bytes) -> Check:
     """What the journal knows of evidence outside any audit's folder; one put into ``review/`` is unknown."""
     journal = read_journal(found.workspace) if found.workspace is not None else None
     if journal is None:
@@ -134,7 +134,7 @@ def _content(path: Path) -> dict[str, bytes]:
     return content
 
 
-def _beside(found: Located, evidence: Evidence) -> dict[str, pa.Table]:
+def _beside(found: LocatedEvidence, evidence: Evidence) -> dict[str, pa.Table]:
     """Tables of this audit in the restricted folder, as far as this reader may see it."""
     workspace = found.workspace
     if workspace is None:
@@ -148,7 +148,7 @@ def _beside(found: Located, evidence: Evidence) -> dict[str, pa.Table]:
     }
 
 
-def _salt_beside(found: Located) -> Salt | None:
+def _salt_beside(found: LocatedEvidence) -> Salt | None:
     """The salt of the evidence's workspace, as far as this reader may see it."""
     if found.workspace is None or not os.path.isfile(found.workspace.salt):
         return None

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
-    from synth_audit.store.locate import Located
+    from synth_audit.store.locate import LocatedEvidence
     from synth_audit.store.workspace import Workspace
 
 __all__ = ["file_report", "page_check", "render_report", "write_report"]
@@ -33,14 +33,14 @@ def write_report(workspace: Workspace) -> Path:
     """
     from synth_audit.store.checked_evidence import checked_evidence
     from synth_audit.store.evidence_store import add_report
-    from synth_audit.store.locate import Located
+    from synth_audit.store.locate import LocatedEvidence
 
     folder = workspace.newest
-    evidence = checked_evidence(Located(folder.evidence, folder, workspace))
+    evidence = checked_evidence(LocatedEvidence(folder.evidence, folder, workspace))
     return add_report(workspace, folder, render_report(evidence).encode())
 
 
-def file_report(found: Located) -> Path:
+def file_report(found: LocatedEvidence) -> Path:
     """Render the report of evidence to a file beside it; one that is there stays.
 
     Raises:
@@ -78,7 +78,7 @@ def _holds(path: Path, html: bytes) -> bool:
         return False
 
 
-def page_check(evidence: Evidence, found: Located) -> tuple[Check, ...]:
+def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
     """Whether the page beside the evidence is its report to the last byte; nothing without a page.
 
     A page of another version of this package cannot be told so: its sentences may be others.

@@ -17,7 +17,7 @@ _REACHES = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
-class Scale:
+class LeakScale:
     """Shares from none to ``reach`` by their square roots; all that is below none shares one place.
 
     The root keeps 0.1 % and 1 % apart while all rows still fit. What lies beyond is put on the edge.
@@ -38,11 +38,11 @@ class Scale:
         return self.zero + part * (WIDTH - 2 * _PAD - _BELOW)
 
 
-def common_scale(found: list[Measurement]) -> Scale:
+def common_scale(found: list[Measurement]) -> LeakScale:
     """The smallest round scale that holds every interval, up to all rows."""
     ends = [m.interval.high if m.interval else m.value for m in found]
     most = max((x for x in (*ends, *(m.value for m in found)) if not math.isnan(x)), default=0.0)
-    return Scale(next((r for r in _REACHES if most <= r), 1.0))
+    return LeakScale(next((r for r in _REACHES if most <= r), 1.0))
 
 
 def leak_sentence(m: Measurement) -> str:
@@ -53,7 +53,7 @@ def leak_sentence(m: Measurement) -> str:
     return f"Behaves like a release in which {words.behaves_like(m.value, low, high)}."
 
 
-def leak_interval_svg(m: Measurement, scale: Scale, *, title: str, anchor: str) -> str:
+def leak_interval_svg(m: Measurement, scale: LeakScale, *, title: str, anchor: str) -> str:
     """One leak-equivalent with its interval, to stand below others on the same scale."""
     low, high = (m.interval.low, m.interval.high) if m.interval else (math.nan, math.nan)
     body = _ground(scale, anchor) + _axis(scale)
@@ -64,7 +64,7 @@ def leak_interval_svg(m: Measurement, scale: Scale, *, title: str, anchor: str) 
     return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title, description=leak_sentence(m))
 
 
-def _ground(scale: Scale, anchor: str) -> str:
+def _ground(scale: LeakScale, anchor: str) -> str:
     hatch = svg.element(
         "pattern",
         svg.element("path", d="M0 6 L6 0", class_="s-rule", stroke=svg.RULE, stroke_width=1),
@@ -86,7 +86,7 @@ def _ground(scale: Scale, anchor: str) -> str:
     return svg.element("defs", hatch) + below + track
 
 
-def _axis(scale: Scale) -> str:
+def _axis(scale: LeakScale) -> str:
     out = svg.line(scale.zero, _TOP, scale.zero, _BOTTOM + 3)
     taken = svg.text_width("none", 10) / 2 + scale.zero
     out += svg.text(scale.zero, _BOTTOM + 14, "none", size=10, anchor="middle", muted=True)
@@ -103,7 +103,7 @@ def _axis(scale: Scale) -> str:
     return out
 
 
-def _interval(value: float, low: float, high: float, scale: Scale) -> str:
+def _interval(value: float, low: float, high: float, scale: LeakScale) -> str:
     out = ""
     if not (math.isnan(low) or math.isnan(high)):
         x0, x1 = scale(low), scale(high)

@@ -6,11 +6,11 @@ from synth_audit.core.errors import DataError
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
 from synth_audit.store.evidence_store import EVIDENCE
 from synth_audit.store.journal import read_journal
-from synth_audit.store.locate import Located
+from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.untrusted_file import sha256_of_bytes
 
 
-def checked_evidence(found: Located) -> Evidence:
+def checked_evidence(found: LocatedEvidence) -> Evidence:
     """The evidence at a place; in its workspace it must be what was filed there, byte for byte.
 
     A page about forged numbers would carry the name of this program, whatever ``verify`` says of them.
@@ -31,7 +31,7 @@ def checked_evidence(found: Located) -> Evidence:
     return evidence
 
 
-def _altered(found: Located, expected: str) -> DataError:
+def _altered(found: LocatedEvidence, expected: str) -> DataError:
     return DataError(
         "the evidence was altered after the audit",
         where=str(found.file),

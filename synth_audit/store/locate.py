@@ -15,7 +15,7 @@ from synth_audit.store.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Located:
+class LocatedEvidence:
     """Where evidence is.
 
     Attributes:
@@ -38,7 +38,7 @@ class Located:
             return False
 
 
-def locate_evidence(path: Path) -> Located:
+def locate_evidence(path: Path) -> LocatedEvidence:
     """The evidence that a path means: the file itself, an audit's folder, or the newest audit of a workspace.
 
     Raises:
@@ -65,7 +65,7 @@ def locate_evidence(path: Path) -> Located:
         return _of_file(path / "evidence.json")
     workspace = workspace_at(path.parent if path.name == "review" else path)
     folder = _only_released(workspace) or workspace.newest
-    return Located(folder.evidence, folder, workspace)
+    return LocatedEvidence(folder.evidence, folder, workspace)
 
 
 def purged_entry(path: Path) -> AuditEntry | None:
@@ -99,12 +99,12 @@ def workspace_at(root: Path) -> Workspace:
     return Workspace(root)
 
 
-def _of_file(path: Path) -> Located:
+def _of_file(path: Path) -> LocatedEvidence:
     folder = path.parent
     if path.name != "evidence.json":
-        return Located(path.resolve())
+        return LocatedEvidence(path.resolve())
     if folder.parent.name == "audits" and folder.parent.parent.name == "review":
-        return Located(path, AuditFolder(folder), workspace_at(folder.parent.parent.parent))
+        return LocatedEvidence(path, AuditFolder(folder), workspace_at(folder.parent.parent.parent))
     if folder.name == "review":  # where earlier versions kept it
-        return Located(path, None, workspace_at(folder.parent))
-    return Located(path, AuditFolder(folder) if (folder / "measurements.parquet").exists() else None)
+        return LocatedEvidence(path, None, workspace_at(folder.parent))
+    return LocatedEvidence(path, AuditFolder(folder) if (folder / "measurements.parquet").exists() else None)

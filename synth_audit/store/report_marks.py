@@ -70,7 +70,7 @@ def marks_of(evidence: Evidence) -> PageMarks:
 
 def read_marks(page: str) -> PageMarks | None:
     """What a page says; None when it is not clear, since it says nothing or the same thing twice."""
-    reader = _Reader()
+    reader = _MarkParser()
     reader.feed(page)
     reader.close()
     if len(reader.audits) != 1 or reader.doubled:
@@ -80,7 +80,7 @@ def read_marks(page: str) -> PageMarks | None:
     return PageMarks(rest, _sorted(reader.gates), audit.get(WRITTEN_BY, ""))
 
 
-class _Reader(HTMLParser):
+class _MarkParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.audits: list[Marks] = []

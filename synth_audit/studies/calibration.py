@@ -20,7 +20,7 @@ from synth_audit.core.outcome import Status
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
-from synth_audit.examination.audit_runner import Task, TaskResult, run_tasks
+from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
 from synth_audit.kernels.noise import Noise
 
@@ -135,12 +135,13 @@ def calibrate(
 
 def _tasks(
     audits: Mapping[str, Audit], ground: LeakInjector, noise: Noise, share: float, seed: int
-) -> list[Task]:
+) -> list[AuditTask]:
     name = f"{share:g} {noise.sigma:g} {noise.rate:g} {noise.flip:g}"
     leaks = noise.disturb(ground.leaks(share), child_rng(seed, "calibration", name))
     leaky = ground.leaky(ground.release(share, leaks))
     return [
-        Task(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n)) for n, audit in audits.items()
+        AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n))
+        for n, audit in audits.items()
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from synth_audit.audits.fidelity.associations import Associations, gaps
-from synth_audit.audits.fidelity.associations.cells import Scale
+from synth_audit.audits.fidelity.associations.cells import ColumnCells
 from synth_audit.audits.fidelity.associations.gaps import (
     AssociationMatrices,
     mean_gap,
@@ -271,7 +271,7 @@ def test_rare_labels_are_one_whatever_they_are_called(subject_of):
     train = {"k": ["a"] * 50 + ["b"] * 30 + ["c"] * 10 + ["d"] * 10, "x": np.arange(100.0)}
     made = {"k": ["b", "d", "new", None, "a", "c"], "x": np.arange(6.0)}
     subject = subject_of(train, None, made)
-    scale = Scale.of(subject.train, subject.features, 4, 3)
+    scale = ColumnCells.of(subject.train, subject.features, 4, 3)
     assert scale.rows(subject.synthetic).cells[:, 0].tolist() == [1, 2, 3, 4, 0, 2]
     assert scale.sizes.tolist() == [5, 5]
     assert scale.not_compared.tolist() == [-1, 4]
@@ -320,7 +320,7 @@ def sampled_gaps(subject_of, sizes, strengths, n_draws):
     def gap(ns, seeds):
         tables = [mixed(n, seed, s) for n, seed, s in zip(ns, seeds, strengths, strict=True)]
         subject = subject_of(tables[0], None, tables[1])
-        scale = Scale.of(subject.train, subject.features, 10, 50)
+        scale = ColumnCells.of(subject.train, subject.features, 10, 50)
         rng = np.random.default_rng(0)
         sides = [
             AssociationMatrices.of(scale.rows(t, gaps.N_GROUPS, rng), scale.numeric)
@@ -406,7 +406,7 @@ def test_information_of_two_cells_is_withheld_where_it_tells_a_count():
     numbers = np.where(here, 5.0 + np.arange(300), np.nan)[:, None]
     rows = JackknifeRows.of(cells, np.array([2, 2]), numbers)
     lab, rare = Column("lab", Kind.CONTINUOUS, pa.float64()), Column("rare", Kind.CATEGORICAL, pa.string())
-    scale = Scale((lab, rare), {"lab": np.empty(0)}, {}, {})
+    scale = ColumnCells((lab, rare), {"lab": np.empty(0)}, {}, {})
     assert readable_pairs(rows, scale, 10, missing_counts=True)[0, 1]
     assert not readable_pairs(rows, scale, 10)[0, 1]
     assert not readable_pairs(rows, scale, 4, missing_counts=True)[0, 1]

@@ -11,7 +11,7 @@ import pytest
 from synth_audit.audits.fidelity.coverage import Coverage, spaces
 from synth_audit.audits.fidelity.coverage.pair import (
     Curves,
-    Pair,
+    RowsInSpace,
     authenticity,
     drawn_part,
     resampled,
@@ -46,7 +46,7 @@ def taken(columns, rows):
 
 def pair(train, other):
     rows = (Coordinates(x, np.empty((len(x), 0), dtype=np.int64)) for x in (train, other))
-    return Pair(*rows, np.zeros(len(train), dtype=bool), np.zeros(len(other), dtype=bool))
+    return RowsInSpace(*rows, np.zeros(len(train), dtype=bool), np.zeros(len(other), dtype=bool))
 
 
 def test_control_as_the_candidate_is_its_own_reference(subject_of, measure):

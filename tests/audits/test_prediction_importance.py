@@ -12,7 +12,7 @@ from synth_audit.audits.utility.prediction import Prediction
 from synth_audit.audits.utility.prediction import importance as weighing
 from synth_audit.audits.utility.prediction.importance import cosine, importances
 from synth_audit.audits.utility.prediction.numbers import Resampled
-from synth_audit.audits.utility.prediction.task import Task, prepare
+from synth_audit.audits.utility.prediction.task import PredictionTask, prepare
 from synth_audit.kernels.prediction import fit
 from synth_audit.kernels.prediction_scores import r_squared
 
@@ -61,13 +61,13 @@ def test_columns_may_be_asked_about_in_any_portions(task, monkeypatch):
 
 def test_the_halves_share_no_row_and_all_are_of_one_size(task, monkeypatch):
     fitted = []
-    whole = Task.fit
+    whole = PredictionTask.fit
 
     def noted(self, name, arm, rows, seed):
         fitted.append((arm, set(rows.tolist())))
         return whole(self, name, arm, rows, seed)
 
-    monkeypatch.setattr(Task, "fit", noted)
+    monkeypatch.setattr(PredictionTask, "fit", noted)
     weigh(task)
     assert [arm for arm, _ in fitted] == ["synthetic", "train", "train"] * 2
     assert all(len(taken) == 200 for _, taken in fitted)

@@ -19,7 +19,7 @@ from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import KnownAnswerSpec
 from synth_audit.core.sensitivity import Sensitivity
-from synth_audit.examination.audit_runner import Task, run_tasks
+from synth_audit.examination.audit_runner import AuditTask, run_tasks
 from synth_audit.examination.examine import run_examination
 
 AUDITS = (*registry.catalogue("audit"), README_AUDIT)
@@ -349,7 +349,7 @@ def test_audits_beside_one_another_keep_their_numbers(examined, built, as_subjec
 def test_exposed_records_are_positions_of_attacked_rows(name, built, as_subject, tables):
     train, control, _ = tables
     subject = as_subject(train, control, train)
-    [ended] = run_tasks([Task(name, built(name), subject, name, ("audit", name))], RunContext())
+    [ended] = run_tasks([AuditTask(name, built(name), subject, name, ("audit", name))], RunContext())
     for e in ended.exposures:
         for tried, hit, n in (
             (e.train_tried, e.train_hit, train.num_rows),

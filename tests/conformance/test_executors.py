@@ -17,7 +17,7 @@ from synth_audit.core.errors import OutOfTime, PlanError, PluginError
 from synth_audit.core.execution import Ending, dask_cluster, opened
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import KnownAnswerSpec
-from synth_audit.examination.audit_runner import Task, _run_one, run_audits
+from synth_audit.examination.audit_runner import AuditTask, _run_one, run_audits
 from synth_audit.examination.examine import run_examination
 from synth_audit.generators.independent import Independent
 
@@ -48,7 +48,7 @@ def test_an_audit_suite_says_the_same(dask, built, subject):
 
 
 def test_audits_travel_and_are_not_done_here_instead(dask, built, subject):
-    tasks = [Task(name, built(name), subject, name, ("audit", name)) for name in SUITE]
+    tasks = [AuditTask(name, built(name), subject, name, ("audit", name)) for name in SUITE]
     with dask.executor.pieces(partial(_run_one, RunContext()), tasks) as pieces:
         assert [piece.ending for _, piece in pieces] == [Ending.DONE] * len(tasks)
 

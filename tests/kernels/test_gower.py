@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels import gower
+from synth_audit.kernels import gower, neighbours
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.gower import MISSING, GowerEncoder, Mixed, nearest, nearest_k, nearest_other
 
@@ -204,11 +204,12 @@ def clouds(draw):
 
 
 @settings(max_examples=100, deadline=None)
-@given(pair=clouds(), block=st.sampled_from([1, 5, 2**18]), k=st.integers(1, 16))
+@given(pair=clouds(), block=st.sampled_from([(1, 1), (5, 3), (2, 400), (16, 2**14)]), k=st.integers(1, 16))
 def test_searches_agree_with_sorting_all_distances(pair, block, k):
     queries, reference = pair
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gower, "_BLOCK", block)
+        patch.setattr(gower, "_QUERIES", block[0])
+        patch.setattr(gower, "_REFERENCES", block[1])
         check(queries, reference, k)
         check(reference, reference, own=np.arange(len(reference)))
 
@@ -248,18 +249,21 @@ def test_scores_are_within_the_stated_error(width):
     grid = Grid.over(
         queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
     )
-    scores = grid._scores(slice(0, 50))
+    scores = np.empty((50, 500), grid.reference.dtype)
+    grid.scores(slice(0, 50), slice(0, 500), scores)
     assert np.abs(scores - exact_distances(queries, reference) * grid.steps).max() <= grid.error
 
 
-def test_few_candidates_are_left_to_compare_exactly():
+def test_few_candidates_are_left_to_compare_exactly(monkeypatch):
     rng = np.random.default_rng(0)
     queries, reference = smooth(100, 6, rng), smooth(5000, 6, rng)
-    grid = Grid.over(
-        queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
+    compared = []
+    exact = gower._GowerPairs.distances
+    monkeypatch.setattr(
+        gower._GowerPairs, "distances", lambda self, r, c: compared.append(len(r)) or exact(self, r, c)
     )
-    row, _ = grid.candidates(slice(0, 100), 10)
-    assert np.bincount(row).max() < 100
+    nearest_k(queries, reference, 10)
+    assert 1000 <= sum(compared) < 3000
 
 
 def test_duplicates_are_counted_and_ordered_by_position():
@@ -295,9 +299,9 @@ def test_no_queries_give_no_answers():
 def test_threads_change_nothing(people, threads, monkeypatch):
     rows, other = prepared(people(900, 6), people(300, 7))
     before = nearest(other, rows), nearest_k(other, rows, 7)
-    spread = gower.over_blocks
-    monkeypatch.setattr(gower, "_BLOCK", 20_000)
-    monkeypatch.setattr(gower, "over_blocks", lambda n, size, work: spread(n, size, work, threads))
+    spread = neighbours.over_blocks
+    monkeypatch.setattr(gower, "_REFERENCES", 200)
+    monkeypatch.setattr(neighbours, "over_blocks", lambda n, size, work: spread(n, size, work, threads))
     after = nearest(other, rows), nearest_k(other, rows, 7)
     for name in ("first", "second", "index", "ties"):
         assert np.array_equal(getattr(before[0], name), getattr(after[0], name))

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from synth_audit.kernels import neighbours
+from synth_audit.kernels import euclidean
 from synth_audit.kernels.encode import Coordinates
-from synth_audit.kernels.neighbours import nearest, nearest_other
+from synth_audit.kernels.euclidean import nearest, nearest_other
 
 
 def points(dense, labels=None):
@@ -53,11 +53,12 @@ def grids(draw):
 
 
 @settings(max_examples=200, deadline=None)
-@given(clouds=grids(), block=st.sampled_from([1, 5, 2**23]))
+@given(clouds=grids(), block=st.sampled_from([(1, 1), (5, 3), (2, 400), (256, 2**14)]))
 def test_nearest_agrees_with_brute_loops(clouds, block):
     (queries, query_labels), (reference, reference_labels) = clouds
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neighbours, "_BLOCK", block)
+        patch.setattr(euclidean, "_QUERIES", block[0])
+        patch.setattr(euclidean, "_REFERENCES", block[1])
         found = nearest(points(queries, query_labels), points(reference, reference_labels))
     for i in range(len(queries)):
         first, second, tied = by_hand(queries[i], query_labels[i], reference, reference_labels)
@@ -68,11 +69,12 @@ def test_nearest_agrees_with_brute_loops(clouds, block):
 
 
 @settings(max_examples=100, deadline=None)
-@given(clouds=grids(), block=st.sampled_from([1, 5, 2**23]))
+@given(clouds=grids(), block=st.sampled_from([(1, 1), (5, 3), (2, 400), (256, 2**14)]))
 def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block):
     (rows, labels), _ = clouds
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neighbours, "_BLOCK", block)
+        patch.setattr(euclidean, "_QUERIES", block[0])
+        patch.setattr(euclidean, "_REFERENCES", block[1])
         found = nearest_other(points(rows, labels), np.arange(len(rows)))
     for i in range(len(rows)):
         first, _, tied = by_hand(rows[i], labels[i], rows, labels, skip=i)
@@ -123,10 +125,51 @@ def test_a_single_reference_row_has_no_second():
     assert np.isinf(found.second).all()
 
 
-@pytest.mark.parametrize(("apart", "ties"), [(1e-3, 1), (1e-5, 1), (1e-7, 2)])
-def test_only_rounding_makes_a_tie(apart, ties):
-    found = nearest(points([[0.0, 0.0]]), points([[0.0, 0.0], [0.0, apart], [5.0, 5.0]]))
-    assert found.ties.tolist() == [ties]
+@pytest.mark.parametrize(("apart", "ties"), [(1e-3, 1), (1e-7, 1), (1e-8, 1), (1e-10, 2)])
+@pytest.mark.parametrize("place", [0.0, 1.0, 30.0])
+def test_only_rounding_makes_a_tie(apart, ties, place):
+    reference = points([[place, 0.0], [place, apart], [5.0, 5.0]])
+    assert nearest(points([[place, 0.0]]), reference).ties.tolist() == [ties]
+
+
+def twins(reference, rng):
+    """Rows that lie as near to another as products in single precision cannot tell."""
+    return reference + rng.normal(size=reference.shape) * 1e-7
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 100.0, 1e5, 1e12, 1e100])
+@pytest.mark.parametrize("width", [1, 7, 130])
+def test_every_scale_gives_the_exact_answer(scale, width):
+    """In single precision, in double, and where squares in single precision overflow; over several tiles."""
+    from scipy.spatial.distance import cdist
+
+    rng = np.random.default_rng(width)
+    reference = rng.normal(size=(20_000, width)) * scale
+    reference[1::2] = twins(reference[::2], rng)
+    queries = np.vstack([reference[7:9], rng.normal(size=(8, width)) * scale])
+    found = nearest(points(queries), points(reference))
+    apart = cdist(queries, reference)
+    least = apart.min(axis=1)
+    assert np.allclose(found.first, least, rtol=1e-9, atol=1e-9)
+    assert np.allclose(apart[np.arange(10), found.index], least, rtol=1e-9, atol=1e-9)
+    assert np.allclose(found.second, np.partition(apart, 1, axis=1)[:, 1], rtol=1e-9, atol=1e-9)
+
+
+def test_thousands_of_ties_are_counted_where_few_rows_repeat():
+    angle = np.arange(3000.0)
+    around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    found = nearest(points([[0.0, 0.0]]), points(around))
+    assert found.ties.tolist() == [3000]
+    assert found.second.tolist() == found.first.tolist() == [1.0]
+
+
+def test_rows_that_repeat_are_counted_all():
+    rng = np.random.default_rng(5)
+    reference = rng.integers(0, 3, (4000, 2)).astype(float)
+    found = nearest(points(reference[:50]), points(reference))
+    same = (reference[:50, None] == reference[None]).all(axis=2)
+    assert found.ties.tolist() == same.sum(axis=1).tolist()
+    assert found.index.tolist() == same.argmax(axis=1).tolist()
 
 
 @pytest.mark.parametrize("threads", [2, 5])
@@ -135,7 +178,7 @@ def test_threads_change_no_bit(threads, monkeypatch):
 
     rng = np.random.default_rng(3)
     queries, reference = points(rng.normal(size=(300, 40))), points(rng.normal(size=(500, 40)))
-    monkeypatch.setattr(neighbours, "_BLOCK", 20 * 500)
+    monkeypatch.setattr(euclidean, "_QUERIES", 20)
     found = []
     for cores in (1, threads):
         monkeypatch.setattr(parallel.os, "cpu_count", lambda cores=cores: cores)

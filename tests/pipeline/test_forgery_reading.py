@@ -20,7 +20,7 @@ from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import parse_evidence
 from synth_audit.store.evidence_store import FiledAudit
 from synth_audit.store.journal import open_journal
-from synth_audit.store.locate import Located
+from synth_audit.store.locate import LocatedEvidence
 
 
 def told(place):
@@ -89,7 +89,7 @@ def test_no_report_is_made_of_evidence_with_another_digest(case, tmp_path):
 
 def test_evidence_is_taken_as_it_was_filed_or_not_at_all(case):
     folder = case.workspace.newest
-    found = Located(folder.evidence, folder, case.workspace)
+    found = LocatedEvidence(folder.evidence, folder, case.workspace)
     assert checked_evidence(found).verdict is Result.PASS
     edited(case)
     with pytest.raises(DataError, match="was altered"):

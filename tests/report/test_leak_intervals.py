@@ -13,13 +13,13 @@ from synth_audit.core.identity import read
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
 from synth_audit.report import render_report, words
-from synth_audit.report.leak_intervals import Scale, common_scale, leak_interval_svg
+from synth_audit.report.leak_intervals import LeakScale, common_scale, leak_interval_svg
 
 NB = "\u00a0"
 
 
 def test_the_scale_keeps_order_and_holds_everything() -> None:
-    scale = Scale(0.25)
+    scale = LeakScale(0.25)
     shares = (-3.0, 0.0, 0.001, 0.01, 0.1, 0.25)
     places = [scale(s) for s in shares]
     assert places == sorted(places)
@@ -44,7 +44,7 @@ def test_all_leaks_share_a_scale_that_holds_the_largest(
 )
 def test_odd_leaks_give_sound_strips(build: ModuleType, value: float, half: float | None) -> None:
     m = build.measurement("a.leak_equivalent", value, half)
-    drawn = leak_interval_svg(m, Scale(0.25), title="<t>", anchor="x")
+    drawn = leak_interval_svg(m, LeakScale(0.25), title="<t>", anchor="x")
     root = ElementTree.fromstring(drawn)  # noqa: S314
     assert root[0].text == "<t>"
     for node in root.iter():

@@ -29,41 +29,41 @@ from synth_audit.report import render_report
 from synth_audit.store import chained_log
 from synth_audit.store import evidence as store
 from synth_audit.store.evidence import parse_evidence, sha256_of
-from synth_audit.store.wire_v1 import models
+from synth_audit.store.wire_v1 import audit_models, models
 
 DATA = Path(__file__).parent / "data"
 OLD = sorted(DATA.glob("evidence-*.json.gz"))
 
 FORMS = [
-    (accounting.MechanismRecord, models.Mechanism),
-    (accounting.PrivacyAccount, models.Account),
-    (accounting.PrivacyGuarantee, models.Guarantee),
-    (audit.AuditInfo, models.AuditInfo),
-    (exposed_groups.ExposedGroup, models.ExposedGroup),
-    (exposed_groups.RecordView, models.Records),
-    (exposed_groups.Subgroup, models.Subgroup),
-    (generator.PrivacyCertificate, models.Certificate),
-    (measurement.Estimate, models.Estimate),
-    (measurement.Interval, models.Interval),
-    (measurement.Measurement, models.Measurement),
-    (measurement.Quantity, models.Quantity),
-    (measurement.Reference, models.Reference),
-    (series.Series, models.Series),
-    (outcome.AuditOutcome, models.Outcome),
-    (sensitivity.PlantedLeaks, models.PlantedLeaks),
-    (sensitivity.PlantedResult, models.PlantedResult),
-    (sensitivity.SensitivityCurve, models.SensitivityCurve),
-    (verdict.GateReport, models.Gates),
-    (verdict.GateResult, models.GateResult),
-    (verdict.TableCheck, models.TableCheck),
-    (chained_log.Head, models.LedgerHead),
-    (store.ColumnRecord, models.Column),
-    (store.Evidence, models.Evidence),
-    (store.GeneratorRecord, models.Generator),
-    (store.TableRecord, models.Table),
+    (accounting.MechanismRecord, models.WireMechanism),
+    (accounting.PrivacyAccount, models.WireAccount),
+    (accounting.PrivacyGuarantee, models.WireGuarantee),
+    (audit.AuditInfo, audit_models.WireAuditInfo),
+    (exposed_groups.ExposedGroup, models.WireExposedGroup),
+    (exposed_groups.RecordView, models.WireRecords),
+    (exposed_groups.Subgroup, models.WireSubgroup),
+    (generator.PrivacyCertificate, models.WireCertificate),
+    (measurement.Estimate, audit_models.WireEstimate),
+    (measurement.Interval, audit_models.WireInterval),
+    (measurement.Measurement, audit_models.WireMeasurement),
+    (measurement.Quantity, audit_models.WireQuantity),
+    (measurement.Reference, audit_models.WireReference),
+    (series.Series, audit_models.WireSeries),
+    (outcome.AuditOutcome, audit_models.WireOutcome),
+    (sensitivity.PlantedLeaks, models.WirePlantedLeaks),
+    (sensitivity.PlantedResult, audit_models.WirePlantedResult),
+    (sensitivity.SensitivityCurve, audit_models.WireSensitivityCurve),
+    (verdict.GateReport, models.WireGates),
+    (verdict.GateResult, models.WireGateResult),
+    (verdict.TableCheck, models.WireTableCheck),
+    (chained_log.Head, models.WireLedgerHead),
+    (store.ColumnRecord, models.WireColumn),
+    (store.Evidence, models.WireEvidence),
+    (store.GeneratorRecord, models.WireGenerator),
+    (store.TableRecord, models.WireTable),
 ]
 NOT_IN_THE_FILE = {store.Evidence: {"older"}}
-NOT_WITHIN = {models.Evidence: {"schema_version"}}
+NOT_WITHIN = {models.WireEvidence: {"schema_version"}}
 
 
 @pytest.mark.parametrize(("within", "form"), FORMS, ids=lambda c: c.__name__)

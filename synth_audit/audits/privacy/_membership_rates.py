@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Measurement, Quantity, Reference
+from synth_audit.core.measurement import Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.series import Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
-from synth_audit.kernels.intervals import newcombe, wilson
+from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
 from synth_audit.kernels.roc import auroc, auroc_interval
 
 FEWEST_TESTED = 50
@@ -76,12 +75,6 @@ TOLD_RATES = {TPR_1: ONE_PERCENT, TPR_01: ONE_PER_MILLE}
 """The quantities that report a rate of detection, and the rate of false alarms at which they do."""
 
 
-class _Counts(TypedDict):
-    n_requested: int
-    n_achieved: int
-    n_minimum: int
-
-
 @dataclass(frozen=True, eq=False)
 class Scored:
     """One attack's name, its scores, higher for likelier members, and the score above which it names one."""
@@ -131,7 +124,7 @@ def rates(attack: Scored, level: float) -> list[Measurement]:
     return [*found, *_named(attack, level)]
 
 
-def _counted(attack: Scored) -> _Counts:
+def _counted(attack: Scored) -> SampleCounts:
     n = min(len(attack.members), len(attack.others))
     return {"n_requested": n, "n_achieved": n, "n_minimum": FEWEST_TESTED}
 
@@ -146,14 +139,16 @@ def _named(attack: Scored, level: float) -> list[Measurement]:
         RECALL.at(
             hits / m,
             setting=name,
-            interval=wilson(hits, m, level),
-            reference=Reference(alarms / n, "share of strangers named", wilson(alarms, n, level)),
+            interval=proportion_interval(hits, m, level),
+            reference=Reference(
+                alarms / n, "share of strangers named", proportion_interval(alarms, n, level)
+            ),
             **counted,
         ),
         ADVANTAGE.at(
             hits / m - alarms / n,
             setting=name,
-            interval=newcombe(hits, m, alarms, n, level),
+            interval=proportion_difference(hits, m, alarms, n, level),
             reference=_NO_MORE,
             **counted,
         ),

@@ -6,152 +6,23 @@ file has for verdicts, directions and the like are spelt out here, so that they 
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from synth_audit.store.wire_v1.audit_models import (
+    Count,
+    Number,
+    Sha256,
+    TableName,
+    Verdict,
+    WireInterval,
+    WireOutcome,
+    WirePart,
+)
 
 VERSION = "1.2"
 
-_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
-
-def _number(value: Any) -> Any:
-    """A number from one of the words that JSON lacks; any other text is refused."""
-    return _WORDS.get(value, value) if isinstance(value, str) else value
-
-
-Number = Annotated[float, BeforeValidator(_number)]
-Count = Annotated[int, Field(ge=0)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Direction = Literal["lower is better", "higher is better", "descriptive"]
-Verdict = Literal["pass", "fail", "insufficient evidence"]
-TableName = Literal["source", "train", "control", "synthetic"]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, ser_json_inf_nan="strings")
-
-
-class Interval(_Part):
-    """An interval of a number."""
-
-    low: Number
-    high: Number
-    level: Number
-    method: str
-
-
-class Estimate(_Part):
-    """A number with its interval."""
-
-    value: Number
-    interval: Interval | None
-
-
-class Reference(_Part):
-    """What a measurement would be for a release that nobody objects to."""
-
-    value: Number
-    meaning: str
-    interval: Interval | None
-    candidate: Estimate | None
-
-
-class Measurement(_Part):
-    """One number of an audit."""
-
-    id: str
-    value: Number
-    interval: Interval | None
-    n_requested: int | None
-    n_achieved: int | None
-    n_minimum: int | None
-    unit: str
-    direction: Direction
-    reference: Reference | None
-
-
-class Series(_Part):
-    """The numbers of one picture."""
-
-    id: str
-    title: str
-    kind: Literal["line", "step", "bar", "box", "matrix", "density"]
-    x_label: str
-    y_label: str
-    x: tuple[Number, ...] | tuple[str, ...]
-    lines: dict[str, tuple[Number, ...]]
-    places: tuple[str, ...]
-
-
-class Quantity(_Part):
-    """A number that an audit declares."""
-
-    name: str
-    title: str
-    unit: str
-    direction: Direction
-    range: tuple[Number, Number]
-    help: str
-    proportional: bool
-
-
-class AuditInfo(_Part):
-    """What an audit says of itself."""
-
-    title: str
-    question: str
-    threat_model: str
-    not_covered: str
-    quantities: tuple[Quantity, ...]
-    risk: Literal["singling out", "linkability", "inference", "membership", "fidelity", "utility"]
-    needs: tuple[str, ...]
-    leak: str
-    default: bool
-    spreads: bool
-    cost: Literal["instant", "seconds", "minutes", "hours"]
-    source: str
-
-
-class PlantedResult(_Part):
-    """What was measured on a release with a known share of copies."""
-
-    share: Number
-    value: Number
-    low: Number
-    high: Number
-
-
-class SensitivityCurve(_Part):
-    """How a measurement answered planted leaks."""
-
-    id: str
-    direction: Direction
-    sight: Literal["sees", "blind"]
-    reason: str
-    answers: tuple[PlantedResult, ...]
-    null: Number | None
-    half_width: Number | None
-    minimum_detectable: Number | None
-
-
-class Outcome(_Part):
-    """What became of one audit."""
-
-    audit: str
-    family: str
-    status: Literal["measured", "not applicable", "error"]
-    info: AuditInfo | None
-    config: dict[str, Any]
-    measurements: tuple[Measurement, ...]
-    series: tuple[Series, ...]
-    notes: tuple[str, ...]
-    reason: str
-    responses: tuple[SensitivityCurve, ...]
-
-
-class TableCheck(_Part):
+class WireTableCheck(WirePart):
     """One expectation on the synthetic table."""
 
     key: str
@@ -159,7 +30,7 @@ class TableCheck(_Part):
     explanation: str
 
 
-class GateResult(_Part):
+class WireGateResult(WirePart):
     """The decision of one gate."""
 
     gate: str
@@ -181,17 +52,17 @@ class GateResult(_Part):
     n_needed: int | None
 
 
-class Gates(_Part):
+class WireGates(WirePart):
     """The suite as it was applied, and what came of it."""
 
     suite_name: str
     suite: dict[str, Any]
     suite_sha256: Sha256
-    results: tuple[GateResult, ...]
+    results: tuple[WireGateResult, ...]
     blockers: tuple[str, ...]
 
 
-class PlantedLeaks(_Part):
+class WirePlantedLeaks(WirePart):
     """How leaks were planted."""
 
     train_rows: Count
@@ -201,7 +72,7 @@ class PlantedLeaks(_Part):
     reason: str
 
 
-class ExposedGroup(_Part):
+class WireExposedGroup(WirePart):
     """How many records one attack got right."""
 
     id: str
@@ -212,28 +83,28 @@ class ExposedGroup(_Part):
     control_hit: Count | None
 
 
-class Subgroup(_Part):
+class WireSubgroup(WirePart):
     """The most exposed category of a column under one attack."""
 
     id: str
     category: str
     train_rows: Count
     value: Number
-    interval: Interval
+    interval: WireInterval
 
 
-class Records(_Part):
+class WireRecords(WirePart):
     """What may be known of the most exposed records."""
 
     train_rows: Count
     exposed: Count | None
     control_rows: Count
     control_exposed: Count | None
-    groups: tuple[ExposedGroup, ...]
-    subgroups: tuple[Subgroup, ...]
+    groups: tuple[WireExposedGroup, ...]
+    subgroups: tuple[WireSubgroup, ...]
 
 
-class Column(_Part):
+class WireColumn(WirePart):
     """What was known of a column."""
 
     name: str
@@ -245,7 +116,7 @@ class Column(_Part):
     categories: Count | None
 
 
-class Table(_Part):
+class WireTable(WirePart):
     """Identity of a table: under the salt, and plain where it may be known."""
 
     rows: Count
@@ -253,7 +124,7 @@ class Table(_Part):
     sha256: Sha256 | None
 
 
-class Certificate(_Part):
+class WireCertificate(WirePart):
     """What may formally be claimed of a generator."""
 
     claim: Literal["none", "differential privacy"]
@@ -262,7 +133,7 @@ class Certificate(_Part):
     delta: Number | None
 
 
-class Mechanism(_Part):
+class WireMechanism(WirePart):
     """One spending of privacy budget."""
 
     what: str
@@ -278,7 +149,7 @@ class Mechanism(_Part):
     epsilon_alone: Number | None
 
 
-class Guarantee(_Part):
+class WireGuarantee(WirePart):
     """What differential privacy promises of everything drawn from the fit."""
 
     unit: Literal["entity", "row"]
@@ -286,59 +157,59 @@ class Guarantee(_Part):
     epsilon: Number
     delta: Number
     accountant: str
-    mechanisms: tuple[Mechanism, ...]
+    mechanisms: tuple[WireMechanism, ...]
     assumptions: tuple[str, ...]
     not_protected: tuple[str, ...]
 
 
-class Account(_Part):
+class WireAccount(WirePart):
     """What the fit spent, and what the table has cost with it."""
 
-    guarantee: Guarantee | None
+    guarantee: WireGuarantee | None
     reason: str
-    mechanisms: tuple[Mechanism, ...]
+    mechanisms: tuple[WireMechanism, ...]
     several_rows: bool
     table_epsilon: Number
     table_delta: Number
 
 
-class Generator(_Part):
+class WireGenerator(WirePart):
     """Who made the candidate."""
 
     name: str
     config: dict[str, Any]
-    certificate: Certificate
-    privacy: Account | None
+    certificate: WireCertificate
+    privacy: WireAccount | None
 
 
-class LedgerHead(_Part):
+class WireLedgerHead(WirePart):
     """How far the table's ledger had come."""
 
     lines: Count
     digest: Sha256
 
 
-class Evidence(_Part):
+class WireEvidence(WirePart):
     """The whole file."""
 
     table: str
     attempt: Count
-    ledger: LedgerHead | None
+    ledger: WireLedgerHead | None
     plan: dict[str, Any]
     plan_sha256: Sha256
     seed: int
     level: Number
     suppression: Count
-    columns: tuple[Column, ...]
-    tables: dict[TableName, Table]
-    generator: Generator
-    outcomes: tuple[Outcome, ...]
-    table_checks: tuple[TableCheck, ...]
-    gates: Gates
+    columns: tuple[WireColumn, ...]
+    tables: dict[TableName, WireTable]
+    generator: WireGenerator
+    outcomes: tuple[WireOutcome, ...]
+    table_checks: tuple[WireTableCheck, ...]
+    gates: WireGates
     verdict: Verdict
     salt_commitment: str
-    planting: PlantedLeaks
-    records: Records
+    planting: WirePlantedLeaks
+    records: WireRecords
     warnings: tuple[str, ...]
     versions: dict[str, str]
     schema_version: Literal["1.2"]

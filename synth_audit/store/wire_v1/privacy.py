@@ -13,11 +13,11 @@ from synth_audit.core.accounting import (
 from synth_audit.store.wire_v1 import models
 
 
-def write_account(a: PrivacyAccount | None) -> models.Account | None:
+def write_account(a: PrivacyAccount | None) -> models.WireAccount | None:
     """Into the file."""
     if a is None:
         return None
-    return models.Account(
+    return models.WireAccount(
         guarantee=None if a.guarantee is None else _write_guarantee(a.guarantee),
         reason=a.reason,
         mechanisms=tuple(map(_write_mechanism, a.mechanisms)),
@@ -27,7 +27,7 @@ def write_account(a: PrivacyAccount | None) -> models.Account | None:
     )
 
 
-def read_account(w: models.Account | None) -> PrivacyAccount | None:
+def read_account(w: models.WireAccount | None) -> PrivacyAccount | None:
     """From the file; raises ``PluginError`` for a spending that cannot have been."""
     if w is None:
         return None
@@ -41,8 +41,8 @@ def read_account(w: models.Account | None) -> PrivacyAccount | None:
     )
 
 
-def _write_guarantee(g: PrivacyGuarantee) -> models.Guarantee:
-    return models.Guarantee(
+def _write_guarantee(g: PrivacyGuarantee) -> models.WireGuarantee:
+    return models.WireGuarantee(
         unit=g.unit.value,
         neighbouring=g.neighbouring.value,
         epsilon=g.epsilon,
@@ -54,7 +54,7 @@ def _write_guarantee(g: PrivacyGuarantee) -> models.Guarantee:
     )
 
 
-def _read_guarantee(w: models.Guarantee) -> PrivacyGuarantee:
+def _read_guarantee(w: models.WireGuarantee) -> PrivacyGuarantee:
     return PrivacyGuarantee(
         unit=Unit(w.unit),
         neighbouring=Neighbouring(w.neighbouring),
@@ -67,8 +67,8 @@ def _read_guarantee(w: models.Guarantee) -> PrivacyGuarantee:
     )
 
 
-def _write_mechanism(m: MechanismRecord) -> models.Mechanism:
-    return models.Mechanism(
+def _write_mechanism(m: MechanismRecord) -> models.WireMechanism:
+    return models.WireMechanism(
         what=m.what,
         mechanism=m.mechanism.value,
         noise_multiplier=m.noise_multiplier,
@@ -81,7 +81,7 @@ def _write_mechanism(m: MechanismRecord) -> models.Mechanism:
     )
 
 
-def _read_mechanism(w: models.Mechanism) -> MechanismRecord:
+def _read_mechanism(w: models.WireMechanism) -> MechanismRecord:
     return MechanismRecord(
         what=w.what,
         mechanism=Mechanism(w.mechanism),

@@ -25,7 +25,7 @@ from synth_audit.store.evidence import (
     OlderFile,
     TableRecord,
 )
-from synth_audit.store.wire_v1 import models
+from synth_audit.store.wire_v1 import audit_models, models
 from synth_audit.store.wire_v1.privacy import read_account
 from synth_audit.store.wire_v1.upgrades import upgraded
 
@@ -41,12 +41,12 @@ def parse(text: str) -> Evidence:
         raise ValueError("no evidence")  # noqa: TRY004  (of the file, not of an argument)
     version = plain.get("schema_version")
     if version == models.VERSION:
-        return _evidence(models.Evidence.model_validate_json(text))
-    found = _evidence(models.Evidence.model_validate_json(json.dumps(upgraded(plain))))
+        return _evidence(models.WireEvidence.model_validate_json(text))
+    found = _evidence(models.WireEvidence.model_validate_json(json.dumps(upgraded(plain))))
     return replace(found, older=OlderFile(str(version), plain))
 
 
-def _evidence(w: models.Evidence) -> Evidence:
+def _evidence(w: models.WireEvidence) -> Evidence:
     try:
         return Evidence(
             table=w.table,
@@ -88,13 +88,13 @@ def _evidence(w: models.Evidence) -> Evidence:
         raise ValueError(error.what) from None
 
 
-def _generator(w: models.Generator) -> GeneratorRecord:
+def _generator(w: models.WireGenerator) -> GeneratorRecord:
     c = w.certificate
     claim = PrivacyCertificate(c.claim, c.reason, c.epsilon, c.delta)
     return GeneratorRecord(w.name, w.config, claim, read_account(w.privacy))
 
 
-def _outcome(w: models.Outcome) -> AuditOutcome:
+def _outcome(w: audit_models.WireOutcome) -> AuditOutcome:
     return AuditOutcome(
         audit=w.audit,
         family=w.family,
@@ -109,7 +109,7 @@ def _outcome(w: models.Outcome) -> AuditOutcome:
     )
 
 
-def _info(w: models.AuditInfo) -> AuditInfo:
+def _info(w: audit_models.WireAuditInfo) -> AuditInfo:
     return AuditInfo(
         title=w.title,
         question=w.question,
@@ -126,7 +126,7 @@ def _info(w: models.AuditInfo) -> AuditInfo:
     )
 
 
-def _quantity(w: models.Quantity) -> core.Quantity:
+def _quantity(w: audit_models.WireQuantity) -> core.Quantity:
     return core.Quantity(
         name=w.name,
         title=w.title,
@@ -138,7 +138,7 @@ def _quantity(w: models.Quantity) -> core.Quantity:
     )
 
 
-def _measurement(w: models.Measurement) -> core.Measurement:
+def _measurement(w: audit_models.WireMeasurement) -> core.Measurement:
     return core.Measurement(
         id=identity.read(w.id),
         value=w.value,
@@ -152,17 +152,17 @@ def _measurement(w: models.Measurement) -> core.Measurement:
     )
 
 
-def _interval(w: models.Interval | None) -> core.Interval | None:
+def _interval(w: audit_models.WireInterval | None) -> core.Interval | None:
     return None if w is None else _whole(w)
 
 
-def _reference(w: models.Reference) -> core.Reference:
+def _reference(w: audit_models.WireReference) -> core.Reference:
     c = w.candidate
     candidate = None if c is None else core.Estimate(c.value, _interval(c.interval))
     return core.Reference(w.value, w.meaning, _interval(w.interval), candidate)
 
 
-def _series(w: models.Series) -> Series:
+def _series(w: audit_models.WireSeries) -> Series:
     return Series(
         id=identity.read(w.id),
         title=w.title,
@@ -175,7 +175,7 @@ def _series(w: models.Series) -> Series:
     )
 
 
-def _curve(w: models.SensitivityCurve) -> SensitivityCurve:
+def _curve(w: audit_models.WireSensitivityCurve) -> SensitivityCurve:
     return SensitivityCurve(
         id=identity.read(w.id),
         direction=core.Direction(w.direction),
@@ -188,11 +188,11 @@ def _curve(w: models.SensitivityCurve) -> SensitivityCurve:
     )
 
 
-def _gates(w: models.Gates) -> GateReport:
+def _gates(w: models.WireGates) -> GateReport:
     return GateReport(w.suite_name, w.suite, w.suite_sha256, tuple(map(_gate, w.results)), w.blockers)
 
 
-def _gate(w: models.GateResult) -> GateResult:
+def _gate(w: models.WireGateResult) -> GateResult:
     return GateResult(
         gate=w.gate,
         title=w.title,
@@ -214,7 +214,7 @@ def _gate(w: models.GateResult) -> GateResult:
     )
 
 
-def _records(w: models.Records) -> RecordView:
+def _records(w: models.WireRecords) -> RecordView:
     groups = tuple(
         ExposedGroup(
             identity.read(g.id), g.columns, g.train_tried, g.train_hit, g.control_tried, g.control_hit
@@ -228,13 +228,13 @@ def _records(w: models.Records) -> RecordView:
     return RecordView(w.train_rows, w.exposed, w.control_rows, w.control_exposed, groups, subgroups)
 
 
-def _whole(w: models.Interval) -> core.Interval:
+def _whole(w: audit_models.WireInterval) -> core.Interval:
     return core.Interval(w.low, w.high, w.level, w.method)
 
 
 def schema() -> dict[str, Any]:
     """JSON Schema of the file."""
-    found: dict[str, Any] = _with_words_for_numbers(models.Evidence.model_json_schema())
+    found: dict[str, Any] = _with_words_for_numbers(models.WireEvidence.model_json_schema())
     return found
 
 

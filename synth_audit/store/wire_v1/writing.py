@@ -13,7 +13,7 @@ from synth_audit.core.sensitivity import PlantedLeaks, SensitivityCurve
 from synth_audit.core.series import Series
 from synth_audit.core.verdict import GateReport, GateResult
 from synth_audit.store.evidence import Evidence, GeneratorRecord
-from synth_audit.store.wire_v1 import models
+from synth_audit.store.wire_v1 import audit_models, models
 from synth_audit.store.wire_v1.privacy import write_account
 
 OUTSIDE = ("digest", "created", "timings", "attempt", "ledger")
@@ -31,18 +31,20 @@ def content_of(evidence: Evidence) -> dict[str, Any]:
     return {key: value for key, value in plain.items() if key not in OUTSIDE}
 
 
-def _evidence(e: Evidence) -> models.Evidence:
-    return models.Evidence(
+def _evidence(e: Evidence) -> models.WireEvidence:
+    return models.WireEvidence(
         table=e.table,
         attempt=e.attempt,
-        ledger=None if e.ledger is None else models.LedgerHead(lines=e.ledger.lines, digest=e.ledger.digest),
+        ledger=None
+        if e.ledger is None
+        else models.WireLedgerHead(lines=e.ledger.lines, digest=e.ledger.digest),
         plan=dict(e.plan),
         plan_sha256=e.plan_sha256,
         seed=e.seed,
         level=e.level,
         suppression=e.suppression,
         columns=tuple(
-            models.Column(
+            models.WireColumn(
                 name=c.name,
                 kind=c.kind,
                 storage=c.storage,
@@ -53,11 +55,11 @@ def _evidence(e: Evidence) -> models.Evidence:
             )
             for c in e.columns
         ),
-        tables={n: models.Table(rows=t.rows, hmac=t.hmac, sha256=t.sha256) for n, t in e.tables.items()},  # type: ignore[misc]
+        tables={n: models.WireTable(rows=t.rows, hmac=t.hmac, sha256=t.sha256) for n, t in e.tables.items()},  # type: ignore[misc]
         generator=_generator(e.generator),
         outcomes=tuple(map(_outcome, e.outcomes)),
         table_checks=tuple(
-            models.TableCheck(key=c.key, met=c.met, explanation=c.explanation) for c in e.table_checks
+            models.WireTableCheck(key=c.key, met=c.met, explanation=c.explanation) for c in e.table_checks
         ),
         gates=_gates(e.gates),
         verdict=e.verdict.value,
@@ -73,15 +75,15 @@ def _evidence(e: Evidence) -> models.Evidence:
     )
 
 
-def _generator(g: GeneratorRecord) -> models.Generator:
+def _generator(g: GeneratorRecord) -> models.WireGenerator:
     c = g.certificate
-    claim = models.Certificate(claim=c.claim, reason=c.reason, epsilon=c.epsilon, delta=c.delta)
+    claim = models.WireCertificate(claim=c.claim, reason=c.reason, epsilon=c.epsilon, delta=c.delta)
     spent = write_account(g.privacy)
-    return models.Generator(name=g.name, config=dict(g.config), certificate=claim, privacy=spent)
+    return models.WireGenerator(name=g.name, config=dict(g.config), certificate=claim, privacy=spent)
 
 
-def _outcome(o: AuditOutcome) -> models.Outcome:
-    return models.Outcome(
+def _outcome(o: AuditOutcome) -> audit_models.WireOutcome:
+    return audit_models.WireOutcome(
         audit=o.audit,
         family=o.family,
         status=o.status.value,
@@ -95,8 +97,8 @@ def _outcome(o: AuditOutcome) -> models.Outcome:
     )
 
 
-def _info(i: AuditInfo) -> models.AuditInfo:
-    return models.AuditInfo(
+def _info(i: AuditInfo) -> audit_models.WireAuditInfo:
+    return audit_models.WireAuditInfo(
         title=i.title,
         question=i.question,
         threat_model=i.threat_model,
@@ -112,8 +114,8 @@ def _info(i: AuditInfo) -> models.AuditInfo:
     )
 
 
-def _quantity(q: core.Quantity) -> models.Quantity:
-    return models.Quantity(
+def _quantity(q: core.Quantity) -> audit_models.WireQuantity:
+    return audit_models.WireQuantity(
         name=q.name,
         title=q.title,
         unit=q.unit,
@@ -124,8 +126,8 @@ def _quantity(q: core.Quantity) -> models.Quantity:
     )
 
 
-def _measurement(m: core.Measurement) -> models.Measurement:
-    return models.Measurement(
+def _measurement(m: core.Measurement) -> audit_models.WireMeasurement:
+    return audit_models.WireMeasurement(
         id=str(m.id),
         value=m.value,
         interval=_interval(m.interval),
@@ -138,22 +140,24 @@ def _measurement(m: core.Measurement) -> models.Measurement:
     )
 
 
-def _interval(i: core.Interval | None) -> models.Interval | None:
+def _interval(i: core.Interval | None) -> audit_models.WireInterval | None:
     if i is None:
         return None
-    return models.Interval(low=i.low, high=i.high, level=i.level, method=i.method)
+    return audit_models.WireInterval(low=i.low, high=i.high, level=i.level, method=i.method)
 
 
-def _reference(r: core.Reference) -> models.Reference:
+def _reference(r: core.Reference) -> audit_models.WireReference:
     c = r.candidate
-    candidate = None if c is None else models.Estimate(value=c.value, interval=_interval(c.interval))
-    return models.Reference(
+    candidate = (
+        None if c is None else audit_models.WireEstimate(value=c.value, interval=_interval(c.interval))
+    )
+    return audit_models.WireReference(
         value=r.value, meaning=r.meaning, interval=_interval(r.interval), candidate=candidate
     )
 
 
-def _series(s: Series) -> models.Series:
-    return models.Series(
+def _series(s: Series) -> audit_models.WireSeries:
+    return audit_models.WireSeries(
         id=str(s.id),
         title=s.title,
         kind=s.kind,
@@ -165,14 +169,15 @@ def _series(s: Series) -> models.Series:
     )
 
 
-def _curve(c: SensitivityCurve) -> models.SensitivityCurve:
-    return models.SensitivityCurve(
+def _curve(c: SensitivityCurve) -> audit_models.WireSensitivityCurve:
+    return audit_models.WireSensitivityCurve(
         id=str(c.id),
         direction=c.direction.value,
         sight=c.sight.value,
         reason=c.reason,
         answers=tuple(
-            models.PlantedResult(share=a.share, value=a.value, low=a.low, high=a.high) for a in c.answers
+            audit_models.WirePlantedResult(share=a.share, value=a.value, low=a.low, high=a.high)
+            for a in c.answers
         ),
         null=c.null,
         half_width=c.half_width,
@@ -180,8 +185,8 @@ def _curve(c: SensitivityCurve) -> models.SensitivityCurve:
     )
 
 
-def _gates(g: GateReport) -> models.Gates:
-    return models.Gates(
+def _gates(g: GateReport) -> models.WireGates:
+    return models.WireGates(
         suite_name=g.suite_name,
         suite=dict(g.suite),
         suite_sha256=g.suite_sha256,
@@ -190,8 +195,8 @@ def _gates(g: GateReport) -> models.Gates:
     )
 
 
-def _gate(g: GateResult) -> models.GateResult:
-    return models.GateResult(
+def _gate(g: GateResult) -> models.WireGateResult:
+    return models.WireGateResult(
         gate=g.gate,
         title=g.title,
         result=g.result.value,
@@ -212,8 +217,8 @@ def _gate(g: GateResult) -> models.GateResult:
     )
 
 
-def _planting(p: PlantedLeaks) -> models.PlantedLeaks:
-    return models.PlantedLeaks(
+def _planting(p: PlantedLeaks) -> models.WirePlantedLeaks:
+    return models.WirePlantedLeaks(
         train_rows=p.train_rows,
         control_rows=p.control_rows,
         release_rows=p.release_rows,
@@ -222,9 +227,9 @@ def _planting(p: PlantedLeaks) -> models.PlantedLeaks:
     )
 
 
-def _records(r: RecordView) -> models.Records:
+def _records(r: RecordView) -> models.WireRecords:
     groups = tuple(
-        models.ExposedGroup(
+        models.WireExposedGroup(
             id=str(g.id),
             columns=g.columns,
             train_tried=g.train_tried,
@@ -235,18 +240,18 @@ def _records(r: RecordView) -> models.Records:
         for g in r.groups
     )
     subgroups = tuple(
-        models.Subgroup(
+        models.WireSubgroup(
             id=str(s.id),
             category=s.category,
             train_rows=s.train_rows,
             value=s.value,
-            interval=models.Interval(
+            interval=audit_models.WireInterval(
                 low=s.interval.low, high=s.interval.high, level=s.interval.level, method=s.interval.method
             ),
         )
         for s in r.subgroups
     )
-    return models.Records(
+    return models.WireRecords(
         train_rows=r.train_rows,
         exposed=r.exposed,
         control_rows=r.control_rows,

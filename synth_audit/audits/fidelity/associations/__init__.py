@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.fidelity._reference import measured, sample
-from synth_audit.audits.fidelity.associations.cells import Scale
+from synth_audit.audits.fidelity.associations.cells import ColumnCells
 from synth_audit.audits.fidelity.associations.gaps import (
     N_GROUPS,
     AssociationMatrices,
@@ -164,7 +164,7 @@ class Associations:
         rng = context.rng
         if len(subject.features) < 2:
             raise NotApplicable("a table of one column has no pairs of columns")
-        scale = Scale.of(subject.train, subject.features, self.cells, self.most_labels)
+        scale = ColumnCells.of(subject.train, subject.features, self.cells, self.most_labels)
         rows = scale.rows(sample(subject.train, self.most_rows, rng), N_GROUPS, rng)
         pairs = told_pairs(rows, scale, subject.suppression)
         if not pairs.any():
@@ -192,7 +192,7 @@ class Associations:
 
 
 def _withheld(
-    subject: Subject, train: JackknifeRows, scale: Scale, pairs: Bools, *, missing_counts: bool = False
+    subject: Subject, train: JackknifeRows, scale: ColumnCells, pairs: Bools, *, missing_counts: bool = False
 ) -> tuple[Bools, int]:
     """The pairs whose association tells no small count of training or control rows, and how many do."""
     told = readable_pairs(train, scale, subject.suppression, missing_counts=missing_counts)
@@ -207,7 +207,7 @@ def _compared(
     other: AssociationMatrices,
     pairs: Bools,
     cell_pairs: Bools,
-    scale: Scale,
+    scale: ColumnCells,
     level: float,
 ) -> dict[MeasurementId, Estimate]:
     """Every quantity of one table; a measure that no pair has is left out."""

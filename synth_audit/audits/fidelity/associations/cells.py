@@ -19,7 +19,7 @@ _RARER, _UNSEEN, _MISSING = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
-class Scale:
+class ColumnCells:
     """How each column becomes cells.
 
     A number falls into one of at most so many cells of about equal mass in train, or is missing. A label that
@@ -38,7 +38,7 @@ class Scale:
     rarer: dict[str, frozenset[str]]
 
     @classmethod
-    def of(cls, train: Table, columns: tuple[Column, ...], most_cells: int, most_labels: int) -> Scale:
+    def of(cls, train: Table, columns: tuple[Column, ...], most_cells: int, most_labels: int) -> ColumnCells:
         """Read the scale off train."""
         edges, labels, rarer = {}, {}, {}
         for c in columns:

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from synth_audit.audits.fidelity.associations.cells import Scale
+from synth_audit.audits.fidelity.associations.cells import ColumnCells
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels import association as kernel
@@ -91,7 +91,9 @@ def _joined(between_numbers: Floats, ratios: Floats, between_labels: Floats, num
     return found
 
 
-def told_pairs(rows: JackknifeRows, scale: Scale, fewest: int, *, missing_counts: bool = False) -> Bools:
+def told_pairs(
+    rows: JackknifeRows, scale: ColumnCells, fewest: int, *, missing_counts: bool = False
+) -> Bools:
     """Pairs in each column of which at least so many rows differ from the fullest cell, shape (d, d).
 
     An association that rests on fewer says nothing of the columns, and much of those few people.
@@ -112,7 +114,7 @@ def told_pairs(rows: JackknifeRows, scale: Scale, fewest: int, *, missing_counts
 
 
 def readable_pairs(
-    rows: JackknifeRows, scale: Scale, suppression: int, *, missing_counts: bool = False
+    rows: JackknifeRows, scale: ColumnCells, suppression: int, *, missing_counts: bool = False
 ) -> Bools:
     """Pairs whose association gives away a count of few rows, shape (d, d).
 

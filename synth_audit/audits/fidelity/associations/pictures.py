@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth_audit.audits.fidelity._reference import sample
-from synth_audit.audits.fidelity.associations.cells import Scale
+from synth_audit.audits.fidelity.associations.cells import ColumnCells
 from synth_audit.audits.fidelity.associations.gaps import AssociationMatrices, told_pairs
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.identity import MeasurementId
@@ -22,7 +22,7 @@ DIGITS = 2
 
 def matrices(
     subject: Subject,
-    scale: Scale,
+    scale: ColumnCells,
     real: Floats,
     pairs: Bools,
     most_rows: int,

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.fidelity._reference import measured
-from synth_audit.audits.fidelity.coverage.pair import Curves, Pair, authenticity, resampled, scored
+from synth_audit.audits.fidelity.coverage.pair import Curves, RowsInSpace, authenticity, resampled, scored
 from synth_audit.audits.fidelity.coverage.picture import CONTROL, curves
 from synth_audit.audits.fidelity.coverage.spaces import SPACES, SpaceName, placed
 from synth_audit.core.audit import AuditInfo
@@ -67,8 +67,8 @@ class Coverage:
 
     All are in [0, 1]. The first three have an interval from the Bayesian bootstrap of both tables, centre and
     radii included, for the number at this many rows: noise alone pulls equal distributions down to about
-    ``1 − 0.63 √(1/n + 1/m)``, control rows as well. Authenticity has Wilson's interval with the training rows
-    as given, in which rows with one nearest training row are a cluster.
+    ``1 − 0.63 √(1/n + 1/m)``, control rows as well. Authenticity has that of a share, the training rows
+    as given, of which rows with one nearest training row are a cluster.
 
     Fields:
         spaces: ``features`` (without a setting), standardised and one-hot, and ``embedding``, the contrastive
@@ -143,7 +143,7 @@ class Coverage:
         return Findings(counted, tuple(pictures), _doubles(subject))
 
     def _estimates(
-        self, pair: Pair, curves: Curves, level: float, rng: np.random.Generator
+        self, pair: RowsInSpace, curves: Curves, level: float, rng: np.random.Generator
     ) -> dict[str, Estimate]:
         drawn = resampled(pair, self.max_resampled, self.n_bootstrap, rng)
         new = authenticity(pair, self.max_queries, level, rng)

@@ -11,11 +11,12 @@ from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels.attack_success import SuccessCount
 from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.intervals import critical_value
+from synth_audit.kernels.proportion_interval import unseen_share
 from synth_audit.kernels.support import Support, bootstrap_weights, squared_radii, strangers
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class RowsInSpace:
     """Train and another table in one space.
 
     Attributes:
@@ -41,7 +42,7 @@ class Curves:
     recall: Support
 
     @classmethod
-    def of(cls, pair: Pair) -> Curves:
+    def of(cls, pair: RowsInSpace) -> Curves:
         """Each row is seen from the mean of the reference's rows but itself, at ``|x − c| n / (n − 1)``.
 
         A row draws the mean towards itself, in a table of many columns and few rows so much that a stranger
@@ -70,14 +71,14 @@ def scored(curves: Curves, least: int, drawn: Floats, level: float) -> dict[str,
     """The three scores, each ``± z · standard deviation of the draws``.
 
     Noise pulls a score below 1, and resampling pulls it there again: ends of the draws could miss the value
-    itself. A half-width is at least what a share ``u = z² / (n + z²)`` of rows could change, the most that
-    Wilson's interval leaves possible for rows of which none was seen among n.
+    itself. A half-width is at least what a share u of rows could change, the most that the interval
+    of a proportion leaves possible for rows of which none was seen among n.
 
     Args:
         least: n, rows of the smaller table. drawn: of :func:`resampled`.
     """
     z = critical_value(level)
-    unseen = z * z / (least + z * z)
+    unseen = unseen_share(least, level)
     precision, recall, product = curves.scores
     narrowest = unseen * np.array([1.0, 1.0, precision + recall + unseen])
     half = np.maximum(z * drawn.std(axis=0, ddof=1), narrowest)
@@ -88,7 +89,7 @@ def scored(curves: Curves, least: int, drawn: Floats, level: float) -> dict[str,
     }
 
 
-def resampled(pair: Pair, most: int, n_draws: int, rng: np.random.Generator) -> Floats:
+def resampled(pair: RowsInSpace, most: int, n_draws: int, rng: np.random.Generator) -> Floats:
     """Scores under random weights of the rows of both tables, shape (n_draws, 3).
 
     Centres and radii move with the weights. At most ``most`` rows of each table are weighted, in a way that
@@ -120,7 +121,7 @@ def _weighted(
     return part, bootstrap_weights(len(rows), len(part), n_draws, rng)
 
 
-def authenticity(pair: Pair, most: int, level: float, rng: np.random.Generator) -> Estimate:
+def authenticity(pair: RowsInSpace, most: int, level: float, rng: np.random.Generator) -> Estimate:
     """Share of authentic rows among at most ``most``; rows with one nearest training row are one cluster.
 
     The interval takes the training rows as given.

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from synth_audit.audits.fidelity.coverage.pair import Pair
+from synth_audit.audits.fidelity.coverage.pair import RowsInSpace
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.subject import Subject
@@ -20,7 +20,7 @@ SpaceName = Literal["features", "embedding"]
 SPACES: tuple[SpaceName, ...] = ("features", "embedding")
 
 
-def placed(space: SpaceName, subject: Subject, table: Table, context: RunContext) -> Pair:
+def placed(space: SpaceName, subject: Subject, table: Table, context: RunContext) -> RowsInSpace:
     """Rows of train and of ``table`` in one space that is anchored on train.
 
     ``features``: numeric columns standardised, beyond ten standard deviations by logarithm; discrete ones
@@ -40,8 +40,8 @@ def placed(space: SpaceName, subject: Subject, table: Table, context: RunContext
     if space == "embedding":
         settings = EmbeddingSettings()
         known, other = embed(subject.train, tables, subject.features, settings=settings, context=context)
-        return Pair(known, other, *met)
+        return RowsInSpace(known, other, *met)
     with np.errstate(over="ignore"):  # an absurd value may be infinitely many deviations away, and is tamed
         points = encoder.encode(tables)
     known, other = map(tamed, points)
-    return Pair(known, other, *met)
+    return RowsInSpace(known, other, *met)

@@ -15,7 +15,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import distributions as dist
 from synth_audit.kernels.encode import codes
-from synth_audit.kernels.intervals import newcombe
+from synth_audit.kernels.proportion_interval import proportion_difference
 
 MOST_CELLS = 1024
 """Labels beyond so many share cells where resamples are drawn, so that memory does not grow with them."""
@@ -32,7 +32,7 @@ class Distance(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class ResampledPair:
     """A table beside train, with resamples of the rows of both."""
 
     subject: Subject
@@ -41,7 +41,7 @@ class Pair:
     of_table: dist.Resamples
 
     @classmethod
-    def of(cls, subject: Subject, table: Table, n_draws: int, rng: np.random.Generator) -> Pair:
+    def of(cls, subject: Subject, table: Table, n_draws: int, rng: np.random.Generator) -> ResampledPair:
         """Draw the resamples."""
         resamples = [dist.Resamples.of(t.n_rows, n_draws, rng) for t in (subject.train, table)]
         return cls(subject, table, *resamples)
@@ -66,7 +66,7 @@ def real_tables(subject: Subject) -> list[Table]:
     return [subject.train] if subject.control is None else [subject.train, subject.control]
 
 
-def _discrete(pair: Pair, column: Column) -> dict[str, Distance]:
+def _discrete(pair: ResampledPair, column: Column) -> dict[str, Distance]:
     real = real_tables(pair.subject)
     cells = discrete_cells([*real, pair.table], column)
     k = 1 + max(int(c.max()) for c in cells)
@@ -106,7 +106,7 @@ def number_counts(values: Sequence[Floats], edges: Floats) -> list[Codes]:
     return [np.bincount(dist.cell_codes(v, edges), minlength=len(edges) + 2) for v in values]
 
 
-def _numeric_cells(pair: Pair, column: Column, most_cells: int) -> dict[str, Distance]:
+def _numeric_cells(pair: ResampledPair, column: Column, most_cells: int) -> dict[str, Distance]:
     """Distances of shares of cells; draws need no finer cells than those compared."""
     edges = number_edges(pair.subject, column, most_cells)
     real = [t.numbers(column.name) for t in real_tables(pair.subject)]
@@ -138,7 +138,7 @@ def varies_enough(subject: Subject, name: str) -> bool:
     return True
 
 
-def _numeric_values(pair: Pair, column: Column, most_cells: int) -> dict[str, Distance]:
+def _numeric_values(pair: ResampledPair, column: Column, most_cells: int) -> dict[str, Distance]:
     """Distances of the present values themselves, where enough of them vary."""
     if not varies_enough(pair.subject, column.name):
         return {}
@@ -189,11 +189,11 @@ def missing_difference(train: Table, table: Table, name: str, subject: Subject) 
     against a release that shows its own share, the difference would tell how few they are.
     """
     a, b = (_tellable(t, name, subject.suppression) for t in (table, train))
-    signed = newcombe(a, table.n_rows, b, train.n_rows, subject.level)
+    signed = proportion_difference(a, table.n_rows, b, train.n_rows, subject.level)
     ends = sorted((abs(signed.low), abs(signed.high)))
     low = 0.0 if signed.low <= 0 <= signed.high else ends[0]
     value = abs(a / table.n_rows - b / train.n_rows)
-    return Estimate(value, Interval(low, ends[1], subject.level, "newcombe, folded at 0"))
+    return Estimate(value, Interval(low, ends[1], subject.level, f"{signed.method}, folded at 0"))
 
 
 def _tellable(table: Table, name: str, fewest: int) -> int:

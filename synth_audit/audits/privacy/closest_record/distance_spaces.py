@@ -9,7 +9,7 @@ from typing import Generic, Literal, TypeVar
 from synth_audit.core.arrays import Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.subject import Subject
-from synth_audit.kernels import gower, neighbours
+from synth_audit.kernels import euclidean, gower
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
 from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
 from synth_audit.kernels.neighbours import Nearest
@@ -68,5 +68,5 @@ def spaces(
             placed = EuclideanEncoder.anchored_on(subject.train, columns).encode(tables)
         yield (
             name,
-            Space(dict(zip(parts, placed, strict=True)), neighbours.nearest, neighbours.nearest_other),
+            Space(dict(zip(parts, placed, strict=True)), euclidean.nearest, euclidean.nearest_other),
         )

@@ -41,7 +41,7 @@ class Inference:
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
     :class:`~synth_audit.kernels.secret_guesses.GuessTolerance`. Records whose secret is missing are not
     attacked: there is nothing to learn. A missing guess is wrong.
-    ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of Wilson's intervals, with the delta
+    ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, with the delta
     method's interval; ``worst_risk`` is the largest, its
     interval at ``1 − (1 − level) / secrets``. ``overall_risk`` takes the guesses at all secrets together,
     those at one record as one: it is the number to gate where no column is declared sensitive, for the
@@ -99,7 +99,7 @@ class Inference:
         secrets = named(subject, self.secrets, "secrets") or tuple(
             c for c in subject.schema.with_role(Role.SENSITIVE) if c.released
         )
-        prepared = _Prepared.of(subject, known)
+        prepared = _EncodedTables.of(subject, known)
         attacks, skipped = [], []
         for secret in secrets or subject.features:
             if reason := prepared.hindrance(secret):
@@ -116,7 +116,7 @@ class Inference:
             exposures=tuple(attack.exposure for attack in attacks),
         )
 
-    def _attack(self, prepared: _Prepared, secret: Column, rng: np.random.Generator) -> SecretAttack:
+    def _attack(self, prepared: _EncodedTables, secret: Column, rng: np.random.Generator) -> SecretAttack:
         """Guess one secret for train and control rows, and for the train rows without the release as well."""
         subject = prepared.subject
         truth, judge = _values(subject, secret, self.tolerance)
@@ -141,7 +141,7 @@ class Inference:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
+class _EncodedTables:
     """The tables on the known columns, encoded once for all secrets."""
 
     subject: Subject
@@ -149,7 +149,7 @@ class _Prepared:
     rows: tuple[Mixed, ...]
 
     @classmethod
-    def of(cls, subject: Subject, known: Sequence[Column]) -> _Prepared:
+    def of(cls, subject: Subject, known: Sequence[Column]) -> _EncodedTables:
         assert subject.control is not None
         encoder = GowerEncoder.anchored_on(subject.train, known)
         tables = [subject.train, subject.control, subject.synthetic]

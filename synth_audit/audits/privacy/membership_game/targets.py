@@ -12,8 +12,8 @@ from synth_audit.core.errors import NotApplicable
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.encode import EuclideanEncoder, codes
+from synth_audit.kernels.euclidean import nearest_other
 from synth_audit.kernels.games import outlying, rarest
-from synth_audit.kernels.neighbours import nearest_other
 
 MOST_SEARCHED = 20_000
 """At most this many rows are looked at, drawn at random, for those farthest from all others."""

@@ -30,7 +30,7 @@ from synth_audit.kernels.attack_success import (
     worst_interval,
 )
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
-from synth_audit.kernels.neighbours import nearest_other
+from synth_audit.kernels.euclidean import nearest_other
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates, encode
 from synth_audit.kernels.singling_out import PredicateTrial, published_factor
 

@@ -20,7 +20,7 @@ from synth_audit.audits.utility.prediction.numbers import (
     subgroups,
 )
 from synth_audit.audits.utility.prediction.pictures import importance_bars, little_to_lose, notes, score_bars
-from synth_audit.audits.utility.prediction.task import ARMS, Task, prepare
+from synth_audit.audits.utility.prediction.task import ARMS, PredictionTask, prepare
 from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -118,7 +118,7 @@ class Prediction:
         return Findings(tuple(found), pictures, (*notes(task, subject), *little))
 
 
-def _predictions(task: Task, arm: str, name: ModelName, seeds: Sequence[int]) -> list[Floats]:
+def _predictions(task: PredictionTask, arm: str, name: ModelName, seeds: Sequence[int]) -> list[Floats]:
     """What each repeat predicts for the tested rows; one object for all where nothing differs."""
     alike = name not in SEEDED and len(task.target[arm]) <= task.most_rows
     found = [

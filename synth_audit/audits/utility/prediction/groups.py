@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.utility.prediction.task import Task
+from synth_audit.audits.utility.prediction.task import PredictionTask
 from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.core.schema import Column, Role
@@ -49,7 +49,7 @@ class _Loss:
     error: float
 
 
-def worst_losses(task: Task, predicted: Predicted, subject: Subject) -> dict[str, Worst]:
+def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -> dict[str, Worst]:
     """The worst loss by column, and under an empty name over all columns; none where nothing can be told.
 
     The loss within a category is that of the AUROC among its rows; of a number the part of R² that its rows
@@ -82,7 +82,7 @@ def _columns(subject: Subject) -> list[Column]:
     return sorted(labelled, key=lambda c: Role.SENSITIVE not in c.roles)[:MOST_COLUMNS]
 
 
-def _categories(task: Task, column: Column, fewest: int) -> Iterator[Bools]:
+def _categories(task: PredictionTask, column: Column, fewest: int) -> Iterator[Bools]:
     """Rows of each category that is large enough, the largest first; missing is a category."""
     [found] = codes([task.tested], column)
     values, counts = np.unique(found, return_counts=True)
@@ -91,7 +91,7 @@ def _categories(task: Task, column: Column, fewest: int) -> Iterator[Bools]:
             yield found == values[i]
 
 
-def _loss(task: Task, predicted: Predicted, rows: Bools, fewest: int) -> _Loss | None:
+def _loss(task: PredictionTask, predicted: Predicted, rows: Bools, fewest: int) -> _Loss | None:
     """Loss among these rows, mean over models and repeats; None where there is too little contrast."""
     y = task.y_test[rows]
     classes: list[int] = []

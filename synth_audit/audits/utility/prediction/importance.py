@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.utility.prediction.task import Task
+from synth_audit.audits.utility.prediction.task import PredictionTask
 from synth_audit.core.arrays import Counts8, Floats, Positions
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.kernels.prediction import ModelName, Predictor
@@ -71,7 +71,7 @@ def cosine(a: Floats, b: Floats) -> Floats:
 
 
 def importances(
-    task: Task, name: ModelName, score: Score, repeats: int, n_draws: int, rng: np.random.Generator
+    task: PredictionTask, name: ModelName, score: Score, repeats: int, n_draws: int, rng: np.random.Generator
 ) -> Importances | None:
     """Permutation importances of one model; None where there are too few rows to halve, or no contrast.
 
@@ -102,7 +102,7 @@ def importances(
     return Importances(tuple(task.blocks), len(asked), *stacked)
 
 
-def _asked(task: Task, rng: np.random.Generator) -> Positions:
+def _asked(task: PredictionTask, rng: np.random.Generator) -> Positions:
     n = len(task.y_test)
     affordable = max(FEWEST_TESTED, MOST_PREDICTIONS // len(task.blocks))
     most = min(n, MOST_TESTED, affordable)
@@ -110,7 +110,7 @@ def _asked(task: Task, rng: np.random.Generator) -> Positions:
 
 
 def _lost(
-    task: Task, model: Predictor, score: Score, asked: Positions, order: Positions, counts: Counts8
+    task: PredictionTask, model: Predictor, score: Score, asked: Positions, order: Positions, counts: Counts8
 ) -> Floats:
     """Score lost by shuffling each column, for every resample, shape (1 + d, p); NaN where there is none."""
     x, y = task.x_test[asked], task.y_test[asked]

@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.audits.utility.prediction.groups import Worst
 from synth_audit.audits.utility.prediction.importance import Importances
-from synth_audit.audits.utility.prediction.task import ARMS, Task
+from synth_audit.audits.utility.prediction.task import ARMS, PredictionTask
 from synth_audit.core.arrays import Counts8, Floats, Integers
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.kernels import prediction_scores as scores
@@ -88,12 +88,14 @@ _BEST = {f"{key}_tstr": f"{key}_trtr" for key in TITLES}
 """The score that real rows reach, by that of synthetic ones."""
 
 
-def main_score(task: Task) -> str:
+def main_score(task: PredictionTask) -> str:
     """The score that stands for all where there is room for one."""
     return "auroc" if task.n_classes else "r2"
 
 
-def score_all(task: Task, arms: Mapping[str, Sequence[Floats]], counts: Counts8) -> dict[str, Floats]:
+def score_all(
+    task: PredictionTask, arms: Mapping[str, Sequence[Floats]], counts: Counts8
+) -> dict[str, Floats]:
     """Each quantity for every repeat and every resample of the tested rows, shape (repeats, 1 + draws).
 
     Args:
@@ -106,7 +108,9 @@ def score_all(task: Task, arms: Mapping[str, Sequence[Floats]], counts: Counts8)
     return found
 
 
-def _score_repeats(score: scores.Score, repeats: Sequence[Floats], task: Task, counts: Counts8) -> Floats:
+def _score_repeats(
+    score: scores.Score, repeats: Sequence[Floats], task: PredictionTask, counts: Counts8
+) -> Floats:
     alike = all(p is repeats[0] for p in repeats)
     each = [scores.scored(score, p, task.y_test, counts) for p in (repeats[:1] if alike else repeats)]
     return np.stack(each * len(repeats) if alike else each)

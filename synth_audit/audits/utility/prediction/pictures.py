@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from synth_audit.audits.utility.prediction.importance import Importances
 from synth_audit.audits.utility.prediction.numbers import TITLES
-from synth_audit.audits.utility.prediction.task import MOST_CLASSES, Task
+from synth_audit.audits.utility.prediction.task import MOST_CLASSES, PredictionTask
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
@@ -60,7 +60,7 @@ def importance_bars(found: Importances | None, main: str, name: ModelName) -> li
     ]
 
 
-def notes(task: Task, subject: Subject) -> tuple[str, ...]:
+def notes(task: PredictionTask, subject: Subject) -> tuple[str, ...]:
     """What a reader must know of the rows and classes that were used."""
     notes = []
     if subject.train.n_rows > task.most_rows or subject.synthetic.n_rows > task.most_rows:

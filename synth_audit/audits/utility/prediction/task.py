@@ -37,7 +37,7 @@ FAR_TARGET = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class PredictionTask:
     """Rows to train on and rows to test on.
 
     Attributes:
@@ -71,7 +71,7 @@ class Task:
         return fit(name, self.features[arm][rows], self.target[arm][rows], self.n_classes, seed)
 
 
-def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Generator) -> Task:
+def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Generator) -> PredictionTask:
     """Draw the rows and encode them.
 
     Rows without a target are left out. A class that train lacks is a class like any other; classes beyond the
@@ -104,7 +104,7 @@ def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Gener
     y, n_classes, joined = _joined(y, n_classes, subject.suppression)
     x, blocks = _encoded(tables, whole, others)
     arms = [dict(zip(ARMS, values, strict=False)) for values in (x, y)]
-    return Task(arms[0], arms[1], x[2], y[2], tested, n_classes, blocks, most_rows, joined)
+    return PredictionTask(arms[0], arms[1], x[2], y[2], tested, n_classes, blocks, most_rows, joined)
 
 
 def _with_target(table: Table, target: Column, name: str) -> Table:

@@ -1,0 +1,37 @@
+"""Labels of many pairs of rows compared at once, as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.arrays import Counts8, Integers
+
+_BYTE = 255
+"""As many unlike labels as a byte can count."""
+
+
+def small_codes(labels: Integers, others: Integers) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Codes of two tables, shape (n, q) and (m, q), column by column in the smallest type that holds them."""
+    most = max(labels.max(initial=0), others.max(initial=0)) + 1
+    small = np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int64
+    return (labels.T + 1).astype(small, order="C"), (others.T + 1).astype(small, order="C")
+
+
+def count_unlike(labels: npt.NDArray[Any], others: npt.NDArray[Any]) -> Iterator[Counts8]:
+    """In how many columns each pair of rows differs, shape (n, m); the sum of the parts that it comes in.
+
+    Args:
+        labels, others: of :func:`small_codes`, shape (q, n) and (q, m).
+    """
+    shape = labels.shape[1], others.shape[1]
+    differs = np.empty(shape, np.bool_)
+    for first in range(0, len(labels), _BYTE):
+        count = np.zeros(shape, np.uint8)
+        for mine, theirs in zip(labels[first : first + _BYTE], others[first : first + _BYTE], strict=True):
+            np.not_equal(mine[:, None], theirs, out=differs)
+            count += differs.view(np.uint8)
+        yield count

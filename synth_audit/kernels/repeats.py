@@ -1,0 +1,69 @@
+"""Rows that occur several times, so that a search need look at each only once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.arrays import Floats, Integers, Positions
+from synth_audit.kernels.neighbours import Nearest
+
+_LOOK = 1000
+"""Rows looked at to see whether duplicates abound."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """The different rows of a table.
+
+    Attributes:
+        first: position of the first row of each kind. count: how many rows are of it.
+    """
+
+    first: Positions
+    count: Integers
+
+    @classmethod
+    def of(cls, numbers: Floats, labels: Integers) -> Repeats | None:
+        """The different rows; None where repeated rows are few, as a look at some of them tells.
+
+        Args:
+            numbers: shape (n, p). labels: shape (n, q).
+        """
+        if not abound(numbers, labels):
+            return None
+        first, count = np.unique(row_kinds(numbers, labels), return_index=True, return_counts=True)[1:]
+        return cls(first, count)
+
+    def restored(self, found: Nearest) -> Nearest:
+        """Answers by the different rows, as positions among all rows."""
+        return Nearest(found.first, found.second, self.first[found.index], found.ties)
+
+
+def abound(numbers: Floats, labels: Integers) -> bool:
+    """Whether many rows have a twin, by rows evenly spread: then equal rows are better searched once."""
+    few = np.unique(np.linspace(0, len(numbers) - 1, min(len(numbers), _LOOK)).astype(np.intp))
+    return len(np.unique(row_kinds(numbers[few], labels[few]))) < 0.9 * len(few)
+
+
+def row_kinds(*parts: npt.NDArray[Any]) -> Integers:
+    """Numbers that rows share exactly when they are equal in all parts, shape (n,); of several (n, p)."""
+    from pandas import factorize  # here, so that looking around stays light
+
+    kinds = np.zeros(len(parts[0]), dtype=np.int64)
+    for column in (column for part in parts for column in part.T):
+        values = factorize(np.ascontiguousarray(column))[0].astype(np.int64)
+        kinds = factorize(kinds * (values.max(initial=0) + 1) + values)[0].astype(np.int64)
+    return kinds
+
+
+def copy_number(kinds: Integers) -> Integers:
+    """How many equal rows stand before each row, shape (n,), by :func:`row_kinds`."""
+    order = np.argsort(kinds, kind="stable")
+    starts = np.searchsorted(kinds[order], np.arange(kinds.max(initial=0) + 1))
+    number = np.empty(len(kinds), dtype=np.int64)
+    number[order] = np.arange(len(kinds)) - starts[kinds[order]]
+    return number
