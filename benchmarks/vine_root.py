@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
+from synth_audit.core.generator import FitContext
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
@@ -124,9 +125,12 @@ def releases(train: Table, generator: Vine, args: argparse.Namespace) -> list[tu
     if args.references:
         rng = child_rng(0, "references")
         picks = [rng.permutation(train.n_rows)[:REFERENCE_ROWS] for _ in range(args.references)]
-        fits = [generator.fit(train.take(rows), child_rng(k, "fit")) for k, rows in enumerate(picks)]
+        fits = [
+            generator.fit(train.take(rows), FitContext(rng=child_rng(k, "fit")))
+            for k, rows in enumerate(picks)
+        ]
     else:
-        fits = [generator.fit(train, child_rng(0, "fit"))]
+        fits = [generator.fit(train, FitContext(rng=child_rng(0, "fit")))]
     n = REFERENCE_ROWS if args.references else min(train.n_rows, args.set_rows)
     found: list[tuple[int | None, list[Table]]] = []
     for level in args.levels:
@@ -165,7 +169,7 @@ def few_rows(train: Table, test: Table, smallest: int, draw: int, args: argparse
     part = thinned(train, smallest, child_rng(draw, "thinned", str(smallest)))
     found = np.empty((len(FEW_ROWS_LEVELS), 2))
     for column, kind in enumerate(("simplified", "per_class")):
-        model = KINDS[kind].fit(part, child_rng(draw, "fit"))
+        model = KINDS[kind].fit(part, FitContext(rng=child_rng(draw, "fit")))
         for row, level in enumerate(FEW_ROWS_LEVELS):
             cut = model if level is None else model.truncated(level)
             sets = (cut.sample(part.n_rows, child_rng(draw, "set", str(i))) for i in range(args.sets))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from synth_audit.core.arrays import Floats
-from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Table, assemble
 from synth_audit.generators import _vine_given, _vine_json
 from synth_audit.generators._coding import Decoder
 from synth_audit.generators._vine_joint import Joint
 
-_CERTIFICATE = PrivacyCertificate(
-    "none", "margins and pair copulas are fitted to train without noise; truncation limits, it does not bound"
-)
+FILE = "model.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +37,6 @@ class VineModel:
     order: tuple[str, ...]
     joints: tuple[Joint, ...] = field(repr=False)
     level: int | None
-
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """No formal claim."""
-        return _CERTIFICATE
 
     @property
     def per_class(self) -> bool:
@@ -99,6 +92,10 @@ class VineModel:
             return self
         joints = tuple(joint.truncated(level - bool(joint.known)) for joint in self.joints)
         return replace(self, joints=joints, level=level)
+
+    def save(self, folder: Path) -> None:
+        """Write the model as ``model.json``."""
+        (folder / FILE).write_text(self.to_json(), encoding="utf-8")
 
     def to_json(self) -> str:
         """The whole model as text, which holds what was learnt from train: keep it restricted."""
