@@ -19,6 +19,7 @@ from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import Status
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.sensitivity import PlantedLeaks
+from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.subject import Subject
 from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
@@ -59,7 +60,7 @@ class Curve:
     r_squared: float
 
 
-@with_config(ConfigDict(ser_json_inf_nan="strings"))
+@with_config(ConfigDict(ser_json_inf_nan="strings", extra="forbid"))  # holds for what is within it too
 @dataclass(frozen=True)
 class Calibration:
     """All curves, and what became of audits that gave none.
@@ -178,7 +179,12 @@ def _curve(measurement: MeasurementId, noise: Noise, points: Sequence[Point]) ->
 
 
 def parse_calibration(text: str) -> Calibration:
-    """A calibration from its JSON text; raises ``ValidationError``."""
+    """A calibration from its JSON text.
+
+    Raises:
+        ValueError: it is none, or has a key that is unknown or occurs twice.
+    """
+    load_json(text)
     return _adapter().validate_json(text)
 
 
