@@ -87,7 +87,7 @@ def test_the_record_of_a_sweep(build):
     changed = [(name, other) for name, other in broken(text) if name != "generator"]
     assert {"", "candidates", "privacy"} <= {name for name, _ in changed}
     for _, other in changed:
-        with pytest.raises(ValueError, match="(?i)unexpected|permitted|twice"):
+        with pytest.raises(ValueError, match=r"(?i)unexpected|permitted|twice"):
             parse_frontier(other)
 
 
@@ -103,5 +103,5 @@ def test_a_calibration():
     text = json.dumps(plain)
     parse_calibration(text)
     for other in (json.dumps({**plain, "stranger": 1}), text.replace('"seed": 1', '"seed": 1, "seed": 2')):
-        with pytest.raises(ValueError, match="(?i)unexpected|permitted|twice"):
+        with pytest.raises(ValueError, match=r"(?i)unexpected|permitted|twice"):
             parse_calibration(other)
