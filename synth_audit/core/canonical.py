@@ -2,8 +2,8 @@
 
 The audits and the content hash see rows, names and values. A table as a generator hands it over holds more:
 the order of its rows and columns, the payload of a NaN, the sign of a zero, labels that no row has, the unit
-and the zone's name of a timestamp, what lies under a null, metadata. Whoever makes it could carry cells of real
-people out in these. Here each of them follows from the content and the types of train.
+and the zone's name of a timestamp, what lies under a null, metadata. Whoever makes it could carry cells of
+real people out in these. Here each of them follows from the content and the types of train.
 """
 
 from __future__ import annotations
