@@ -26,8 +26,7 @@ from synth_audit.core.plan import parse_plan
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.table import Table, read_table
-from synth_audit.generators import _vine_order
-from synth_audit.generators.vine import MIN_ROWS, Vine
+from synth_audit.generators.vine import MIN_ROWS, Vine, column_order
 
 TABLES = {
     "simulated_d20": ("Y", ("X1", "X6", "X11")),
@@ -217,7 +216,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=8, help="samples of train with so few rows (8)")
     args = parser.parse_args()
     if args.rows_per_class:  # the minimum is what is asked for, so none may stand in the way
-        _vine_order.MIN_CLASS_ROWS, _vine_order.ROWS_PER_COLUMN = MIN_ROWS, 0
+        column_order.MIN_CLASS_ROWS, column_order.ROWS_PER_COLUMN = MIN_ROWS, 0
     for name in args.tables:
         (sweep_rows if args.rows_per_class else sweep)(name, args)
 

@@ -16,7 +16,7 @@ from synth_audit.core.schema import Schema
 from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.table import Table, assemble
 from synth_audit.generators._margin_json import margin_from_plain, margin_to_plain
-from synth_audit.generators._numeric import MarginMethod, numeric_margin
+from synth_audit.generators._numeric_margin import MarginMethod, numeric_margin
 from synth_audit.kernels.margins import Margin
 
 _NO_NOISE = "the column distributions are fitted to train without noise"

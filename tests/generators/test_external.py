@@ -276,7 +276,7 @@ def test_when_we_are_killed_the_program_ends(tmp_path):
     naps = f"import os, time; open({str(log)!r}, 'w').write(str(os.getpid()) + ' '); time.sleep(600)"
     words = [sys.executable, "-c", naps]
     code = (
-        f"from pathlib import Path; from synth_audit.generators._program import _run; "
+        f"from pathlib import Path; from synth_audit.generators.external.program import _run; "
         f"_run({words!r}, Path({str(tmp_path)!r}), 600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code])

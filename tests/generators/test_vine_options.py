@@ -14,9 +14,8 @@ from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.fitting import FitRecipe, fit_shared
 from synth_audit.core.generator import FitContext, Truncatable
 from synth_audit.core.registry import build, config_of
-from synth_audit.generators import _vine_given
-from synth_audit.generators._vine_order import fewest_class_rows
-from synth_audit.generators.vine import Vine, VineModel
+from synth_audit.generators.vine import Vine, VineModel, conditional_draws
+from synth_audit.generators.vine.column_order import fewest_class_rows
 from synth_audit.kernels.ordering import kendall
 
 from .conftest import make_table, mixed_columns
@@ -319,9 +318,9 @@ def test_given_nothing_more_than_chance_can_do(rng, monkeypatch):
     model = Vine().fit(train, FitContext(rng=rng))
     assert model.sample_given({}, 7, rng).n_rows == 7
     assert model.sample_given({"rare": "rare"}, 20, rng).labels("rare").tolist() == ["rare"] * 20
-    monkeypatch.setattr(_vine_given, "MIN_DRAWS", 1000)
-    monkeypatch.setattr(_vine_given, "MAX_DRAWS", 2000)
-    monkeypatch.setattr(_vine_given, "BATCH", 1000)
+    monkeypatch.setattr(conditional_draws, "MIN_DRAWS", 1000)
+    monkeypatch.setattr(conditional_draws, "MAX_DRAWS", 2000)
+    monkeypatch.setattr(conditional_draws, "BATCH", 1000)
     with pytest.raises(DataError, match="too few of"):
         model.sample_given({"rare": "rare"}, 100, rng)
     for given, problem in {

@@ -21,7 +21,7 @@ from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.source import Source
 from synth_audit.core.table import Table, read_table
-from synth_audit.generators._program import PLACEHOLDERS, Format, PrivateFolder, Program
+from synth_audit.generators.external.program import PLACEHOLDERS, Format, PrivateFolder, Program
 
 _FINISHED = "the table was made elsewhere; nothing is known of how"
 _BY_PROGRAM = "the table was made by another program; nothing is known of how"

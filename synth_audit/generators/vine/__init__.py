@@ -12,11 +12,11 @@ import numpy as np
 from synth_audit.core.arrays import Bools
 from synth_audit.core.generator import FitContext, GeneratorInfo, Needs
 from synth_audit.core.table import Table
-from synth_audit.generators._coding import ColumnCodec, encode, variables_of
-from synth_audit.generators._numeric import MarginMethod
-from synth_audit.generators._vine_joint import Fitting, Joint, Topology
-from synth_audit.generators._vine_model import FILE, VineModel
-from synth_audit.generators._vine_order import Root, class_codes, fewest_class_rows, ordered
+from synth_audit.generators._numeric_margin import MarginMethod
+from synth_audit.generators.vine.column_codec import ColumnCodec, encode, variables_of
+from synth_audit.generators.vine.column_order import Root, class_codes, fewest_class_rows, ordered
+from synth_audit.generators.vine.joint_distribution import Fitting, Joint, Topology
+from synth_audit.generators.vine.model import FILE, VineModel
 from synth_audit.kernels.rvine import Choice, Criterion, FamilySet
 
 _NO_NOISE = "margins and pair copulas are fitted to train without noise; truncation limits, it does not bound"

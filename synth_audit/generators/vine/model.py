@@ -11,9 +11,9 @@ import numpy as np
 from synth_audit.core.arrays import Floats
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Table, assemble
-from synth_audit.generators import _vine_given, _vine_json
-from synth_audit.generators._coding import Decoder
-from synth_audit.generators._vine_joint import Joint
+from synth_audit.generators.vine import conditional_draws, model_json
+from synth_audit.generators.vine.column_codec import Decoder
+from synth_audit.generators.vine.joint_distribution import Joint
 
 FILE = "model.json"
 
@@ -75,7 +75,7 @@ class VineModel:
             DataError: a column is unknown, or its value was too rare or not one of the column's, or it is
                 numeric and not among the first roots.
         """
-        return self.table(_vine_given.draw_given(self, given, n, rng))
+        return self.table(conditional_draws.draw_given(self, given, n, rng))
 
     def truncated(self, level: int) -> VineModel:
         """This model with only the first ``level`` trees; pair copulas above become independence.
@@ -99,9 +99,9 @@ class VineModel:
 
     def to_json(self) -> str:
         """The whole model as text, which holds what was learnt from train: keep it restricted."""
-        return _vine_json.dumps(self)
+        return model_json.dumps(self)
 
     @classmethod
     def from_json(cls, text: str) -> VineModel:
         """The model that :meth:`to_json` wrote; its draws are equal to the last bit."""
-        return cls(**_vine_json.loads(text))
+        return cls(**model_json.loads(text))

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synth_audit.core.schema_json import float_to_plain, schema_from_plain, schema_to_plain
-from synth_audit.generators._coding import Decoder
 from synth_audit.generators._margin_json import margin_from_plain, margin_to_plain
-from synth_audit.generators._vine_joint import Joint
+from synth_audit.generators.vine.column_codec import Decoder
+from synth_audit.generators.vine.joint_distribution import Joint
 from synth_audit.kernels.cvine import CVine
 from synth_audit.kernels.rvine import RVine
 
 if TYPE_CHECKING:
-    from synth_audit.generators._vine_model import VineModel
+    from synth_audit.generators.vine.model import VineModel
 
 FORMAT = 2
 """Version of the layout; a text of another one is refused."""
