@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from synth_audit import __version__, api, cli
 from synth_audit.core import execution, registry
 from synth_audit.core.execution import Executor
-from synth_audit.core.plan import load_plan
+from synth_audit.core.plan_file import load_plan
 from synth_audit.store.evidence import read_evidence
 from synth_audit.store.workspace import Workspace
 
