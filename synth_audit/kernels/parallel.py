@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -35,11 +36,20 @@ def over_blocks(n: int, size: int, work: Callable[[slice], Part], threads: int |
 @contextmanager
 def single_threaded_algebra() -> Iterator[None]:
     """Hold the linear algebra library to one thread, whose rounding does not depend on the machine's load."""
-    with _controller().limit(limits=1, user_api="blas"):
+    with _controller(len(sys.modules)).limit(limits=1, user_api="blas"):
         yield
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    """What holds numpy's library, looked up once: a look-up takes milliseconds, a search of few rows less."""
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Hold every library that has been loaded to one thread; models bring libraries of their own, so import
+    first what fits them."""
+    with _controller(len(sys.modules)).limit(limits=1):
+        yield
+
+
+@lru_cache(maxsize=1)
+def _controller(n_modules: int) -> ThreadpoolController:
+    """What holds the libraries, looked up again only when a module was imported since: a look-up takes
+    milliseconds, a search of few rows less."""
     return ThreadpoolController()
