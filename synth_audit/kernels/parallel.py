@@ -22,15 +22,22 @@ def over_blocks(n: int, size: int, work: Callable[[slice], Part], threads: int |
     one thread of its own meanwhile: each block is then computed alike, whoever computes it.
 
     Args:
-        threads: as many as there are cores if left out.
+        threads: as many as ``OMP_NUM_THREADS`` says if left out, as for the libraries underneath, which
+            processes of a pool are told so that they do not contend; else as many as there are cores.
     """
     blocks = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    workers = min(len(blocks), threads or os.cpu_count() or 1)
+    workers = min(len(blocks), threads or _allowed())
     with single_threaded_algebra():
         if workers < 2:
             return [work(block) for block in blocks]
         with ThreadPoolExecutor(workers) as pool:
             return list(pool.map(work, blocks))
+
+
+def _allowed() -> int:
+    """Threads that this process may use."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, int(told)) if told.isdecimal() else os.cpu_count() or 1
 
 
 @contextmanager

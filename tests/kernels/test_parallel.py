@@ -22,6 +22,16 @@ def test_every_row_once_and_in_order(n, threads):
     assert np.array_equal(np.concatenate([*parts, rows[:0]]), rows)
 
 
+@pytest.mark.parametrize(("told", "workers"), [("3", 3), ("1", 1), ("0", 1), ("4,2", 5), ("", 5)])
+def test_the_threads_are_those_that_libraries_are_told(told, workers, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    monkeypatch.setattr("os.cpu_count", lambda: 5)
+    made, pool = [], parallel.ThreadPoolExecutor
+    monkeypatch.setattr(parallel, "ThreadPoolExecutor", lambda n: made.append(n) or pool(n))
+    assert over_blocks(20, 1, lambda block: block.start) == list(range(20))
+    assert made == [workers] * (workers > 1)
+
+
 def test_products_do_not_depend_on_the_threads():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(500, 37)), rng.normal(size=(37, 800))
