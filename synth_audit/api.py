@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.plan import Plan, load_plan, parse_plan
+from synth_audit.core.plan import Plan
+from synth_audit.core.plan_file import load_plan, parse_plan
 from synth_audit.core.plugin_config import PluginChoice
 from synth_audit.frames import as_arrow
 

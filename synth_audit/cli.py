@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from synth_audit.pipeline.release import ReleaseRecord
 
 
+_BESIDE = (
+    "rows and values were audited, and `release` writes these alone; "
+    "the file itself may tell more by its order of rows, its signs of zero or its metadata"
+)
+
+
 @click.group(
     cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
@@ -106,7 +112,10 @@ def audit(
     console.show_evidence(evidence, _files(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
         say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
-    return exit_code(evidence)
+    code = exit_code(evidence)
+    if code is Exit.PASS:
+        say(f"note: {_BESIDE}", err=True)
+    return code
 
 
 @main.command()

@@ -26,7 +26,8 @@ from hypothesis import settings
 
 from synth_audit.core import registry
 from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.plan import Plan, load_plan
+from synth_audit.core.plan import Plan
+from synth_audit.core.plan_file import load_plan
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import write_report
 from synth_audit.store.evidence import Evidence, read_evidence

@@ -26,7 +26,7 @@ from synth_audit.core.schema import (
 )
 
 if TYPE_CHECKING:
-    from synth_audit.core.plan import ColumnSpec
+    from synth_audit.core.column_spec import ColumnSpec
 
 MAX_CATEGORIES = 10_000
 """More distinct labels than this is an identifier or free text, not a category."""

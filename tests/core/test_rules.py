@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import ColumnSpec, parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.plan_json_schema import plan_schema
 from synth_audit.core.rule_text import parse_rule, parse_rules
 from synth_audit.core.rules import (

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema import Kind, Role, labels_of
 from synth_audit.core.schema_inference import MAX_CATEGORIES, infer_schema
 
