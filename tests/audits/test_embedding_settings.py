@@ -11,7 +11,7 @@ from synth_audit.core import registry
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import PlanError
 from synth_audit.core.outcome import Status
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.kernels import embedding
 
