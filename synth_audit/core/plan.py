@@ -28,11 +28,12 @@ from synth_audit.core.accounting.terms import FitTerms
 from synth_audit.core.errors import PlanError, problems_of
 from synth_audit.core.execution_spec import ExecutionSpec
 from synth_audit.core.generator import located
+from synth_audit.core.kind import Bounds, Kind, kind_named, kinds
 from synth_audit.core.paths import read_text
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.core.rule_text import FORMS, parse_rules
 from synth_audit.core.rules import Rule
-from synth_audit.core.schema import RELEASED, Bounds, Kind, Role
+from synth_audit.core.schema import RELEASED, Role
 from synth_audit.core.strict_yaml import Malformed, load_yaml
 from synth_audit.core.timestamps import microseconds
 
@@ -68,11 +69,20 @@ def _readable(texts: tuple[str, ...]) -> tuple[str, ...]:
 _AnyLabels = BeforeValidator(_labels, json_schema_input_type=tuple[str | bool | float, ...])
 
 
+def _known_kind(name: str) -> str:
+    known = [kind.name for kind in kinds()]
+    if name not in known:
+        raise ValueError(f"unknown kind {name!r}; one of {', '.join(sorted(known))}")
+    return name
+
+
 class ColumnSpec(BaseModel):
     """What the plan declares of one column. Everything declared is taken to be public knowledge."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: Kind | None = Field(None, description="how values are compared; inferred when left out")
+    kind: Annotated[str, AfterValidator(_known_kind)] | None = Field(
+        None, description="how values are compared; inferred when left out"
+    )
     roles: Annotated[
         tuple[Role, ...], BeforeValidator(_roles, json_schema_input_type=Role | tuple[Role, ...])
     ] = Field((Role.FEATURE,), alias="role", description="one role or a list of roles")
@@ -87,14 +97,14 @@ class ColumnSpec(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> ColumnSpec:
         if self.bounds is not None:
-            if self.kind in (Kind.CATEGORICAL, Kind.BOOLEAN):
+            if self.kind is not None and not kind_named(self.kind).numeric:
                 raise ValueError(f"bounds do not go with kind {self.kind}")
             low, high = (_number(x) for x in self.bounds)
             if not low <= high:
                 raise ValueError("bounds must be given as [lowest, highest]")
             if not math.isfinite(high - low):
                 raise ValueError("bounds must be finite; a rule such as `age >= 0` leaves one end open")
-        if self.categories is not None and self.kind is not None and self.kind.numeric:
+        if self.categories is not None and self.kind is not None and kind_named(self.kind).numeric:
             raise ValueError(f"categories do not go with kind {self.kind}")
         return self
 
@@ -385,7 +395,7 @@ def parse_plan(value: object, *, where: str = "plan") -> Plan:
 
 
 def _label(value: object) -> object:
-    """Text as in :func:`synth_audit.core.schema.labels_of`; null is no label and stays, to be refused."""
+    """Text as :func:`.arrow_values.labels_of` has it; null is no label and stays, to be refused."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.core.arrays import Floats
-from synth_audit.core.schema import Column, Kind, Role, Schema
+from synth_audit.core.kind import kind_named
+from synth_audit.core.schema import Column, Role, Schema
 from synth_audit.generators._coding import Decoder
 from synth_audit.generators._vine_joint import Joint
 from synth_audit.kernels.cvine import CVine
@@ -63,7 +64,7 @@ def _from_column(column: Column) -> dict[str, Any]:
     storage = pa.schema([pa.field("x", column.storage)]).serialize().to_pybytes()
     return {
         "name": column.name,
-        "kind": column.kind.value,
+        "kind": column.kind.name,
         "storage": base64.b64encode(storage).decode("ascii"),
         "roles": sorted(column.roles),
         "kind_declared": column.kind_declared,
@@ -80,7 +81,7 @@ def _to_column(plain: Mapping[str, Any]) -> Column:
     lists = {k: None if plain[k] is None else tuple(plain[k]) for k in plain if k.endswith("_categories")}
     bounds = {k: _to_range(plain[k]) for k in plain if k.endswith("_bounds")}
     read = {
-        "kind": Kind(plain["kind"]),
+        "kind": kind_named(plain["kind"]),
         "storage": storage,
         "roles": frozenset(Role(r) for r in plain["roles"]),
     }

@@ -158,10 +158,10 @@ def test_a_program_sees_the_features_and_is_asked_for_rows(program, form):
     assert model.certificate.claim == "none"
     first, second = model.sample(3, rng), model.sample(2, rng)
     assert (first.n_rows, second.n_rows) == (3, 2)
-    seeds = [int(t.numbers("a")[0]) for t in (first, second)]
+    seeds = [int(t.labels("a")[0]) for t in (first, second)]
     assert seeds[0] != seeds[1]
-    assert [t.numbers("a")[1] for t in (first, second)] == [0, 1], "the model's folder stays"
-    assert first.numbers("a")[2] == 1.0, "the first training row"
+    assert [t.labels("a")[1] for t in (first, second)] == ["0", "1"], "the model's folder stays"
+    assert first.labels("a")[2] == "1", "the first training row"
 
 
 def test_the_same_generator_state_gives_the_program_the_same_seed(program):

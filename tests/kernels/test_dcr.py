@@ -20,7 +20,8 @@ from synth_audit.kernels.dcr import (
     threshold,
 )
 from synth_audit.kernels.encode import Coordinates
-from synth_audit.kernels.neighbours import Nearest, nearest
+from synth_audit.kernels.euclidean import nearest
+from synth_audit.kernels.neighbours import Nearest
 
 DISTANCES = st.lists(st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.5, 2.0]), min_size=1, max_size=60).map(np.array)
 ALPHA = st.sampled_from([0.02, 0.1, 0.5])

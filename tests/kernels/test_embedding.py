@@ -16,7 +16,7 @@ from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.table import Table
 from synth_audit.kernels import contrastive, embedding
 from synth_audit.kernels.embedding import EmbeddingSettings, embed
-from synth_audit.kernels.neighbours import nearest
+from synth_audit.kernels.euclidean import nearest
 
 QUICK = EmbeddingSettings(width=32, depth=2, max_epochs=15, batch=128)
 
@@ -227,7 +227,7 @@ def test_it_copes_with_values_that_train_never_had(tables):
 
 def test_beyond_ten_standard_deviations_numbers_still_grow(tables):
     train, _ = tables
-    reader = embedding._Reader.anchored_on(train, train.schema.features)
+    reader = embedding._CellReader.anchored_on(train, train.schema.features)
     centre, scale = reader.scales.centre["height"], reader.scales.scale["height"]
     asked = np.array([-1e9, -20, -10, -9.99, 0, 3, 10, 20, 1e9])
     table = with_values(train.take(np.arange(9)), "height", centre + asked * scale)
