@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from synth_audit.core import registry
 from synth_audit.core.context import RunContext
+from synth_audit.core.generator import FitContext
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import KnownAnswerSpec, Plan
 from synth_audit.core.schema_inference import infer_schema
@@ -66,7 +67,7 @@ def _release(train: Table, data: pa.Table, cut: np.ndarray, kind: str, seed: int
     if kind == "fresh":
         return read_table(data.slice(cut[1]), train.schema, where="fresh").data
     generator = registry.build("generator", kind, {})
-    model = generator.fit(train.released_only(), child_rng(seed, "fit", kind))
+    model = generator.fit(train.released_only(), FitContext(rng=child_rng(seed, "fit", kind)))
     return model.sample(train.n_rows, child_rng(seed, "sample", kind)).data
 
 

@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
+from synth_audit.core.generator import FitContext
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.table import Table, read_table
-from synth_audit.generators import _vine_order
-from synth_audit.generators.vine import MIN_ROWS, Vine
+from synth_audit.generators.vine import MIN_ROWS, Vine, column_order
 
 TABLES = {
     "simulated_d20": ("Y", ("X1", "X6", "X11")),
@@ -124,9 +124,12 @@ def releases(train: Table, generator: Vine, args: argparse.Namespace) -> list[tu
     if args.references:
         rng = child_rng(0, "references")
         picks = [rng.permutation(train.n_rows)[:REFERENCE_ROWS] for _ in range(args.references)]
-        fits = [generator.fit(train.take(rows), child_rng(k, "fit")) for k, rows in enumerate(picks)]
+        fits = [
+            generator.fit(train.take(rows), FitContext(rng=child_rng(k, "fit")))
+            for k, rows in enumerate(picks)
+        ]
     else:
-        fits = [generator.fit(train, child_rng(0, "fit"))]
+        fits = [generator.fit(train, FitContext(rng=child_rng(0, "fit")))]
     n = REFERENCE_ROWS if args.references else min(train.n_rows, args.set_rows)
     found: list[tuple[int | None, list[Table]]] = []
     for level in args.levels:
@@ -165,7 +168,7 @@ def few_rows(train: Table, test: Table, smallest: int, draw: int, args: argparse
     part = thinned(train, smallest, child_rng(draw, "thinned", str(smallest)))
     found = np.empty((len(FEW_ROWS_LEVELS), 2))
     for column, kind in enumerate(("simplified", "per_class")):
-        model = KINDS[kind].fit(part, child_rng(draw, "fit"))
+        model = KINDS[kind].fit(part, FitContext(rng=child_rng(draw, "fit")))
         for row, level in enumerate(FEW_ROWS_LEVELS):
             cut = model if level is None else model.truncated(level)
             sets = (cut.sample(part.n_rows, child_rng(draw, "set", str(i))) for i in range(args.sets))
@@ -213,7 +216,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=8, help="samples of train with so few rows (8)")
     args = parser.parse_args()
     if args.rows_per_class:  # the minimum is what is asked for, so none may stand in the way
-        _vine_order.MIN_CLASS_ROWS, _vine_order.ROWS_PER_COLUMN = MIN_ROWS, 0
+        column_order.MIN_CLASS_ROWS, column_order.ROWS_PER_COLUMN = MIN_ROWS, 0
     for name in args.tables:
         (sweep_rows if args.rows_per_class else sweep)(name, args)
 

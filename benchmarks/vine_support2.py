@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from synth_audit.core.context import RunContext
+from synth_audit.core.generator import FitContext
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
@@ -33,7 +34,7 @@ def main(folder: Path) -> None:
         seconds, tstr, trtr = [], [], []
         for seed in range(SEEDS):
             start = time.perf_counter()
-            model = generator.fit(train, child_rng(seed, "fit"))
+            model = generator.fit(train, FitContext(rng=child_rng(seed, "fit")))
             synthetic = model.sample(train.n_rows, child_rng(seed, "sample"))
             seconds.append(time.perf_counter() - start)
             findings = prediction.run(

@@ -36,15 +36,17 @@ def split(record: SplitRecord) -> Metadata:
 
 def synthetic(record: SyntheticRecord) -> Metadata:
     """Rows and hash of the candidate, who made it, and what may formally be claimed of it."""
-    certificate = record.generator.certificate
+    account = record.generator.privacy
+    guarantee = account.guarantee
+    claim = account.reason if guarantee is None else f"differential privacy ({guarantee.accountant})"
     return {
         "dagster/row_count": record.table.rows,
         "dagster/column_schema": _columns(record.columns),
         "synthetic, keyed hash": record.table.hmac,
         "generator": record.generator.name,
         "configuration": dict(record.generator.config),
-        "formal claim": f"{certificate.claim}: {certificate.reason}",
-        **_numbers({"epsilon": certificate.epsilon, "delta": certificate.delta}),
+        "formal claim": claim,
+        **_numbers({"epsilon": guarantee.epsilon, "delta": guarantee.delta} if guarantee else {}),
         "seconds": record.seconds,
     }
 

@@ -8,7 +8,18 @@
 Importing the package is light; each function imports what it needs.
 """
 
-from synth_audit.api import audit, calibrate, frontier, gate, release, render_report, rerun, run, verify
+from synth_audit.api import (
+    audit,
+    calibrate,
+    frontier,
+    gate,
+    purge,
+    release,
+    render_report,
+    rerun,
+    run,
+    verify,
+)
 
 __all__ = [
     "__version__",
@@ -16,6 +27,7 @@ __all__ = [
     "calibrate",
     "frontier",
     "gate",
+    "purge",
     "release",
     "render_report",
     "rerun",

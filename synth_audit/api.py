@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from synth_audit.pipeline.check import Check
     from synth_audit.pipeline.release import ReleaseRecord
     from synth_audit.store.evidence import Evidence
+    from synth_audit.store.purge import PurgeRecord, Sweep
     from synth_audit.store.workspace import Workspace
     from synth_audit.studies.calibration import Calibration
     from synth_audit.studies.frontier import FrontierRecord
@@ -358,7 +360,7 @@ def verify(
     Raises:
         DataError: the evidence or the salt cannot be read, or the salt is of another workspace.
     """
-    from synth_audit.pipeline.verify import refuse_foreign, verify_filed
+    from synth_audit.pipeline.verify import purged_check, refuse_foreign, verify_filed
     from synth_audit.pipeline.verify import verify as check
     from synth_audit.report import page_check
     from synth_audit.store.locate import locate_evidence
@@ -370,6 +372,8 @@ def verify(
         if secret is not None:
             refuse_foreign(secret, evidence)
         return check(evidence, named, secret)
+    if (purged := purged_check(Path(evidence))) is not None:
+        return (purged,)
     found = locate_evidence(Path(evidence))
     known, checks = verify_filed(found, named, secret)
     return (*checks, *page_check(known, found))
@@ -436,6 +440,54 @@ def release(
     if synthetic is None:
         return pipeline.release_synthetic(settled, workspace)
     return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
+
+
+def purge(
+    table: PlanLike,
+    *,
+    keep: int | None = None,
+    older_than: str | timedelta | None = None,
+    dry_run: bool = True,
+    only: Collection[str] | None = None,
+) -> PurgeRecord:
+    """Delete old audits of a table, and old candidates of its sweeps, or say what would be deleted.
+
+    The newest audit stays, and one that was released or whose release was interrupted, and so do the ledger,
+    the journal and the salt. The journal says when an audit was purged.
+
+    Args:
+        table: its workspace folder, or its plan if the workspace has the place that goes with it.
+        keep: so many of the newest audits, and the candidates of the newest sweep, are not old.
+        older_than: nothing is old that was made less than this ago, such as ``90d``, ``12w`` or ``36h``. With
+            both, what is old by both goes.
+        dry_run: False deletes.
+        only: names of what may go, as an earlier dry run gave them.
+
+    Raises:
+        PlanError: neither of the two is given, or one that would keep nothing.
+        DataError: there is no journal, another run is at work, or something cannot be deleted.
+    """
+    from synth_audit.store.purge import purge as delete
+    from synth_audit.store.purge import survey
+    from synth_audit.store.retention import Retention
+    from synth_audit.store.workspace import Workspace
+
+    retention = Retention.of(keep, older_than)
+    folder = isinstance(table, (str, Path)) and Path(table).is_dir()
+    workspace = Workspace(Path(str(table))) if folder else workspace_of(table, None)
+    sweep = _newest_sweep(workspace)
+    return survey(workspace, retention, sweep) if dry_run else delete(workspace, retention, sweep, only)
+
+
+def _newest_sweep(workspace: Workspace) -> Sweep | None:
+    from synth_audit.store.purge import Sweep
+    from synth_audit.studies.frontier import read_frontier
+
+    if not workspace.frontier.is_file():
+        return None
+    record = read_frontier(workspace.frontier)
+    best = record.best
+    return Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)
 
 
 def as_plan(plan: PlanLike) -> Plan:

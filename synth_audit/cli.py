@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from synth_audit import __version__, api, console
-from synth_audit.commands import first_steps, listing, options, studies
+from synth_audit.commands import first_steps, listing, options, purging, studies
 from synth_audit.exits import CommandGroup, Exit, exit_code, guarded, verify_code
 from synth_audit.store.workspace import Workspace
 from synth_audit.terminal import say, say_whole
 
 if TYPE_CHECKING:
     from synth_audit.pipeline.release import ReleaseRecord
+
+
+_BESIDE = (
+    "rows and values were audited, and `release` writes these alone; "
+    "the file itself may tell more by its order of rows, its signs of zero or its metadata"
+)
 
 
 @click.group(
@@ -106,7 +112,10 @@ def audit(
     console.show_evidence(evidence, _files(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
         say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
-    return exit_code(evidence)
+    code = exit_code(evidence)
+    if code is Exit.PASS:
+        say(f"note: {_BESIDE}", err=True)
+    return code
 
 
 @main.command()
@@ -246,6 +255,7 @@ for command in (
     first_steps.init,
     studies.calibrate,
     studies.frontier,
+    purging.purge,
     listing.list_plugins,
     listing.describe,
     listing.schema,

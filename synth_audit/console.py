@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from synth_audit.core.verdict import GateResult
     from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
+    from synth_audit.store.purge import PurgeItem, PurgeRecord
     from synth_audit.studies.calibration import Calibration
     from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
 
@@ -180,6 +181,40 @@ def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
         sign, colour = _HOLDS[check.holds]
         told = check.detail if check.holds is not None else f"not checkable here: {check.detail}"
         say(f"{check.what}: {told}", sign=f"  {sign} ", fg=colour)
+
+
+def show_purge(record: PurgeRecord, *, as_json: bool) -> None:
+    """Print what goes and what stays, and why."""
+    if as_json:
+        say_json(json.dumps({"done": record.done, **{n: _plain_items(record, n) for n in ("goes", "stays")}}))
+        return
+    verb = "gone" if record.done else "would go"
+    say(f"{verb}: {len(record.goes)} ({_bytes(record.size)})", bold=True)
+    for item in record.goes:
+        _show_item(item)
+    say(f"stays: {len(record.stays)}, and the ledger, the journal, the salt, train and control", bold=True)
+    for item in record.stays:
+        _show_item(item)
+
+
+def _show_item(item: PurgeItem) -> None:
+    made = f", {item.made[:10]}" if item.made else ""
+    why = f": {item.reason}" if item.reason else ""
+    say(f"  {shortened(item.name, 40)}  {item.told}{made}, {_bytes(item.size)}{why}")
+
+
+def _plain_items(record: PurgeRecord, name: str) -> list[dict[str, object]]:
+    items = record.goes if name == "goes" else record.stays
+    keys = ("name", "told", "made", "size", "reason")
+    return [{key: getattr(item, key) for key in keys} for item in items]
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def show_catalogue(*, as_json: bool) -> None:

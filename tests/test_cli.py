@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -222,7 +223,11 @@ def test_auditing_files(home):
     files = ("train.parquet", "control.parquet", "synthetic.parquet", "--plan", "audit.yaml")
     result = invoke("audit", *files, "--out", "out")
     assert str(Workspace(Path("out")).report) in result.stdout
-    plain = json.loads(invoke("audit", *files, "--only", "marginals", "--seed", "3", "--json", code=1).stdout)
+    assert "`release` writes these alone" in result.stderr
+    assert "temporary files" not in result.stderr
+    alone = invoke("audit", *files, "--only", "marginals", "--seed", "3", "--json", code=1)
+    assert f"are made in {tempfile.gettempdir()} in folders of mode 0700" in alone.stderr
+    plain = json.loads(alone.stdout)
     assert plain["verdict"] == "insufficient evidence"
     assert plain["files"] == []
     invoke("audit", *files, "--seed", "-1", code=2)
@@ -357,7 +362,7 @@ def test_the_progress_bar_is_for_terminals(monkeypatch):
 
 
 def test_the_verbs_are_the_functions():
-    for name in ("audit", "run", "gate", "verify", "release"):
+    for name in ("audit", "run", "gate", "verify", "release", "purge"):
         assert callable(getattr(api, name))
         assert name in cli.main.commands
 

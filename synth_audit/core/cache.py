@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,28 @@ class Cache:
             if not path.exists():
                 self.put(*inputs, made=make())
             return path.read_bytes()
+
+    def folder_of(self, *inputs: str, fill: Callable[[Path], bool]) -> Path | None:
+        """A folder of files that were made from these inputs; None when they may not be kept.
+
+        Args:
+            inputs: see :meth:`get`.
+            fill: writes into an empty folder of mode 0700; false when what it made must not be kept.
+        """
+        if self.folder is None:
+            return None
+        path = self.folder / self._key(inputs)
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists():
+                return path
+            new = path.with_suffix(".new")
+            shutil.rmtree(new, ignore_errors=True)  # of one that failed
+            new.mkdir(mode=0o700)
+            if not fill(new):
+                return None
+            new.rename(path)
+            return path
 
     def find(self, *inputs: str) -> bytes | None:
         """What was made from these inputs before; None if nothing was."""

@@ -21,7 +21,7 @@ _SCRATCH: ContextVar[Path | None] = ContextVar("scratch", default=None)
 def scratch_in(folder: Path) -> Iterator[None]:
     """Let temporary folders be made in this one for the length of a block, where nobody says otherwise.
 
-    For what has no context at hand, such as the fit of a generator. It holds for the thread of the caller.
+    For what has no context at hand, such as a model that is loaded. It holds for the thread of the caller.
     """
     before = _SCRATCH.set(folder)
     try:
@@ -39,9 +39,9 @@ def temporary_folder(where: Path | None = None) -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix=TEMPORARY, dir=where or _SCRATCH.get())
 
 
-def lasting_folder() -> Path:
+def lasting_folder(where: Path | None = None) -> Path:
     """A folder of mode 0700, made where :func:`temporary_folder` makes it, that the caller deletes."""
-    return Path(mkdtemp(prefix=TEMPORARY, dir=_SCRATCH.get()))
+    return Path(mkdtemp(prefix=TEMPORARY, dir=where or _SCRATCH.get()))
 
 
 @contextmanager

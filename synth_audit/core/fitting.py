@@ -1,91 +1,91 @@
-"""Fits generators for games that need many fits, sharing each among truncation levels and audits."""
+"""Fits generators, and shares the fits of games among truncation levels and audits."""
 
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from synth_audit.core.accounting.terms import NO_BUDGET, FitTerms
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import PluginError
-from synth_audit.core.generator import (
-    Generator,
-    GeneratorInfo,
-    Model,
-    PrivacyCertificate,
-    Spending,
-    Truncatable,
-    TruncatableModel,
-)
+from synth_audit.core.generator import FitContext, Generator, Model, Truncatable, TruncatableModel
+from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.registry import config_of
 
 if TYPE_CHECKING:
-    from synth_audit.core.accounting import Accountant, FitTerms
+    from synth_audit.core.accounting import Accountant, PrivacyGuarantee
     from synth_audit.core.schema import Schema
+    from synth_audit.core.subject import Subject
     from synth_audit.core.table import Table
 
 
-def fit(generator: Generator, train: Table, rng: np.random.Generator, accountant: Accountant) -> Model:
-    """Fit a generator, handing one that spends the accountant; its model then claims what was bought.
-
-    Raises:
-        BudgetSpent: the budget does not bear it; nothing ran that was not paid for.
-    """
-    if not isinstance(generator, Spending):
-        return generator.fit(train, rng)
-    return AccountedModel(generator.fit_within(train, rng, accountant), certified(accountant))
-
-
 @dataclass(frozen=True)
-class AccountedModel:
-    """A model that claims what its accountant says, whatever it says itself."""
+class FitRecipe:
+    """A generator and the terms it is fitted under.
 
-    model: Model
-    certificate: PrivacyCertificate
-
-    def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """Draw from the model."""
-        return self.model.sample(n, rng)
-
-
-@dataclass(frozen=True)
-class DetachedGenerator:
-    """A spending generator as games fit it: nothing is debited from the table's budget.
-
-    See :meth:`synth_audit.core.accounting.FitTerms.detached` for why that is right.
+    Attributes:
+        terms: under which it may spend on privacy. base: where relative paths in its settings start.
     """
 
     generator: Generator
-    terms: FitTerms
-    info: ClassVar[GeneratorInfo] = GeneratorInfo(
-        title="Detached", summary="A generator whose spending is not debited."
-    )
+    terms: FitTerms = NO_BUDGET
+    base: Path = field(default_factory=Path.cwd)
 
-    def fit(self, train: Table, rng: np.random.Generator) -> Model:
-        """Fit within a budget of the same size that is nobody's."""
-        return fit(self.generator, train, rng, self.terms.detached())
-
-
-def detached(generator: Generator, terms: FitTerms) -> Generator:
-    """The generator for games; one that does not spend is what it was."""
-    return DetachedGenerator(generator, terms) if isinstance(generator, Spending) else generator
+    @classmethod
+    def of(cls, subject: Subject) -> FitRecipe:
+        """How the generator of a subject is fitted again; it must have one."""
+        assert subject.generator is not None
+        return cls(subject.generator, subject.terms, subject.base)
 
 
-def certified(accountant: Accountant) -> PrivacyCertificate:
-    """What may be claimed of all that is drawn from the fit, in the words of a certificate."""
-    guarantee = accountant.guarantee()
-    if guarantee is None:
-        return PrivacyCertificate("none", accountant.why_none)
-    return PrivacyCertificate(
-        "differential privacy",
-        f"{guarantee.accountant}; unit {guarantee.unit}, {guarantee.neighbouring}",
-        guarantee.epsilon,
-        guarantee.delta,
+@dataclass(frozen=True)
+class Fitted:
+    """A model, what its accountant guarantees of all drawn from it, and whether anything was spent."""
+
+    model: Model
+    guarantee: PrivacyGuarantee | None = None
+    spent: bool = False
+
+
+def fit(generator: Generator, train: Table, context: FitContext) -> Fitted:
+    """Fit a generator that has what it needs.
+
+    Raises:
+        DataError: train has too few rows for it.
+        PluginError: it needs a GPU, and the device is the processor.
+        BudgetSpent: the budget does not bear it; nothing ran that was not paid for.
+    """
+    generator.info.needs.check(train, context.device, generator.info.title)
+    model = generator.fit(train, context)
+    accountant = context.accountant
+    return Fitted(model, accountant.guarantee(), bool(accountant.mechanisms))
+
+
+def fit_context(
+    train: Table,
+    rng: np.random.Generator,
+    accountant: Accountant,
+    context: RunContext,
+    base: Path,
+    checkpoint: Path | None = None,
+) -> FitContext:
+    """What a generator is handed within a run."""
+    return FitContext(
+        rng=rng,
+        public_domain=PublicDomain.of(train.schema),
+        accountant=accountant,
+        device=context.device,
+        deadline=context.deadline,
+        progress=context.progress,
+        checkpoint=checkpoint,
+        scratch=context.scratch,
+        base=base,
     )
 
 
@@ -123,34 +123,63 @@ def draw(model: Model, n: int, schema: Schema, rng: np.random.Generator) -> Tabl
     return made
 
 
-def fit_shared(generator: Generator, train: Table, seed: int, context: RunContext) -> Model:
-    """Fit ``generator`` to ``train``, or take the fit from the run's cache if truncation levels can share it.
+def fit_shared(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:
+    """Fit a generator to ``train`` for a game, or take the fit from the run's cache if levels can share it.
 
     A fit is known by the untruncated configuration, the rows and the seed: a sweep over levels costs one
-    fit, and the levels differ by what is cut off alone.
+    fit, and the levels differ by what is cut off alone. A fit that spent on privacy is never kept, since its
+    noise would be met again. Whatever it spends is nobody's budget: see :meth:`FitTerms.detached`.
 
     Raises:
         PluginError: the generator failed.
     """
+    generator = recipe.generator
     if not isinstance(generator, Truncatable):
-        with untrusted():
-            return generator.fit(train, np.random.default_rng(seed))
+        return _fit(recipe, train, seed, context)
     whole, level = generator.untruncated(), generator.truncation
+    fitted = _kept_fit(replace(recipe, generator=whole), train, seed, context)
+    if level is None:
+        return fitted
+    with untrusted():
+        return replace(fitted, model=cast("TruncatableModel", fitted.model).truncated(level))
+
+
+def _kept_fit(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:
+    """The fit as the cache has it, or a new one, which it then keeps if it may."""
+    generator = recipe.generator
     kind = type(generator)
     inputs = (
         "fit",
         f"{kind.__module__}.{kind.__qualname__}",
-        json.dumps(config_of(whole), sort_keys=True),
+        json.dumps(config_of(generator), sort_keys=True),
         train.fingerprint,
         repr(train.schema),
         str(seed),
     )
 
-    def make() -> bytes:
-        with untrusted():
-            return pickle.dumps(whole.fit(train, np.random.default_rng(seed)))
+    made: list[Fitted] = []
 
-    made = context.cache.get(*inputs, make=make)
-    model = cast("TruncatableModel", pickle.loads(made))  # noqa: S301  (the cache is the run's own folder)
-    with untrusted():
-        return model if level is None else model.truncated(level)
+    def fill(folder: Path) -> bool:
+        made.append(_fit(recipe, train, seed, context))
+        if made[0].spent:
+            return False
+        with untrusted():
+            made[0].model.save(folder)
+        return True
+
+    folder = context.cache.folder_of(*inputs, fill=fill) if context.cache.keeps else None
+    if folder is not None:
+        with untrusted():
+            return Fitted(generator.load(folder))
+    return made[0] if made else _fit(recipe, train, seed, context)
+
+
+def _fit(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:
+    accountant, rng = recipe.terms.detached(), np.random.default_rng(seed)
+    try:
+        with untrusted():
+            handed = fit_context(train, rng, accountant, context, recipe.base)
+            return fit(recipe.generator, train, handed)
+    except PluginError:
+        context.deadline.check()  # out of time is then the reason, whatever the generator made of it
+        raise

@@ -1,4 +1,4 @@
-"""The contract of a generator and its model, and what either may implement beyond it.
+"""The contract of a generator and its model: what it is handed, and what either may implement beyond it.
 
 A generator is one file in its room, or a folder of that name, holding one frozen dataclass with a class
 variable ``info``. What is optional is a ``Protocol`` here, with what holds for a generator without it.
@@ -6,16 +6,64 @@ variable ``info``. What is optional is a ``Protocol`` here, with what holds for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+
+from synth_audit.core.accounting.accountant import Accountant
+from synth_audit.core.accounting.guarantee import Unit
+from synth_audit.core.context import Device, Progress, silent
+from synth_audit.core.deadline import NEVER, Deadline
+from synth_audit.core.errors import DataError, PluginError
+from synth_audit.core.noise import Noise
+from synth_audit.core.public_domain import PublicDomain
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from synth_audit.core.accounting import Accountant
     from synth_audit.core.schema import Schema
     from synth_audit.core.table import Table
+
+BATCH = 100_000
+"""Rows that are drawn at a time; a constant, since another number would give other rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a fit cannot do without.
+
+    Attributes:
+        gpu: it computes on a GPU; the plan's ``execution.device`` must allow one.
+        memory: GiB beyond the table, roughly; 0 for little. Fits that need much do not run beside others.
+        rows: fewest training rows.
+    """
+
+    gpu: bool = False
+    memory: float = 0.0
+    rows: int = 1
+
+    def check(self, train: Table, device: Device, title: str) -> None:
+        """Refuse a fit that lacks something.
+
+        Raises:
+            DataError: train has too few rows.
+            PluginError: a GPU is needed and the device is the processor.
+        """
+        if train.n_rows < self.rows:
+            raise DataError(
+                f"train has {train.n_rows} rows, too few for the generator {title!r}",
+                where="train",
+                expected=f"at least {self.rows} rows",
+                fix="use more rows, or the generator `independent`",
+            )
+        if self.gpu and device == "cpu":
+            raise PluginError(
+                f"the generator {title!r} needs a GPU",
+                where="execution.device: cpu",
+                expected="cuda, or auto",
+                fix="run it where there is one, with `--device cuda`",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,35 +73,75 @@ class GeneratorInfo:
     title: str
     summary: str
     cost: Literal["instant", "seconds", "minutes", "hours"] = "seconds"
+    needs: Needs = field(default_factory=Needs)
     source: str = ""
 
 
-@dataclass(frozen=True)
-class PrivacyCertificate:
-    """What a fitted generator may claim formally, and why.
+def _without_budget() -> Accountant:
+    return Accountant(None, unit=Unit.ROW)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FitContext:
+    """What a generator is handed when it fits.
 
     Attributes:
-        claim: ``"none"`` or ``"differential privacy"``.
-        epsilon, delta: the guarantee, for the whole release; None without one.
-        reason: what the claim rests on, or why there is none.
+        rng: draws that nobody need be protected from; the same rows, settings and draws give the same model.
+        public_domain: what is known of the columns without a look at the rows.
+        accountant: sells privacy: spend on every mechanism *before* it runs. The guarantee is read off it; a
+            generator that buys none may tell it why with ``void``.
+        device: what networks are computed on. deadline: to be checked between steps. progress: to be told.
+        checkpoint: a private folder in which a long fit may leave what it would resume from; None for none.
+        scratch: where temporary folders are made; the system's place for them if None.
+        base: where relative paths in settings start.
     """
 
-    claim: Literal["none", "differential privacy"]
-    reason: str
-    epsilon: float | None = None
-    delta: float | None = None
+    rng: np.random.Generator
+    public_domain: PublicDomain = field(default_factory=PublicDomain)
+    accountant: Accountant = field(default_factory=_without_budget)
+    device: Device = "cpu"
+    deadline: Deadline = NEVER
+    progress: Progress = silent
+    checkpoint: Path | None = None
+    scratch: Path | None = None
+    base: Path = field(default_factory=Path.cwd)
+
+    @property
+    def noise(self) -> type[Noise]:
+        """Noise that buys privacy: from the operating system's entropy, and never seeded."""
+        return Noise
+
+    def build(self, choice: str | Mapping[str, Any]) -> Generator:
+        """An inner generator, named as in a plan: ``vine``, or ``{vine: {truncation: 3}}``.
+
+        Raises:
+            PlanError: there is no such generator, or it refuses its settings.
+        """
+        from synth_audit.core.plugin_config import build_generator
+
+        return build_generator(choice)
+
+    def inner(self, name: str) -> FitContext:
+        """What to hand to an inner generator: draws of its own, and the same accountant."""
+        return replace(
+            self,
+            rng=self.rng.spawn(1)[0],
+            checkpoint=None if self.checkpoint is None else self.checkpoint / name,
+        )
 
 
 class Model(Protocol):
     """A fitted generator; immutable."""
 
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """The formal claim of everything drawn from this model."""
-        ...
-
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` synthetic rows with the columns and types of the features of train."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the model into an empty folder as data (JSON, Arrow, npz), never as pickled code.
+
+        The files hold what was learnt from real rows: whoever gives the folder keeps it restricted.
+        """
         ...
 
 
@@ -63,8 +151,12 @@ class Generator(Protocol):
 
     info: ClassVar[GeneratorInfo]
 
-    def fit(self, train: Table, rng: np.random.Generator) -> Model:
+    def fit(self, train: Table, context: FitContext) -> Model:
         """Fit on ``train``, whose identifier columns have been removed."""
+        ...
+
+    def load(self, folder: Path) -> Model:
+        """The model that :meth:`Model.save` wrote under this configuration; its draws are the same."""
         ...
 
 
@@ -72,16 +164,21 @@ class Generator(Protocol):
 
 
 @runtime_checkable
-class Spending(Protocol):
-    """A generator that buys differential privacy; one without ``fit_within`` is handed no accountant."""
+class Batching(Protocol):
+    """A model that hands out its rows by batches itself; one without ``batches`` draws them one by one."""
 
-    def fit_within(self, train: Table, rng: np.random.Generator, accountant: Accountant) -> Model:
-        """Fit as :meth:`Generator.fit` does, spending on every mechanism *before* it runs.
-
-        Noise comes from :mod:`synth_audit.core.noise`, never from ``rng``. What the model claims itself is
-        not asked: the guarantee is read off the accountant.
-        """
+    def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
+        """The rows that one ``sample(n, rng)`` would give, in its order, at most ``size`` at a time."""
         ...
+
+
+def batches(model: Model, n: int, rng: np.random.Generator, size: int = BATCH) -> Iterator[Table]:
+    """``n`` rows of a model, at most ``size`` at a time; of a finished table all of its rows, once."""
+    if isinstance(model, Batching):
+        yield from model.batches(n, rng, size)
+        return
+    for start in range(0, n, size):
+        yield model.sample(min(size, n - start), rng)
 
 
 @runtime_checkable
@@ -118,28 +215,18 @@ def repeats(generator: Generator) -> bool:
 class Finished(Protocol):
     """A generator whose table may lie ready somewhere; one without ``finished`` draws its own."""
 
-    def finished(self, schema: Schema) -> Table | None:
-        """The table as it lies there now, under the schema of train's features; None when it is drawn."""
+    def finished(self, schema: Schema, base: Path) -> Table | None:
+        """The table as it lies there now, under the schema of train's features; None when it is drawn.
+
+        Args:
+            base: where relative paths in settings start.
+        """
         ...
 
 
-def finished(generator: Generator, schema: Schema) -> Table | None:
+def finished(generator: Generator, schema: Schema, base: Path) -> Table | None:
     """The table that lies ready, read without a fit or a draw; None when the generator draws its own."""
-    return generator.finished(schema) if isinstance(generator, Finished) else None
-
-
-@runtime_checkable
-class Located(Protocol):
-    """A generator whose settings hold paths; one without ``located`` reads no file of the plan's."""
-
-    def located(self, base: Path) -> Generator:
-        """The same configuration with relative paths starting at ``base``, which is not part of it."""
-        ...
-
-
-def located(generator: Generator, base: Path) -> Generator:
-    """The generator, told where the plan's relative paths start if it wants to know."""
-    return generator.located(base) if isinstance(generator, Located) else generator
+    return generator.finished(schema, base) if isinstance(generator, Finished) else None
 
 
 @runtime_checkable

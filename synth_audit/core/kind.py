@@ -65,7 +65,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """How strongly the values of a column are disturbed; see :class:`synth_audit.kernels.noise.Noise`."""
+    """How strongly values are disturbed; see :class:`synth_audit.kernels.leak_noise.LeakNoise`."""
 
     sigma: float
     rate: float
@@ -96,6 +96,10 @@ class Kind(Protocol):
     @property
     def ranked_labels(self) -> bool:
         """True for labels that have an order of their own, which is that of their texts."""
+
+    @property
+    def own_labels(self) -> tuple[str, ...]:
+        """The labels of every column of this kind, sorted; empty where they differ by column."""
 
     @property
     def most_labels(self) -> int | None:

@@ -95,6 +95,16 @@ def random_bits(count: int) -> int:
     return secrets.randbits(count)
 
 
+class Noise:
+    """What a fit is handed: the functions above under one name, so that none of them can be exchanged."""
+
+    gaussian = staticmethod(gaussian_noise)
+    laplace = staticmethod(laplace_noise)
+    gumbel = staticmethod(gumbel_noise)
+    poisson_sample = staticmethod(poisson_sample)
+    bits = staticmethod(random_bits)
+
+
 def _uniform(count: int) -> Floats:
     """Uniform on (0, 1], multiples of 2⁻⁵³."""
     words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)

@@ -27,7 +27,6 @@ from synth_audit.core.accounting.guarantee import Budget, Neighbouring, Unit
 from synth_audit.core.accounting.terms import FitTerms
 from synth_audit.core.errors import PlanError, problems_of
 from synth_audit.core.execution_spec import ExecutionSpec
-from synth_audit.core.generator import located
 from synth_audit.core.kind import Bounds, Kind, kind_named, kinds
 from synth_audit.core.paths import read_text
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
@@ -335,9 +334,7 @@ class Plan(BaseModel):
                 expected=f"`{key}: ...`",
                 fix="`synth-audit init` writes a plan to start from",
             )
-        plugin = registry.build(room, choice.name, choice.config, where=f"{key}.{choice.name}")
-        # A generator that reads a file learns where relative paths start, which is no part of its settings.
-        return located(plugin, self.base) if room == "generator" else plugin
+        return registry.build(room, choice.name, choice.config, where=f"{key}.{choice.name}")
 
 
 def load_plan(path: Path | str) -> Plan:

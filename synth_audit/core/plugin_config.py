@@ -5,13 +5,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
 
 from synth_audit.core import registry
-from synth_audit.core.errors import PlanError
+from synth_audit.core.errors import PlanError, problems_of
 from synth_audit.core.paths import problem_of
+
+if TYPE_CHECKING:
+    from synth_audit.core.generator import Generator
 
 
 class PluginChoice(BaseModel):
@@ -69,6 +80,22 @@ def _file_or_choice(value: object, key: ValidationInfo) -> object:
             fix="convert the file, or name the source and its settings; `synth-audit list` shows all",
         )
     return {"name": value}
+
+
+def build_generator(choice: object, where: str = "generator") -> Generator:
+    """A generator named as in a plan.
+
+    Raises:
+        PlanError: there is no such generator, or it refuses its settings.
+    """
+    try:
+        chosen: PluginChoice = TypeAdapter(PluginConfig).validate_python(choice)
+    except ValidationError as error:
+        raise PlanError(
+            problems_of(error), where=where, expected="a name, or one name with settings"
+        ) from None
+    built: Generator = registry.build("generator", chosen.name, chosen.config, where=f"{where}.{chosen.name}")
+    return built
 
 
 PluginConfig = Annotated[PluginChoice, BeforeValidator(_choice)]

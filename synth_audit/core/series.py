@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from synth_audit.core.identity import MeasurementId
 
@@ -19,12 +18,13 @@ class Series:
     Attributes:
         id: the measurement that it pictures, or a name of its own in the place of a quantity, with the
             setting and the column that it shows; its audit is empty until the runner has stamped it.
-        kind: ``line`` joins the points, ``step`` holds them, ``bar`` stands them on categories, ``box`` draws
-            one box for each label of ``x`` from the lines of :data:`BOX_LINES`; without ``places`` the first
-            is what was measured and the others are what to compare it with. ``matrix`` shows values in
-            [−1, 1] of pairs of columns, a line for each row; ``density`` shares of rows in the cells of a
-            plane, a line for each y cell from low to high, named by its centre. Matrices or densities of one
-            quantity belong side by side, on one scale; NaN is a cell that is withheld.
+        kind: a file of ``report/plot_kinds``. ``line`` joins the points, ``step`` holds them, ``bar`` stands
+            them on categories, ``box`` draws one box for each label of ``x`` from the lines of
+            :data:`BOX_LINES`; without ``places`` the first is what was measured and the others are what to
+            compare it with. ``matrix`` shows values in [−1, 1] of pairs of columns, a line for each row;
+            ``density`` shares of rows in the cells of a plane, a line for each y cell from low to high, named
+            by its centre. Matrices or densities of one quantity belong side by side, on one scale; NaN is a
+            cell that is withheld.
         x: positions, or category names for bars and boxes; shared by all lines.
         lines: label to values, each as long as ``x``.
         places: for boxes that stand for one measurement each, which; as long as ``x``, or empty.
@@ -35,7 +35,7 @@ class Series:
 
     id: MeasurementId
     title: str
-    kind: Literal["line", "step", "bar", "box", "matrix", "density"]
+    kind: str
     x_label: str
     y_label: str
     x: tuple[float, ...] | tuple[str, ...]

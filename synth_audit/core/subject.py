@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synth_audit.core.accounting.terms import NO_BUDGET, FitTerms
 from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table
 
@@ -23,6 +25,7 @@ class Subject:
         generator: its configuration, for audits that refit it; None for a table made elsewhere.
         level: confidence level of every interval, in (0, 1).
         suppression: no count below this may appear in findings.
+        terms: under which the generator may spend on privacy. base: where paths in its settings start.
     """
 
     train: Table
@@ -31,6 +34,8 @@ class Subject:
     generator: Generator | None = None
     level: float = 0.95
     suppression: int = 10
+    terms: FitTerms = NO_BUDGET
+    base: Path = field(default_factory=Path.cwd)
 
     @property
     def schema(self) -> Schema:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Labels, Positions
 from synth_audit.core.arrow_values import nan_as_missing
+from synth_audit.core.canonical import unsigned_zeros
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.schema import Column, Schema, check_names
@@ -140,7 +141,7 @@ def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedA
         )
     if not pa.types.is_floating(values.type):
         return values
-    values = nan_as_missing(values)
+    values = unsigned_zeros(nan_as_missing(values))
     if pc.any(pc.is_inf(values)).as_py():
         raise DataError(
             f"column {column.name!r} holds infinite values",

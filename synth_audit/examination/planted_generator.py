@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from synth_audit.core.audit import Leak
-from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
+from synth_audit.core.table_file import load_table, save_table
 
-_CERTIFICATE = PrivacyCertificate("none", "it copies a part of its training rows on purpose")
+_ON_PURPOSE = "it copies a part of its training rows on purpose"
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +26,6 @@ class PlantedModel:
     clean: Table = field(repr=False)
     shuffled: bool
 
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """No formal claim."""
-        return _CERTIFICATE
-
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """``n`` rows of which ``share`` are copies (at least one if above 0), each row once per round."""
         leaked = max(round(self.share * n), 1 if self.share > 0 else 0)
@@ -37,6 +34,11 @@ class PlantedModel:
         if self.shuffled:
             others = _shuffled(others, rng)
         return Table(copies.schema, pa.concat_tables([copies.data, others.data]).combine_chunks())
+
+    def save(self, folder: Path) -> None:
+        """Write both kinds of rows."""
+        save_table(self.copied, folder, "copied")
+        save_table(self.clean, folder, "clean")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +58,20 @@ class PlantedGenerator:
         title="Planted leak", summary="Copies a known share of its training rows.", cost="instant"
     )
 
-    def fit(self, train: Table, rng: np.random.Generator) -> PlantedModel:
+    def fit(self, train: Table, context: FitContext) -> PlantedModel:
         """Keep the rows of ``train``; nothing is learnt."""
+        context.accountant.void(_ON_PURPOSE)
         return PlantedModel(
             self.share,
             train.released_only(),
             self.clean.released_only(),
             shuffled=self.leak is Leak.ASSOCIATIONS,
         )
+
+    def load(self, folder: Path) -> PlantedModel:
+        """The model that was saved there."""
+        copied, clean = (load_table(folder, name) for name in ("copied", "clean"))
+        return PlantedModel(self.share, copied, clean, shuffled=self.leak is Leak.ASSOCIATIONS)
 
 
 def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:

@@ -12,6 +12,7 @@ from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import Leak
 from synth_audit.core.entities import key_columns, split
 from synth_audit.core.errors import DataError
+from synth_audit.core.generator import FitContext
 from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
@@ -71,7 +72,9 @@ class LeakInjector:
         if leak is Leak.COPIES:
             return self.leaky(self.release(share), generator)
         rng = child_rng(self.seed, "known answer", "release", f"{share:g}")
-        return self.leaky(generator.fit(self.known, rng).sample(len(self.copied), rng), generator)
+        return self.leaky(
+            generator.fit(self.known, FitContext(rng=rng)).sample(len(self.copied), rng), generator
+        )
 
     def leaky(self, release: Table, generator: PlantedGenerator | None = None) -> Subject:
         """The subject in which this release stands for the candidate, and this generator for the plan's."""

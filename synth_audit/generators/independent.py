@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Labels
-from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.schema import Schema
+from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.table import Table, assemble
-from synth_audit.generators._numeric import MarginMethod, numeric_margin
+from synth_audit.generators._margin_json import margin_from_plain, margin_to_plain
+from synth_audit.generators._numeric_margin import MarginMethod, numeric_margin
 from synth_audit.kernels.margins import Margin
 
-_CERTIFICATE = PrivacyCertificate("none", "the column distributions are fitted to train without noise")
+_NO_NOISE = "the column distributions are fitted to train without noise"
+_FILE = "model.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +32,10 @@ class _Categories:
 
     def sample(self, n: int, rng: np.random.Generator) -> Labels:
         return self.labels[rng.choice(len(self.labels), size=n, p=self.shares)]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"labels": self.labels.tolist(), "shares": self.shares.tolist()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +50,11 @@ class _Numbers:
         values = np.full(n, np.nan) if self.margin is None else self.margin.quantile(levels)
         return np.where(gaps, np.nan, values)
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        margin = None if self.margin is None else margin_to_plain(self.margin)
+        return {"margin": margin, "missing": self.missing}
+
 
 @dataclass(frozen=True, eq=False)
 class IndependentModel:
@@ -54,14 +68,15 @@ class IndependentModel:
     schema: Schema = field(repr=False)
     columns: Mapping[str, _Categories | _Numbers] = field(repr=False)
 
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """No formal claim."""
-        return _CERTIFICATE
-
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows, each column on its own."""
         return assemble(self.schema, {name: column.sample(n, rng) for name, column in self.columns.items()})
+
+    def save(self, folder: Path) -> None:
+        """Write the distributions as ``model.json``."""
+        columns = {name: column.plain() for name, column in self.columns.items()}
+        plain = {"schema": schema_to_plain(self.schema), "columns": columns}
+        (folder / _FILE).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +98,17 @@ class Independent:
         cost="instant",
     )
 
-    def fit(self, train: Table, rng: np.random.Generator) -> IndependentModel:
+    def fit(self, train: Table, context: FitContext) -> IndependentModel:
         """Learn the distribution of every column of ``train`` but identifiers."""
+        context.accountant.void(_NO_NOISE)
         train = train.released_only()
         return IndependentModel(train.schema, {name: self._column(train, name) for name in train.names})
+
+    def load(self, folder: Path) -> IndependentModel:
+        """The model that was saved there."""
+        plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        columns = {name: _from_plain(column) for name, column in plain["columns"].items()}
+        return IndependentModel(schema_from_plain(plain["schema"]), columns)
 
     def _column(self, train: Table, name: str) -> _Categories | _Numbers:
         column = train.schema[name]
@@ -96,6 +118,13 @@ class Independent:
         gaps = np.isnan(values)
         margin = None if gaps.all() else numeric_margin(column, values, self.margins)
         return _Numbers(margin, float(gaps.mean()))
+
+
+def _from_plain(plain: Mapping[str, Any]) -> _Categories | _Numbers:
+    if "labels" in plain:
+        return _Categories(np.array(plain["labels"], dtype=object), np.array(plain["shares"]))
+    margin = None if plain["margin"] is None else margin_from_plain(plain["margin"])
+    return _Numbers(margin, plain["missing"])
 
 
 def _categories(labels: Labels) -> _Categories:

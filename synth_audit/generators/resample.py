@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
+from synth_audit.core.table_file import load_table, save_table
 
-_CERTIFICATE = PrivacyCertificate("none", "every synthetic row is a copy of a training row")
+_COPIES = "every synthetic row is a copy of a training row"
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,13 @@ class ResampleModel:
 
     train: Table = field(repr=False)
 
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """No formal claim."""
-        return _CERTIFICATE
-
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` training rows with replacement."""
         return self.train.take(rng.integers(0, self.train.n_rows, size=n).astype(np.intp))
+
+    def save(self, folder: Path) -> None:
+        """Write the rows as Parquet."""
+        save_table(self.train, folder, "train")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,11 @@ class Resample:
         source="Efron 1979",
     )
 
-    def fit(self, train: Table, rng: np.random.Generator) -> ResampleModel:
+    def fit(self, train: Table, context: FitContext) -> ResampleModel:
         """Keep the rows of ``train``, without identifiers."""
+        context.accountant.void(_COPIES)
         return ResampleModel(train.released_only())
+
+    def load(self, folder: Path) -> ResampleModel:
+        """The rows that were saved there."""
+        return ResampleModel(load_table(folder, "train"))

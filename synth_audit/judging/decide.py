@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.verdict import Result
-from synth_audit.judging.limit import Limit, format_number, in_brackets, is_finite_number
+from synth_audit.judging.limit import Limit, LimitSide, format_number, in_brackets, is_finite_number
 
 _MOST_TIMES = 100
 """Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
@@ -72,7 +72,9 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
 
     pass: the whole interval, value included, is on the safe side; fail: all of it on the unsafe
     side; insufficient evidence: it straddles the limit, or there is no single finite row with an
-    interval and enough attempts. With ``bound="value"`` the value alone is compared.
+    interval and enough attempts. With ``bound="value"`` the value alone is compared. Of a limit with two
+    sides both must be kept: it passes if each does, fails if one does, and an interval that reaches beyond
+    both at once decides nothing.
 
     A limit on every measurement of a quantity needs each to pass. No correction for their number is needed
     for that: a release passes only if each single comparison does (an intersection–union test).
@@ -104,12 +106,22 @@ def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decisio
     if fault := _fault(limit, row, where):
         needed = row.n_minimum if _short(row) else None
         return Decision(Result.INSUFFICIENT, fault, judged, row.value, row.low, row.high, row.level, needed)
-    safe = [limit.allows(x) for x in _span(limit, row)]
-    result = Result.PASS if all(safe) else Result.INSUFFICIENT if any(safe) else Result.FAIL
-    needed = _needed(limit, row) if result is Result.INSUFFICIENT else None
-    words = _words(limit, row, result)
-    outlook = _outlook(limit, row, needed) if result is Result.INSUFFICIENT else ""
+    results = {side: _result(side, _span(limit, row)) for side in limit.sides}
+    result = max(results.values(), key=_SEVERITY.__getitem__)
+    open_sides = [side for side, found in results.items() if found is Result.INSUFFICIENT]
+    needed, outlook = None, ""
+    if result is Result.INSUFFICIENT:
+        each = [_needed(side, row) for side in open_sides]
+        known = [n for n in each if n is not None]
+        needed = max(known) if len(known) == len(each) else None
+        outlook = _outlook(limit, row, needed)
+    words = _words(limit, row, result, [side for side, found in results.items() if found is result])
     return Decision(result, words, judged, row.value, row.low, row.high, row.level, needed, outlook)
+
+
+def _result(side: LimitSide, span: tuple[float, float]) -> Result:
+    safe = [side.allows(x) for x in span]
+    return Result.PASS if all(safe) else Result.INSUFFICIENT if any(safe) else Result.FAIL
 
 
 def _span(limit: Limit, row: Row) -> tuple[float, float]:
@@ -141,28 +153,27 @@ def _fault(limit: Limit, row: Row, where: str) -> str:
 
 
 def _passes_a_copy(limit: Limit, row: Row) -> bool:
-    """True when the limit is on the side where leaks move the number, yet no leak would reach it."""
+    """True when a side of the limit lies where leaks move the number, yet no leak would reach it."""
     if row.copy_low is None or row.copy_high is None:
         return False
-    if row.worse != ("up" if limit.maximum is not None else "down"):
-        return False
-    return limit.allows(row.copy_low) and limit.allows(row.copy_high)
+    harmful = [side for side in limit.sides if row.worse == ("up" if side.upper else "down")]
+    return any(side.allows(row.copy_low) and side.allows(row.copy_high) for side in harmful)
 
 
 def _short(row: Row) -> bool:
     return row.n_minimum is not None and (row.n or 0) < row.n_minimum
 
 
-def _needed(limit: Limit, row: Row) -> int | None:
+def _needed(side: LimitSide, row: Row) -> int | None:
     """n · (half-width / distance of the value to the limit)², rounded up.
 
     An interval shrinks with the square root of the attempts. The half-width is the one towards the
     limit, so that the number always exceeds the attempts already made.
     """
-    distance = abs(row.value - limit.number)
+    distance = abs(row.value - side.number)
     if not row.n or not distance or row.low is None or row.high is None:
         return None
-    half = row.high - row.value if row.value < limit.number else row.value - row.low
+    half = row.high - row.value if row.value < side.number else row.value - row.low
     ratio = half / distance
     needed = row.n * ratio * ratio
     if not math.isfinite(needed) or needed > _MOST_TIMES * row.n:
@@ -170,37 +181,48 @@ def _needed(limit: Limit, row: Row) -> int | None:
     return max(math.ceil(needed), row.n + 1)
 
 
-def _words(limit: Limit, row: Row, result: Result) -> str:
-    level = f"{100 * row.level:.4g} % " if row.level is not None else ""
-    maximum = limit.maximum is not None
-    bad, good = ("above", "below") if maximum else ("below", "above")
-    number = format_number(limit.number)
+def _words(limit: Limit, row: Row, result: Result, sides: list[LimitSide]) -> str:
+    """Why; ``sides`` are those that ended like the whole."""
+    numbers = " to ".join(format_number(side.number) for side in limit.sides)
     if limit.compared == "value":
-        side = f"within the limit {number}" if result is Result.PASS else f"outside the limit {number}"
+        side = f"within the limit {numbers}" if result is Result.PASS else f"outside the limit {numbers}"
         return f"The value, {format_number(row.value)}, is {side}. No interval is compared."
     low, high = _span(limit, row)
-    near, far = (("upper", high), ("lower", low)) if maximum else (("lower", low), ("upper", high))
+    level = f"{100 * row.level:.4g} % " if row.level is not None else ""
     aside = ""
     if (low, high) != (row.low, row.high):
         value = format_number(row.value)
         aside = f" The value itself, {value}, lay outside the interval, which was widened to hold it."
+    if result is Result.PASS and len(sides) == 2:
+        span = f"its ends are {format_number(low)} and {format_number(high)}"
+        return f"The whole {level}interval is within the limits {numbers}: {span}.{aside}"
+    if len(sides) == 2:
+        ends = f"from {format_number(low)} to {format_number(high)}"
+        sentence = f"The {level}interval, {ends}, reaches beyond both limits, {numbers}"
+        return f"{sentence}, so the evidence does not decide.{aside}"
+    return f"{_side_words(sides[0], (low, high), level, result)}.{aside}"
+
+
+def _side_words(side: LimitSide, span: tuple[float, float], level: str, result: Result) -> str:
+    bad, good = ("above", "below") if side.upper else ("below", "above")
+    low, high = span
+    near, far = (("upper", high), ("lower", low)) if side.upper else (("lower", low), ("upper", high))
+    number = format_number(side.number)
     if result is Result.PASS:
         end = f"its {near[0]} end is {format_number(near[1])}"
-        sentence = f"The whole {level}interval is within the limit {number}: {end}"
-    elif result is Result.FAIL:
+        return f"The whole {level}interval is within the limit {number}: {end}"
+    if result is Result.FAIL:
         end = f"even its {far[0]} end is {format_number(far[1])}"
-        sentence = f"The whole {level}interval is outside the limit {number}: {end}"
-    else:
-        sentence = (
-            f"The {near[0]} end of the {level}interval, {format_number(near[1])}, is {bad} the limit "
-            f"{number}, while the {far[0]} end, {format_number(far[1])}, is {good} it, so the evidence does "
-            "not decide"
-        )
-    return f"{sentence}.{aside}"
+        return f"The whole {level}interval is outside the limit {number}: {end}"
+    return (
+        f"The {near[0]} end of the {level}interval, {format_number(near[1])}, is {bad} the limit "
+        f"{number}, while the {far[0]} end, {format_number(far[1])}, is {good} it, so the evidence does "
+        "not decide"
+    )
 
 
 def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
-    if row.value == limit.number:
+    if any(row.value == side.number for side in limit.sides):
         return "The value is exactly at the limit: more attempts would not be likely to decide it."
     if needed is None:
         return f"More than {_MOST_TIMES} times the attempts or rows would be needed." if row.n else ""
@@ -213,14 +235,15 @@ def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
 
 def _closeness(limit: Limit, decision: Decision) -> float:
     """How near to harm, for picking the worst of equals; a number that is not there is the worst."""
+    return max(_excess(limit, side, decision) for side in limit.sides)
+
+
+def _excess(limit: Limit, side: LimitSide, decision: Decision) -> float:
     end = decision.value
-    if limit.compared == "upper":
-        end = decision.high if decision.high is not None else end
-    elif limit.compared == "lower":
-        end = decision.low if decision.low is not None else end
-    if end is None or math.isnan(end):
-        return math.inf
-    return end - limit.number if limit.maximum is not None else limit.number - end
+    if limit.compared != "value":
+        known = decision.high if side.upper else decision.low
+        end = known if known is not None else end
+    return math.inf if end is None or math.isnan(end) else side.excess(end)
 
 
 def _whole(x: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""A limit on a measurement, as a suite states it."""
+"""A limit on a measurement, as a suite states it: from below, from above, or both."""
 
 from __future__ import annotations
 
@@ -14,17 +14,50 @@ EVERY_SCOPE = "*"
 called ``*`` itself is written in quotes."""
 
 
+@dataclass(frozen=True)
+class LimitSide:
+    """One side of a limit: everything beyond ``number`` is unsafe, and with ``strict`` the number itself.
+
+    Attributes:
+        upper: the number is the most that is allowed, and not the least.
+    """
+
+    number: float
+    upper: bool
+    strict: bool
+
+    @property
+    def end(self) -> str:
+        """The end of an interval that is nearest to harm."""
+        return "upper" if self.upper else "lower"
+
+    @property
+    def words(self) -> str:
+        """What it asks for, before its number."""
+        if self.upper:
+            return "below" if self.strict else "at most"
+        return "above" if self.strict else "at least"
+
+    def allows(self, x: float) -> bool:
+        """True when ``x`` lies on the safe side."""
+        return self.excess(x) < 0 or (x == self.number and not self.strict)
+
+    def excess(self, x: float) -> float:
+        """How far ``x`` lies on the unsafe side; negative on the safe one."""
+        return x - self.number if self.upper else self.number - x
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """A limit on one measurement.
+    """A limit on one measurement, which has one side or two.
 
     Attributes:
         measurement: what is judged.
         every: judge each measurement of its quantity, whatever its setting and column.
-        minimum, maximum: exactly one of them, finite, in the unit of the measurement.
-        bound: ``upper`` (goes with a maximum), ``lower`` (with a minimum), ``value`` (the number
-            itself, for counts and descriptions without an interval), or ``pessimistic``, which is
-            ``upper`` for a maximum and ``lower`` for a minimum.
+        minimum, maximum: one of them or both, finite, in the unit of the measurement.
+        bound: ``upper`` (goes with a maximum), ``lower`` (with a minimum), ``both`` (with both), ``value``
+            (the number itself, for counts and descriptions without an interval), or ``pessimistic``, which
+            is the one of the first three that goes with the limit.
         strict: the limit itself is already unsafe.
 
     Raises:
@@ -45,10 +78,10 @@ class Limit:
         if self.every and self.measurement != self.measurement.whole:
             raise ValueError("a limit on every measurement of a quantity names neither setting nor column")
         ends = [x for x in (self.minimum, self.maximum) if x is not None]
-        if len(ends) != 1 or not is_finite_number(ends[0]):
-            raise ValueError(
-                "give exactly one finite limit, `minimum` or `maximum`; write two gates for both"
-            )
+        if not ends or not all(map(is_finite_number, ends)):
+            raise ValueError("give a finite `minimum`, a finite `maximum`, or both")
+        if ends[0] > ends[-1] or (len(ends) == 2 and self.strict and ends[0] == ends[1]):
+            raise ValueError("`minimum` must lie below `maximum`, or no value could pass")
         if self.bound not in ("pessimistic", "value", self.pessimistic_end):
             raise ValueError(f"`bound` must be {self.pessimistic_end}, value or pessimistic for this limit")
 
@@ -76,37 +109,35 @@ class Limit:
         return self.measurement.audit
 
     @property
-    def number(self) -> float:
-        """The limit."""
-        return float(self.maximum if self.maximum is not None else self.minimum or 0.0)
+    def sides(self) -> tuple[LimitSide, ...]:
+        """What each end asks for, from below and from above; a number is safe where every side allows it."""
+        ends = ((self.minimum, False), (self.maximum, True))
+        return tuple(LimitSide(float(x), upper, self.strict) for x, upper in ends if x is not None)
 
     @property
     def pessimistic_end(self) -> str:
-        """The end of the interval that is nearest to harm."""
-        return "upper" if self.maximum is not None else "lower"
+        """The end of the interval that is nearest to harm; ``both`` where harm lies either way."""
+        return "both" if len(self.sides) == 2 else self.sides[0].end
 
     @property
     def compared(self) -> str:
-        """What is compared with the limit: upper, lower or value."""
+        """What is compared with the limit: upper, lower, both or value."""
         return "value" if self.bound == "value" else self.pessimistic_end
 
     @property
     def title(self) -> str:
         """The requirement in short."""
         scope = " (every scope)" if self.every else in_brackets(self.measurement)
-        side = ("below" if self.strict else "at most") if self.maximum is not None else ""
-        side = side or ("above" if self.strict else "at least")
-        return f"{self.measurement.name}{scope} {side} {format_number(self.number)}"
+        asked = " and ".join(f"{side.words} {format_number(side.number)}" for side in self.sides)
+        return f"{self.measurement.name}{scope} {asked}"
 
     def applies_to(self, measurement: MeasurementId) -> bool:
         """True when the measurement is judged."""
         return (measurement.whole if self.every else measurement) == self.measurement
 
     def allows(self, x: float) -> bool:
-        """True when ``x`` lies on the safe side."""
-        if x == self.number:
-            return not self.strict
-        return x < self.number if self.maximum is not None else x > self.number
+        """True when ``x`` lies on the safe side, or between both."""
+        return all(side.allows(x) for side in self.sides)
 
 
 def format_number(x: float) -> str:

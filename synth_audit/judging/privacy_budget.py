@@ -57,15 +57,14 @@ class Promise:
 
     Attributes:
         epsilon, delta: as declared for the table.
-        account: None when the generator was handed no accountant.
     """
 
     epsilon: float
     delta: float
-    account: PrivacyAccount | None
+    account: PrivacyAccount
 
     @classmethod
-    def of(cls, plan: Mapping[str, Any], account: PrivacyAccount | None) -> Promise | None:
+    def of(cls, plan: Mapping[str, Any], account: PrivacyAccount) -> Promise | None:
         """Of a plan as plain values; None when it declares no budget."""
         declared = plan.get("privacy")
         if not declared:
@@ -86,7 +85,7 @@ def promise_results(promise: Promise | None, outcomes: Sequence[AuditOutcome]) -
 def _budget(promise: Promise) -> GateResult:
     account = promise.account
     fault = _fault(promise, account)
-    if fault or account is None or account.guarantee is None:
+    if fault or account.guarantee is None:
         return _result(
             PRIVACY_BUDGET, Result.FAIL, fault, advice="Mend this, then fit again if budget is left."
         )
@@ -97,10 +96,8 @@ def _budget(promise: Promise) -> GateResult:
     return _result(PRIVACY_BUDGET, Result.PASS, words, value=account.table_epsilon, maximum=promise.epsilon)
 
 
-def _fault(promise: Promise, account: PrivacyAccount | None) -> str:
+def _fault(promise: Promise, account: PrivacyAccount) -> str:
     """Why the budget is not kept; empty when it is."""
-    if account is None:
-        return "There is no guarantee: the generator buys no differential privacy."
     if account.guarantee is None:
         return f"There is no guarantee: {account.reason}."
     if not _covers_entities(account.guarantee, account):

@@ -10,7 +10,12 @@ import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.core.measurement import Interval
-from synth_audit.kernels.intervals import critical_value, wilson
+from synth_audit.kernels.intervals import critical_value
+from synth_audit.kernels.proportion_interval import (
+    middle_and_half_width,
+    proportion_interval,
+    unknown_proportion,
+)
 
 
 @dataclass(frozen=True)
@@ -51,21 +56,18 @@ class SuccessCount:
         return self.successes / self.guesses if self.guesses else math.nan
 
     def interval(self, level: float) -> Interval:
-        """Wilson's interval of the success rate; the whole of [0, 1] without a guess."""
+        """The interval of the success rate; the whole of [0, 1] without a guess."""
         if not self.guesses:
-            return Interval(0.0, 1.0, level, "wilson")
-        return wilson(self.successes, self.guesses, level)
+            return unknown_proportion(level)
+        return proportion_interval(self.successes, self.guesses, level)
 
     def centre(self, level: float) -> float:
-        """``r = (N_S + z²/2) / (N_A + z²)``, the middle of Wilson's interval."""
-        z = critical_value(level)
-        return (self.successes + z * z / 2) / (self.guesses + z * z)
+        """The middle of the interval; of Wilson's ``r = (N_S + z²/2) / (N_A + z²)``."""
+        return middle_and_half_width(self.successes, self.guesses, level)[0]
 
     def half_width(self, level: float) -> float:
-        """``δ = z / (N_A + z²) · sqrt(N_S (N_A − N_S) / N_A + z² / 4)``."""
-        z, n, s = critical_value(level), self.guesses, self.successes
-        spread = s * (n - s) / n if n else 0.0
-        return z / (n + z * z) * math.sqrt(spread + z * z / 4)
+        """Half its width; of Wilson's ``δ = z / (N_A + z²) · sqrt(N_S (N_A − N_S) / N_A + z² / 4)``."""
+        return middle_and_half_width(self.successes, self.guesses, level)[1]
 
 
 @dataclass(frozen=True)
@@ -83,21 +85,22 @@ class AttackRisk:
 def risk(train: SuccessCount, control: SuccessCount, level: float) -> AttackRisk:
     """Risk of an attack on training rows, beyond its success on rows the generator never saw.
 
-    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of Wilson's intervals, with the delta method
+    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals, with the delta method
     ``δ_R² = (δ_t / (1 − r_c))² + (δ_c (r_t − 1) / (1 − r_c)²)²``.
     Source: Giomi et al. 2022; contrastive privacy metrics, section 3.4.
 
     Returns:
         NaN with an infinite interval without a guess on either side.
     """
+    method = f"delta method on {train.interval(level).method}"
     if not train.guesses or not control.guesses:
-        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, _DELTA))
+        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, method))
     r_t, r_c = train.centre(level), control.centre(level)
     value = (r_t - r_c) / (1 - r_c)
     of_train = train.half_width(level) / (1 - r_c)
     of_control = control.half_width(level) * (r_t - 1) / (1 - r_c) ** 2
     half = math.hypot(of_train, of_control)
-    return AttackRisk(value, Interval(value - half, value + half, level, _DELTA))
+    return AttackRisk(value, Interval(value - half, value + half, level, method))
 
 
 def paired_risk(train: Bools, control: Bools, level: float) -> AttackRisk:
@@ -151,6 +154,3 @@ def worst_interval(
         level,
         f"{intervals[0].method}, corrected for {tried}",
     )
-
-
-_DELTA = "delta method on wilson"

@@ -8,8 +8,9 @@ import numpy as np
 
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.measurement import Interval
-from synth_audit.kernels.intervals import quantile_rank, wilson
+from synth_audit.kernels.intervals import quantile_rank
 from synth_audit.kernels.neighbours import Nearest
+from synth_audit.kernels.proportion_interval import proportion_interval
 
 
 class Threshold(NamedTuple):
@@ -55,16 +56,16 @@ def privacy_score(synthetic: Floats, control: Floats, alpha: float) -> float:
     return score_of(_close(synthetic, limit), limit, alpha)
 
 
-def wilson_privacy_score(synthetic: Floats, control: Floats, alpha: float, level: float) -> Interval:
-    """Scores of the ends of Wilson's interval for the share of close rows, control rows taken as fixed.
+def proportion_privacy_score(synthetic: Floats, control: Floats, alpha: float, level: float) -> Interval:
+    """Scores of the ends of the interval for the share of close rows, control rows taken as fixed.
 
     A resample of rows none of which is close has none either: where the bootstrap sees no spread,
     this still says how many close rows may have been missed.
     """
     limit = threshold(np.sort(control), alpha)
     n = len(synthetic)
-    ends = wilson(_close(synthetic, limit) * n, n, level)
-    return Interval(score_of(ends.low, limit, alpha), score_of(ends.high, limit, alpha), level, "wilson")
+    ends = proportion_interval(_close(synthetic, limit) * n, n, level)
+    return Interval(score_of(ends.low, limit, alpha), score_of(ends.high, limit, alpha), level, ends.method)
 
 
 def _close(synthetic: Floats, limit: Threshold) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import normal_interval
+from synth_audit.kernels.proportion_interval import nothing_seen
 
 GROUPS = 1000
 """Rows are resampled in at most so many groups, so that a resample costs no more for a larger table."""
@@ -252,4 +253,4 @@ def distance_interval(value: float, draws: Floats, level: float, room: float) ->
     interval = normal_interval(value, draws, level)
     if interval.high > interval.low:
         return interval
-    return Interval(value - room, value + room, level, "wilson, for nothing seen")
+    return Interval(value - room, value + room, level, nothing_seen())

@@ -1,4 +1,4 @@
-"""Confidence intervals for shares, differences of shares, medians and bootstrap draws; pure and cited."""
+"""Confidence intervals from bootstrap draws, and quantiles of resamples; not those of shares."""
 
 from __future__ import annotations
 
@@ -14,64 +14,6 @@ from synth_audit.core.measurement import Interval
 def critical_value(level: float) -> float:
     """z with P(|Z| ≤ z) = level for a standard normal Z; ``level`` in (0, 1)."""
     return NormalDist().inv_cdf(0.5 + level / 2)
-
-
-def wilson(successes: float, n: float, level: float) -> Interval:
-    """Wilson score interval of a share.
-
-    ``centre = (s + z²/2) / (n + z²)``,
-    ``half-width = z / (n + z²) · sqrt(s (n − s) / n + z² / 4)``.
-
-    Args:
-        successes: s, between 0 and n; need not be whole when ties count in part.
-        n: trials, > 0; may be an effective number.
-
-    Raises:
-        ValueError: n is not positive or successes are outside [0, n].
-
-    Source: Wilson 1927; contrastive privacy metrics, section 3.4.
-    """
-    if n <= 0 or not 0 <= successes <= n:
-        raise ValueError("wilson needs n > 0 and 0 <= successes <= n")
-    z = critical_value(level)
-    centre = (successes + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * math.sqrt(successes * (n - successes) / n + z * z / 4)
-    low = 0.0 if successes == 0 else max(0.0, centre - half)  # exactly, where rounding would leave a trace
-    high = 1.0 if successes == n else min(1.0, centre + half)
-    return Interval(low, high, level, "wilson")
-
-
-def clopper_pearson(successes: int, n: int, level: float) -> Interval:
-    """Exact interval of a share from the binomial distribution: never covers less than its level.
-
-    ``low = B(α/2; s, n − s + 1)``, ``high = B(1 − α/2; s + 1, n − s)`` with B the quantile of the beta
-    distribution; 0 and 1 at the ends. For rare events, where Wilson's may cover a little too little.
-    Source: Clopper & Pearson 1934.
-
-    Raises:
-        ValueError: n is not positive or successes are outside [0, n].
-    """
-    from scipy.special import betaincinv  # here, since a code location must not load it
-
-    if n <= 0 or not 0 <= successes <= n:
-        raise ValueError("clopper_pearson needs n > 0 and 0 <= successes <= n")
-    tail = (1 - level) / 2
-    low = 0.0 if successes == 0 else float(betaincinv(successes, n - successes + 1, tail))
-    high = 1.0 if successes == n else float(betaincinv(successes + 1, n - successes, 1 - tail))
-    return Interval(low, high, level, "clopper-pearson")
-
-
-def newcombe(successes_a: float, n_a: float, successes_b: float, n_b: float, level: float) -> Interval:
-    """Interval of the difference of two independent shares a − b from their Wilson intervals.
-
-    ``low = (a − b) − sqrt((a − l_a)² + (u_b − b)²)``, ``high = (a − b) + sqrt((u_a − a)² + (b − l_b)²)``.
-    Source: Newcombe 1998, method 10.
-    """
-    a, b = successes_a / n_a, successes_b / n_b
-    of_a, of_b = wilson(successes_a, n_a, level), wilson(successes_b, n_b, level)
-    low = (a - b) - math.hypot(a - of_a.low, of_b.high - b)
-    high = (a - b) + math.hypot(of_a.high - a, b - of_b.low)
-    return Interval(low, high, level, "newcombe")
 
 
 def enough_draws(asked: int, level: float) -> int:

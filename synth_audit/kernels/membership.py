@@ -9,7 +9,8 @@ import numpy as np
 
 from synth_audit.core.arrays import Floats
 from synth_audit.core.measurement import Interval
-from synth_audit.kernels.intervals import clopper_pearson, critical_value
+from synth_audit.kernels.intervals import critical_value
+from synth_audit.kernels.proportion_interval import clopper_pearson
 
 
 class Rate(NamedTuple):

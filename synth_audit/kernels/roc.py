@@ -10,7 +10,8 @@ import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Interval
-from synth_audit.kernels.intervals import critical_value, wilson
+from synth_audit.kernels.intervals import critical_value
+from synth_audit.kernels.proportion_interval import nothing_seen, unseen_share
 
 
 def placement_values(these: Floats, those: Floats) -> Floats:
@@ -135,7 +136,7 @@ def cross_fitted_interval(folds: Sequence[PlacementValues], level: float) -> Int
 
     Folds learn from each other: what the rows of one teach about those of another, these teach about the
     first as well. Between tables that are alike, where all is chance, such pairs count twice, which at most
-    doubles the variance. Where no two rows ever change places the interval is as wide as Wilson's for
+    doubles the variance. Where no two rows ever change places the interval is as wide as a share's for
     something that none of the rows of the smaller table showed.
     """
     value = mean_auroc(folds)
@@ -143,8 +144,8 @@ def cross_fitted_interval(folds: Sequence[PlacementValues], level: float) -> Int
     if half > 0:
         return Interval(value - half, value + half, level, "delong, doubled for shared rows")
     rows = min(sum(len(f.members) for f in folds), sum(len(f.others) for f in folds))
-    room = wilson(0, rows, level).high
-    return Interval(value - room, value + room, level, "wilson, for nothing seen")
+    room = unseen_share(rows, level)
+    return Interval(value - room, value + room, level, nothing_seen())
 
 
 def _crossing(apart: Callable[[float], float], outer: float, inner: float) -> float:

@@ -11,9 +11,14 @@ import numpy.typing as npt
 from synth_audit.core.arrays import Bools, Counts, Floats, Positions
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.attack_success import AttackRisk
-from synth_audit.kernels.intervals import critical_value, wilson
 from synth_audit.kernels.predicate_guesses import naive
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Matches, Predicates, match
+from synth_audit.kernels.proportion_interval import (
+    joined,
+    middle_and_half_width,
+    proportion_interval,
+    unknown_proportion,
+)
 
 
 @dataclass(frozen=True)
@@ -58,17 +63,15 @@ class IsolationRate:
         return IsolationRate(min(self.share, bound), self.guesses, self.effective) if self.guesses else self
 
     def interval(self, level: float) -> Interval:
-        """Wilson's interval on the effective number of guesses; the whole of [0, 1] without one."""
+        """The interval on the effective number of guesses; the whole of [0, 1] without one."""
         if not self.guesses:
-            return Interval(0.0, 1.0, level, _WILSON)
+            return _independent(unknown_proportion(level))
         successes = min(self.share, 1.0) * self.effective
-        found = wilson(min(successes, self.effective), self.effective, level)
-        return Interval(found.low, found.high, level, _WILSON)
+        return _independent(proportion_interval(min(successes, self.effective), self.effective, level))
 
     def centre(self, level: float) -> float:
-        """``(N_S + z²/2) / (N_A + z²)`` on the guesses made, as in the published risk."""
-        z = critical_value(level)
-        return (self.share * self.guesses + z * z / 2) / (self.guesses + z * z)
+        """The middle of the interval of the guesses made, as in the published risk."""
+        return middle_and_half_width(self.share * self.guesses, self.guesses, level)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,23 +191,24 @@ def published_factor(n_control: int, n_train: int) -> float:
 def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -> AttackRisk:
     """Risk of being singled out through the release, beyond chance.
 
-    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of Wilson's intervals of the guesses made; the interval
-    joins the distances to the ends of Wilson's intervals of the *effective* guesses,
+    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals of the guesses made; the interval
+    joins the distances to the ends of the intervals of the *effective* guesses,
     ``high = R + sqrt(((u_t − r_t) / (1 − r_c))² + ((r_c − l_c)(1 − r_t) / (1 − r_c)²)²)``, and ``low`` with
     the other ends. With independent guesses and tables of equal size it is :func:`attacks.risk`.
 
     Returns:
         NaN with an infinite interval without a guess.
     """
+    method = f"{joined()}, on independent guesses"
     if not train.guesses or not control.guesses:
-        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, _MOVER))
+        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, method))
     r_t, r_c = train.centre(level), control.centre(level)
     of_train, of_control = train.interval(level), control.interval(level)
     through_train, through_control = 1 / (1 - r_c), (1 - r_t) / (1 - r_c) ** 2
     value = (r_t - r_c) * through_train
     down = math.hypot((r_t - of_train.low) * through_train, (of_control.high - r_c) * through_control)
     up = math.hypot((of_train.high - r_t) * through_train, (r_c - of_control.low) * through_control)
-    return AttackRisk(value, Interval(value - down, value + up, level, _MOVER))
+    return AttackRisk(value, Interval(value - down, value + up, level, method))
 
 
 def _none_of(marked: Counts, drawn: int, n: int) -> Floats:
@@ -229,5 +233,5 @@ def _log_choose(n: Counts | npt.NDArray[np.int_], k: int) -> Floats:
     return np.asarray(np.where(n >= k, value, -np.inf), dtype=np.float64)
 
 
-_MOVER = "wilson intervals joined, on independent guesses"
-_WILSON = "wilson on independent guesses"
+def _independent(found: Interval) -> Interval:
+    return Interval(found.low, found.high, found.level, f"{found.method} on independent guesses")

@@ -5,6 +5,9 @@ Nothing is read from a workspace or written here. Under the same salt, plan and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,15 +16,16 @@ import pyarrow as pa
 from synth_audit.core.accounting import bound_contributions
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import entities_of, split
-from synth_audit.core.errors import DataError
-from synth_audit.core.fitting import fit
-from synth_audit.core.generator import Generator, Spending, repeats
+from synth_audit.core.errors import DataError, OutOfTime, PluginError
+from synth_audit.core.fitting import fit, fit_context
+from synth_audit.core.generator import Generator, Model, batches, repeats
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
+from synth_audit.core.schema import Schema
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
-from synth_audit.pipeline.spending import Spender
+from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.store.evidence import GeneratorRecord, TableRecord
 
 
@@ -65,38 +69,87 @@ def anchored(train: pa.Table, control: pa.Table | None, plan: Plan) -> tuple[Tab
     return known, None if control is None else read_table(control, schema, where="control")
 
 
-def fit_and_draw(
+@dataclass(frozen=True, eq=False)
+class FittedPlan:
+    """A plan's generator, fitted and about to be drawn from.
+
+    Attributes:
+        record: who it is, how it was configured, and what it spent.
+        schema: of the training rows. rows: to be drawn.
+    """
+
+    model: Model
+    record: GeneratorRecord
+    schema: Schema
+    rows: int
+    draws: np.random.Generator
+
+    def batches(self) -> Iterator[Table]:
+        """The candidate by batches of a constant size, each checked against the schema; to be used once.
+
+        Raises:
+            DataError: the generator drew other columns or kinds than train's, or no rows.
+        """
+        try:
+            for batch in batches(self.model, self.rows, self.draws):
+                yield read_table(batch.data, self.schema, where="synthetic", partial=True)
+        except OSError as error:  # not to be taken for one of the file that the batches go into
+            raise PluginError("the generator failed", where=type(error).__name__) from None
+
+    def table(self) -> Table:
+        """The whole candidate at once."""
+        parts = [batch.data for batch in self.batches()]
+        return read_table(pa.concat_tables(parts), self.schema, where="synthetic", partial=True)
+
+
+def fit_plan(
     plan: Plan,
     train: Table,
     salt: Salt,
     context: RunContext = SERIAL,
     spending: Spender | None = None,
-) -> tuple[Table, GeneratorRecord]:
-    """Fit the generator on train and draw the candidate, both seeded from the salt and these rows of train.
+    checkpoint: Path | None = None,
+) -> FittedPlan:
+    """Fit the plan's generator on train. Fit and draws are seeded from the salt and these rows of train.
 
     Other rows get other streams: two releases whose tables differ by one person would otherwise share every
     random number, and their difference would be that person's.
 
     Args:
         spending: how a generator that spends is paid for; without it none can spend.
+        checkpoint: where a long fit may leave what it would resume from.
 
     Raises:
         BudgetSpent: the table's budget does not bear the fit.
+        DataError: the generator ran out of time, or train has too few rows for it.
     """
     generator = plan.build_generator()
     assert plan.generator is not None
     name = plan.generator.name
-    context.progress(f"fit {name}", 0, 2)
     streams = ("generator", name, TableRecord.of(train, salt).hmac)
     known = bounded(plan, train, salt.rng(*streams, "contributions"))
     accountant = spending.accountant() if spending else plan.fit_terms.detached()
-    model = fit(generator, known.released_only(), salt.rng(*streams, "fit"), accountant)
+    timed = replace(context, deadline=context.deadline.again())
+    rng = salt.rng(*streams, "fit")
+    context.progress(f"fit {name}", 0, 2)
+    try:
+        fitted = fit(
+            generator,
+            known.released_only(),
+            fit_context(known, rng, accountant, timed, plan.base, checkpoint),
+        )
+    except OutOfTime as late:
+        raise DataError(
+            f"the generator {late.what}",
+            where=f"generator.{name}",
+            expected="a fit within `execution.deadline`",
+            fix="allow more time, or let it do less",
+        ) from None
     context.progress(f"sample {name}", 1, 2)
-    drawn = model.sample(plan.rows or train.n_rows, salt.rng(*streams, "sample"))
-    context.progress(name, 2, 2)
-    synthetic = read_table(drawn.data, train.schema, where="synthetic", partial=True)
-    account = spending.account(accountant, known) if spending and isinstance(generator, Spending) else None
-    return synthetic, GeneratorRecord(name, config_of(generator), model.certificate, account)
+    account = spending.account(accountant, known) if spending else account_of(accountant)
+    record = GeneratorRecord(name, config_of(generator), account)
+    rows = plan.rows or train.n_rows
+    return FittedPlan(fitted.model, record, train.schema, rows, salt.rng(*streams, "sample"))
 
 
 def bounded(plan: Plan, train: Table, rng: np.random.Generator) -> Table:
@@ -110,7 +163,6 @@ def bounded(plan: Plan, train: Table, rng: np.random.Generator) -> Table:
 
 def kept_because(generator: Generator, record: GeneratorRecord) -> str:
     """Why a candidate is kept and compared by its hash, never drawn again; empty when it can be repeated."""
-    spent = record.privacy is not None and record.privacy.mechanisms
-    if spent or record.certificate.claim == "differential privacy":
+    if record.privacy.mechanisms:
         return "its fit spent privacy budget, and another fit would spend it again"
     return "" if repeats(generator) else "its generator does not repeat what it made"

@@ -77,7 +77,8 @@ class Provenance:
 
     def _recorded(self) -> Check:
         if self.entry is not None:
-            return Check(RECORDED, True, f"attempt {self.entry.number} on this table")
+            purged = f"; purged on {self.entry.purged[:10]}" if self.entry.purged else ""
+            return Check(RECORDED, True, f"attempt {self.entry.number} on this table{purged}")
         if self.journal is not None:
             return Check(RECORDED, False, "nothing with this digest was audited in this workspace")
         return Check(RECORDED, None, _NO_JOURNAL)

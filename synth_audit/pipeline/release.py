@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from synth_audit.core.canonical import canonical
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
@@ -52,7 +53,9 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     filed = FiledAudit.load(workspace.newest)
     evidence = _evidence_in(filed)
     found = Provenance.of(filed, evidence, workspace)
-    refuse_unless_allowed(plan, evidence, synthetic, _salt(workspace, found))
+    salt = _salt(workspace, found)
+    refuse_unless_allowed(plan, evidence, synthetic, salt)
+    leaving = _as_audited(synthetic, evidence, salt)
     refuse_unless_filed(found)
     workspace.home.prepare()
     with open_journal(workspace) as journal:
@@ -62,26 +65,26 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         else:  # once more, since another process may have filed something meanwhile
             refuse_unless_filed(replace(found, journal=journal.now))
         _adopt(workspace, filed, journal.now, synthetic)
-        where = _written(target, plan, synthetic, journal, evidence.digest)
+        where = _written(target, plan, leaving, journal, evidence.digest)
         point_to_release(workspace.home, journal.now)
         journal.write(replace(journal.now, releasing=None))
         drop_rows(workspace.home, journal.now)
     return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
 
 
-def _written(target: Target, plan: Plan, synthetic: pa.Table, journal: OpenJournal, digest: str) -> str:
+def _written(target: Target, plan: Plan, leaving: pa.Table, journal: OpenJournal, digest: str) -> str:
     """Where the rows went; a kill in between leaves a note in the journal that they may have gone."""
     before = journal.now
     out = Released(
         digest=digest,
         target=" / ".join(target.place(plan.base)),
         time=datetime.now(UTC).isoformat(timespec="seconds"),
-        rows=synthetic.num_rows,
-        sha256=fingerprint(synthetic),
+        rows=leaving.num_rows,
+        sha256=fingerprint(leaving),
     )
     journal.write(replace(before, releasing=out))
     try:
-        where = target.write(_rows_only(synthetic), plan.base)
+        where = target.write(leaving, plan.base)
     except DataError:  # nothing was written: targets write wholly or not at all
         journal.write(before)
         raise
@@ -211,17 +214,18 @@ def _refuse_unless_newest(workspace: Workspace, evidence: Evidence, journal: Jou
         )
 
 
-def _rows_only(data: pa.Table) -> pa.Table:
-    """The rows and nothing that travels beside them unseen by the audit.
+def _as_audited(synthetic: pa.Table, evidence: Evidence, salt: Salt | None) -> pa.Table:
+    """What the audit saw of the table and nothing beside it; see :mod:`synth_audit.core.canonical`.
 
-    A dictionary may list labels that no row has, such as those of real people, and fields may carry
-    metadata; the content hash sees neither, and Parquet would write both.
+    Args:
+        salt: its rows are ordered under a key of it; None on another machine, where the order is public.
     """
-    columns: dict[str, pa.ChunkedArray] = {}
-    for name, values in zip(data.column_names, data.columns, strict=True):
-        coded = pa.types.is_dictionary(values.type)
-        columns[name] = values.cast(values.type.value_type) if coded else values
-    return pa.table(columns)
+    storage = {column.name: column.storage for column in evidence.columns}
+    key = b"synth-audit release" if salt is None else salt.key("order of a release")
+    leaving = canonical(synthetic, storage, key)
+    if fingerprint(leaving) != fingerprint(synthetic):
+        raise _refusal("the rows cannot be written without what the audit did not see", "cast odd types")
+    return leaving
 
 
 def _refusal(what: str, fix: str) -> ReleaseRefused:

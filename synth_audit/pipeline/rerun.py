@@ -8,18 +8,16 @@ from dataclasses import dataclass, replace
 
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
-from synth_audit.core.fitting import detached
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
-from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.examination.audit_runner import describe_error
 from synth_audit.judging.suite import load_suite
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.check import Check
-from synth_audit.pipeline.making import fit_and_draw, kept_because, pull_source, split_source
+from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, split_source
 from synth_audit.store.evidence import Evidence, installed_versions, read_evidence
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import at_work
@@ -95,7 +93,7 @@ class _Rerun:
                 return Check(_content("synthetic"), None, f"{reason}, and none is kept")
         else:
             try:
-                table, _ = fit_and_draw(self.plan, tables["train"], self.salt, self.context)
+                table = fit_plan(self.plan, tables["train"], self.salt, self.context).table()
             # Whatever a generator does wrong is told, without its text, which may hold a cell value.
             except (Exception, SystemExit) as error:
                 return Check(_content("synthetic"), False, describe_error(error))
@@ -110,14 +108,8 @@ class _Rerun:
         if lacking := [n for n in needed if n not in tables]:
             yield Check("measurements", None, f"no {' and no '.join(lacking)} that agrees with the evidence")
             return
-        subject = Subject(
-            tables["train"],
-            tables.get("control"),
-            tables["synthetic"],
-            detached(self.plan.build_generator(), self.plan.fit_terms),
-            self.plan.level,
-            self.plan.suppression,
-        )
+        real, other = tables["train"], tables.get("control")
+        subject = stages.subject_of(self.plan, real, other, tables["synthetic"])
         suite = load_suite(self.plan.gates, self.plan.base)
         same_suite = suite.sha256 == self.evidence.gates.suite_sha256
         yield Check("hash of the gate suite", same_suite, suite.sha256)

@@ -62,6 +62,8 @@ class Spender:
             known: the rows that the fit saw, with their keys.
         """
         total = self.terms.total
+        if total is None and not accountant.mechanisms:
+            return account_of(accountant)
         spent = self.ledger.spent(total.delta) if total is not None else accountant.spent()
         entities = entities_of(known)
         return PrivacyAccount(
@@ -74,6 +76,13 @@ class Spender:
         )
 
 
+def account_of(accountant: Accountant) -> PrivacyAccount:
+    """What an accountant beside the ledger says; of most generators, why there is no guarantee."""
+    return PrivacyAccount(
+        guarantee=accountant.guarantee(), reason=accountant.why_none, mechanisms=accountant.mechanisms
+    )
+
+
 def _has_spent(workspace: Workspace) -> bool:
     """Whether a candidate of the table lies here whose fit was debited, so that there must be a ledger."""
     for path in _records(workspace.home):
@@ -81,7 +90,7 @@ def _has_spent(workspace: Workspace) -> bool:
             account = SyntheticRecord.read(path).generator.privacy
         except DataError:
             continue
-        if account is not None and account.mechanisms:
+        if account.mechanisms:
             return True
     return False
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 
 from synth_audit.core import registry
+from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
-from synth_audit.core.fitting import detached
-from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema_inference import infer_schema
@@ -24,7 +27,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import run_examination
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import Promise
-from synth_audit.pipeline.making import anchored, fit_and_draw, pull_source, split_source
+from synth_audit.pipeline.making import anchored, fit_plan, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
@@ -40,12 +43,12 @@ from synth_audit.store.evidence_store import begin_attempt
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
-from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
+from synth_audit.store.workspace import Workspace, read_parquet, write_batches, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
     config={},
-    certificate=PrivacyCertificate("none", "the table was made elsewhere; nothing is known of how"),
+    privacy=PrivacyAccount(guarantee=None, reason="the table was made elsewhere; nothing is known of how"),
 )
 
 
@@ -79,23 +82,37 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 
 @at_work
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
-    """Fit the generator on train and draw the candidate; see :func:`fit_and_draw`."""
+    """Fit the generator on train and draw the candidate, by batches; see :func:`fit_plan`."""
+    context = replace(context, scratch=context.scratch or workspace.scratch)
     salt = known_salt(workspace)
     data = read_parquet(workspace.train, made_by="split")
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     start = time.perf_counter()
-    synthetic, generator = fit_and_draw(plan, train, salt, context, Spender.of(plan, workspace))
+    with _checkpoint(workspace, f"{plan.digest} {TableRecord.of(train, salt).hmac}") as checkpoint:
+        made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
+        write_batches(workspace.synthetic, (batch.data for batch in made.batches()), private=True)
+    context.progress(made.record.name, 2, 2)
+    data = read_parquet(workspace.synthetic, made_by="synthetic")
+    synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
         train=TableRecord.of(train, salt),
         table=TableRecord.of(synthetic, salt),
-        generator=generator,
+        generator=made.record,
         columns=column_records(synthetic.schema.released_only()),
         seconds=round(time.perf_counter() - start, 3),
     )
-    write_parquet(workspace.synthetic, synthetic.data, private=True)
     record.write(workspace.synthetic_record)
     return record
+
+
+@contextmanager
+def _checkpoint(workspace: Workspace, fit: str) -> Iterator[Path]:
+    """A folder for what this fit may resume from, gone when the candidate is there, with those of others."""
+    folder = workspace.checkpoints / hashlib.sha256(fit.encode()).hexdigest()[:16]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    yield folder
+    shutil.rmtree(workspace.checkpoints, ignore_errors=True)
 
 
 def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
@@ -116,8 +133,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
-    generator = detached(plan.build_generator(), plan.fit_terms)
-    subject = Subject(train, control, synthetic, generator, plan.level, plan.suppression)
+    subject = subject_of(plan, train, control, synthetic)
     candidate = TableRecord.of(synthetic, salt).identity
     attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
     audited = examine(
@@ -211,6 +227,14 @@ def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> E
     context.progress("pull and split", 1, 1)
     make_synthetic(plan, workspace, context)
     return audit_synthetic(plan, workspace, context)
+
+
+def subject_of(plan: Plan, train: Table, control: Table | None, synthetic: Table) -> Subject:
+    """Three tables of a run of this plan, with its generator and the terms that games fit it under."""
+    generator, terms = plan.build_generator(), plan.fit_terms
+    return Subject(
+        train, control, synthetic, generator, plan.level, plan.suppression, terms=terms, base=plan.base
+    )
 
 
 def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Table, plan: Plan) -> Subject:

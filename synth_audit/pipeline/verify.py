@@ -26,13 +26,13 @@ from synth_audit.pipeline.provenance import RECORDED, Provenance, seal_check
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
 from synth_audit.store.evidence_store import EVIDENCE, FiledAudit
 from synth_audit.store.journal import read_journal
-from synth_audit.store.locate import LocatedEvidence
+from synth_audit.store.locate import LocatedEvidence, purged_entry
 from synth_audit.store.salts import read_salt
 from synth_audit.store.seal import seal_path
 from synth_audit.store.untrusted_file import read_plain, sha256_of_bytes
 from synth_audit.store.workspace import read_parquet
 
-__all__ = ["Check", "refuse_foreign", "verify", "verify_filed"]
+__all__ = ["Check", "purged_check", "refuse_foreign", "verify", "verify_filed"]
 
 
 def verify(
@@ -93,6 +93,15 @@ def verify_filed(
         refuse_foreign(salt, evidence)
     at_hand = {**_beside(found, evidence), **(tables or {})}
     return evidence, (*verify(evidence, at_hand, salt or _salt_beside(found)), *around)
+
+
+def purged_check(path: Path) -> Check | None:
+    """What there is to say of an audit that was purged from its workspace; None for anything else."""
+    entry = purged_entry(path)
+    if entry is None:
+        return None
+    told = f"attempt {entry.number} on this table, purged on {entry.purged[:10]}; nothing else is left of it"
+    return Check(RECORDED, None, told)
 
 
 def refuse_foreign(salt: Salt, evidence: Evidence) -> None:

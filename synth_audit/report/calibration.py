@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synth_audit.core.series import Series
-from synth_audit.kernels.noise import Noise
+from synth_audit.kernels.leak_noise import LeakNoise
 from synth_audit.report import words
 from synth_audit.report.page import page
 from synth_audit.report.series_figures import picture_of
@@ -84,7 +84,7 @@ def _picture(curves: Sequence[Curve], anchor: str) -> Picture:
     return picture_of(series, anchor)
 
 
-def _noise(noise: Noise) -> str:
+def _noise(noise: LeakNoise) -> str:
     if noise.none:
         return "no noise"
     parts = (("σ", noise.sigma), ("λ", noise.rate), ("p", noise.flip))

@@ -186,20 +186,21 @@ def _columns(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
 
 
 def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    certificate = evidence.generator.certificate
-    if certificate.claim == "none":
+    account = evidence.generator.privacy
+    guarantee = account.guarantee
+    if guarantee is None:
         claim = (
             "The generator gives no formal privacy guarantee. "
             "The measurements above are all there is to rely on."
         )
     else:
-        parts = (("ε", certificate.epsilon), ("δ", certificate.delta))
-        known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts if x is not None)
-        claim = f"The generator claims differential privacy{f' with {known}' if known else ''}."
+        parts = (("ε", guarantee.epsilon), ("δ", guarantee.delta))
+        known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts)
+        claim = f"The generator claims differential privacy with {known}."
     body = {
         "claim": claim,
-        "reason": words.sentence(certificate.reason),
-        **privacy_account(evidence.generator.privacy),
+        "reason": words.sentence(account.reason),
+        **privacy_account(account),
     }
     return Chapter("certificate", "Formal privacy guarantee", "certificate.html.j2", body)
 

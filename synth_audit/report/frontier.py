@@ -10,8 +10,8 @@ from markupsafe import Markup
 from synth_audit.core.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.gates import sign_of
+from synth_audit.report.heatmap import scale_svg
 from synth_audit.report.page import page
-from synth_audit.report.plot_kinds.heatmap import scale_svg
 from synth_audit.report.sweep_candidates import (
     CandidateRow,
     GateRow,

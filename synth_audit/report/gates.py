@@ -18,6 +18,7 @@ _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 _BOUNDS = {
     "upper": "The upper end of the interval is compared with the limit.",
     "lower": "The lower end of the interval is compared with the limit.",
+    "both": "Both ends of the interval are compared with the limits.",
     "value": "The value itself is compared with the limit.",
 }
 

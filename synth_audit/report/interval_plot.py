@@ -174,25 +174,20 @@ def _interval(plot: IntervalPlot, scale: svg.Linear) -> str:
 
 
 def _limit_lines(plot: IntervalPlot, scale: svg.Linear) -> list[str]:
-    both = plot.minimum is not None and plot.maximum is not None
-    lines = []
-    for limit, words_before, leans_left in (
-        (plot.minimum, "at least", both),
-        (plot.maximum, "at most", False),
-    ):
-        if limit is None or not svg.drawable(limit):
-            continue
-        x, label = scale(limit), f"{words_before} {words.number(limit, plot.unit)}"
-        lines.append(svg.line(x, _TOP - 3, x, _BOTTOM + 2, width=2))
-        lines.append(_label(x, label, scale, leans_left=leans_left))
-    return lines
+    """A line at each limit, and what they ask for above: of two in one text, which two could cover."""
+    places = [scale(x) for x in (plot.minimum, plot.maximum) if x is not None and svg.drawable(x)]
+    if not places:
+        return []
+    label = words.limits(plot.minimum, plot.maximum, plot.unit)
+    return [
+        *(svg.line(x, _TOP - 3, x, _BOTTOM + 2, width=2) for x in places),
+        _label(sum(places) / len(places), label, scale),
+    ]
 
 
-def _label(x: float, label: str, scale: svg.Linear, *, leans_left: bool) -> str:
+def _label(x: float, label: str, scale: svg.Linear) -> str:
     half, right = svg.text_width(label, 12) / 2, scale.end + PAD
-    if leans_left:
-        x, anchor = max(x + 2, 2 * half), "end"
-    elif x + half > right:
+    if x + half > right:
         x, anchor = right, "end"
     elif x < half:
         x, anchor = 0.0, "start"
@@ -213,4 +208,4 @@ def _reference(plot: IntervalPlot, scale: svg.Linear) -> str:
         stroke_width=1.4,
     )
     dashed = svg.line(x, _TOP, x, _BOTTOM + 2, width=1.4, dash="3 2")
-    return dashed + diamond + _label(x, label, scale, leans_left=False)
+    return dashed + diamond + _label(x, label, scale)

@@ -9,9 +9,9 @@ from synth_audit.report import words
 from synth_audit.report.view import Cells, Fact
 
 
-def privacy_account(account: PrivacyAccount | None) -> dict[str, Any]:
-    """The parts of the section on the formal guarantee; all empty where nothing was accounted for."""
-    if account is None:
+def privacy_account(account: PrivacyAccount) -> dict[str, Any]:
+    """The parts of the section on the formal guarantee; all empty where nothing was spent."""
+    if not account.mechanisms:
         return {"facts": (), "mechanisms": Cells("", (), ()), "lists": ()}
     rows = tuple(
         (

@@ -108,5 +108,5 @@ def _facts(evidence: Evidence) -> tuple[Fact, ...]:
 
 
 def _claim(evidence: Evidence) -> str:
-    claim = evidence.generator.certificate.claim
-    return "no formal privacy guarantee" if claim == "none" else f"claims {claim}"
+    guarantee = evidence.generator.privacy.guarantee
+    return "no formal privacy guarantee" if guarantee is None else "claims differential privacy"

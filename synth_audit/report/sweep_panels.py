@@ -13,8 +13,9 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction
 from synth_audit.core.series import BOX_LINES, Series
 from synth_audit.report import words
-from synth_audit.report.plot_kinds.box_plot import Beside, Comparison, five
-from synth_audit.report.plot_kinds.heatmap import matrix_svg
+from synth_audit.report.heatmap import matrix_svg
+from synth_audit.report.plot_kinds._contract import Beside, Comparison
+from synth_audit.report.plot_kinds.box import five
 from synth_audit.report.series_figures import picture_of
 from synth_audit.report.series_plot import full_title
 from synth_audit.report.sweep_candidates import direction_of

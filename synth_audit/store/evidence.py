@@ -16,7 +16,6 @@ from synth_audit.core import identity
 from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.errors import DataError, MeasurementNameError
 from synth_audit.core.exposed_groups import RecordView
-from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
@@ -28,7 +27,7 @@ from synth_audit.core.verdict import GateReport, Result, TableCheck
 from synth_audit.store.chained_log import Head
 from synth_audit.store.untrusted_file import read_plain
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 
 _RECORDED_PACKAGES = (
     "synth-audit",
@@ -92,13 +91,12 @@ class GeneratorRecord:
     """Which generator made the synthetic table, how it was configured and what it may claim.
 
     Attributes:
-        privacy: what its fit spent; None for a generator that was handed no accountant.
+        privacy: what its fit spent and what that guarantees, or why there is no guarantee.
     """
 
     name: str
     config: Mapping[str, Any]
-    certificate: PrivacyCertificate
-    privacy: PrivacyAccount | None = None
+    privacy: PrivacyAccount
 
 
 @dataclass(frozen=True)

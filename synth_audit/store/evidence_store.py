@@ -153,6 +153,8 @@ def _filed(
             raise _altered(folder, "was never filed")
         if any(n in there.files or n in (EVIDENCE, MEASUREMENTS) for n in there.altered(known)):
             raise _altered(folder, "does not hold what was filed")
+        if known.purged:  # a purge was broken off before its folder went
+            journal.write(journal.now.with_entry(replace(known, purged="")))
         return there  # perhaps without its report, which comes later and can be written again
     filed = FiledAudit(folder, {EVIDENCE: evidence.to_json().encode(), **contents})
     with new_folder(folder.path) as temporary:

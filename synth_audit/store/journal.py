@@ -39,6 +39,7 @@ class AuditEntry:
         candidate: content hash of the candidate as the evidence has it; empty if it names none.
         place: of an audit within a sweep, its candidate's folder; else empty.
         files: SHA-256 of each file in the audit's folder.
+        purged: when its folder was deleted, in UTC; empty while it is there.
     """
 
     number: Count
@@ -48,6 +49,7 @@ class AuditEntry:
     created: str
     place: str
     files: Mapping[str, Digest]
+    purged: str = ""
 
 
 @with_config(_STRICT)

@@ -9,6 +9,7 @@ from pathlib import Path
 from synth_audit.core.errors import DataError
 from synth_audit.core.paths import problem_of
 from synth_audit.store.audit_folder import AuditFolder
+from synth_audit.store.journal import AuditEntry, read_journal
 from synth_audit.store.pointers import Released, read_pointer
 from synth_audit.store.workspace import Workspace
 
@@ -51,6 +52,13 @@ def locate_evidence(path: Path) -> LocatedEvidence:
             fix="check the path",
         )
     path = path.absolute()
+    if (entry := purged_entry(path)) is not None:
+        raise DataError(
+            f"this audit was purged on {entry.purged[:10]}",
+            where=str(path),
+            expected="an audit that is still here",
+            fix="put a copy of its folder back in its place: what was filed is known and compared with it",
+        )
     if not path.is_dir():
         return _of_file(path)
     if (path / "evidence.json").is_file():
@@ -58,6 +66,21 @@ def locate_evidence(path: Path) -> LocatedEvidence:
     workspace = workspace_at(path.parent if path.name == "review" else path)
     folder = _only_released(workspace) or workspace.newest
     return LocatedEvidence(folder.evidence, folder, workspace)
+
+
+def purged_entry(path: Path) -> AuditEntry | None:
+    """The journal's entry of an audit whose folder was purged, named by the folder or its evidence.
+
+    Raises:
+        DataError: the journal is damaged.
+    """
+    folder = path.absolute()
+    folder = folder.parent if folder.name == "evidence.json" else folder
+    if os.path.lexists(folder) or folder.parts[-3:-1] != ("review", "audits"):
+        return None
+    journal = read_journal(workspace_at(folder.parent.parent.parent))
+    entry = journal.entry(folder.name) if journal is not None else None
+    return entry if entry is not None and entry.purged else None
 
 
 def _only_released(workspace: Workspace) -> AuditFolder | None:

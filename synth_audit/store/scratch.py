@@ -12,6 +12,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
+from synth_audit.core.errors import DataError
 from synth_audit.core.files import scratch_in
 from synth_audit.store.journal import private_lock
 from synth_audit.store.workspace import Workspace, make_private
@@ -52,6 +53,25 @@ def in_use(workspace: Workspace) -> Iterator[Path | None]:
             yield home.scratch
 
 
+@contextmanager
+def alone_in(workspace: Workspace) -> Iterator[None]:
+    """Keep everybody else out of a workspace that exists.
+
+    Raises:
+        DataError: another run is at work in it.
+    """
+    home = workspace.home
+    with private_lock(home.restricted / ".in-use.lock") as lock:
+        if not _alone(lock):
+            raise DataError(
+                "another run is at work in this workspace",
+                where=str(home.root),
+                expected="nobody at work",
+                fix="wait until it has ended, then try again",
+            )
+        yield
+
+
 def _alone(lock: int) -> bool:
     """Take a lock for this process alone, if nobody has it."""
     try:
@@ -75,15 +95,15 @@ def at_work(
 
 def clear_away(home: Workspace) -> None:
     """Delete what killed runs have left: scratch, and files and folders that never came into place."""
-    _delete(home.scratch)
+    delete(home.scratch)
     for place in (home.restricted, home.review, home.candidates):
         for folder, folders, files in os.walk(place):  # which follows no link
             for name in [n for n in (*folders, *files) if _LEFT.fullmatch(n)]:
-                _delete(Path(folder, name))
+                delete(Path(folder, name))
             folders[:] = [n for n in folders if not _LEFT.fullmatch(n)]
 
 
-def _delete(path: Path) -> None:
+def delete(path: Path) -> None:
     """Delete a file or folder; of a link the link alone."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)

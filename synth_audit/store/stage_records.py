@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.strict_yaml import load_json
 from synth_audit.store.evidence import ColumnRecord, GeneratorRecord, TableRecord
 from synth_audit.store.workspace import write_text
+
+_STRICT = ConfigDict(extra="forbid")
+"""Holds for the records within a record too."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +30,17 @@ class _StageRecord:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read the record; raises ``DataError`` when the stage has left none that can be used."""
+        """Read the record.
+
+        Raises:
+            DataError: the stage has left none that can be used, or it has an unknown key or one twice.
+        """
         adapter: TypeAdapter[Self] = TypeAdapter(cls)
         try:
-            return adapter.validate_json(path.read_bytes())
-        except (OSError, ValidationError):
+            text = path.read_text(encoding="utf-8")
+            load_json(text)
+            return adapter.validate_json(text)
+        except (OSError, ValueError):
             raise DataError(
                 f"the {cls.stage} stage has left no usable record",
                 where=str(path),
@@ -39,6 +49,7 @@ class _StageRecord:
             ) from None
 
 
+@with_config(_STRICT)
 @dataclass(frozen=True)
 class SplitRecord(_StageRecord):
     """What the split stage did, and under which salt."""
@@ -54,6 +65,7 @@ class SplitRecord(_StageRecord):
     stage: ClassVar[str] = "split"
 
 
+@with_config(_STRICT)
 @dataclass(frozen=True)
 class SyntheticRecord(_StageRecord):
     """What the generator stage did, and on which train rows."""

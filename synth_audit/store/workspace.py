@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +69,11 @@ class Workspace:
     def synthetic(self) -> Path:
         """The candidate."""
         return self.restricted / "synthetic.parquet"
+
+    @property
+    def checkpoints(self) -> Path:
+        """What fits that were broken off would resume from."""
+        return self.restricted / "checkpoints"
 
     @property
     def split_record(self) -> Path:
@@ -311,6 +316,38 @@ def write_bytes(path: Path, content: bytes, *, private: bool = False) -> Path:
 def write_parquet(path: Path, data: pa.Table, *, private: bool = False) -> Path:
     """Write a Parquet file atomically; see :func:`write_atomically`."""
     return write_atomically(path, lambda p: pq.write_table(data, p), private=private)
+
+
+def write_batches(path: Path, batches: Iterable[pa.Table], *, private: bool = False) -> Path:
+    """Write a Parquet file by batches, in their order, holding one of them at a time; all or nothing.
+
+    Raises:
+        DataError: there is no batch, they differ in types, or the file could not be written.
+    """
+    remaining = iter(batches)
+    first = next(remaining, None)
+    if first is None:
+        raise DataError("synthetic has no rows", where=str(path), expected="at least one row")
+
+    def write(temporary: Path) -> None:
+        with pq.ParquetWriter(temporary, first.schema) as file:
+            file.write_table(first)
+            for batch in remaining:
+                file.write_table(_of_types(batch, first.schema, path))
+
+    return write_atomically(path, write, private=private)
+
+
+def _of_types(batch: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
+    try:
+        return batch.select(schema.names).cast(schema)
+    except (pa.ArrowException, KeyError) as error:
+        raise DataError(
+            f"the batches of a table differ in their columns or types ({type(error).__name__})",
+            where=str(path),
+            expected="the same columns and types in every batch",
+            fix="have the generator draw each column in the type that train has",
+        ) from None
 
 
 def read_parquet(path: Path, *, made_by: str) -> pa.Table:

@@ -19,16 +19,17 @@ from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import Status
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.sensitivity import PlantedLeaks
+from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.subject import Subject
 from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
-from synth_audit.kernels.noise import Noise
+from synth_audit.kernels.leak_noise import LeakNoise
 
 STRENGTH = 0.05
 """Noise of the published evaluation: each of its three kinds is this, or none."""
 
-QUIET = (Noise(),)
-LOUD = tuple(Noise(*kinds) for kinds in itertools.product((0.0, STRENGTH), repeat=3))
+QUIET = (LeakNoise(),)
+LOUD = tuple(LeakNoise(*kinds) for kinds in itertools.product((0.0, STRENGTH), repeat=3))
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,14 @@ class Curve:
     """
 
     id: MeasurementId
-    noise: Noise
+    noise: LeakNoise
     points: tuple[Point, ...]
     slope: float
     intercept: float
     r_squared: float
 
 
-@with_config(ConfigDict(ser_json_inf_nan="strings"))
+@with_config(ConfigDict(ser_json_inf_nan="strings", extra="forbid"))  # holds for what is within it too
 @dataclass(frozen=True)
 class Calibration:
     """All curves, and what became of audits that gave none.
@@ -87,7 +88,7 @@ def calibrate(
     *,
     table: str,
     shares: Sequence[float],
-    noises: Sequence[Noise] = QUIET,
+    noises: Sequence[LeakNoise] = QUIET,
     max_rows: int = 10_000,
 ) -> Calibration:
     """Measure planted leaks of every share under every noise, with every privacy audit.
@@ -134,7 +135,7 @@ def calibrate(
 
 
 def _tasks(
-    audits: Mapping[str, Audit], ground: LeakInjector, noise: Noise, share: float, seed: int
+    audits: Mapping[str, Audit], ground: LeakInjector, noise: LeakNoise, share: float, seed: int
 ) -> list[AuditTask]:
     name = f"{share:g} {noise.sigma:g} {noise.rate:g} {noise.flip:g}"
     leaks = noise.disturb(ground.leaks(share), child_rng(seed, "calibration", name))
@@ -145,8 +146,8 @@ def _tasks(
     ]
 
 
-def _curves(places: Sequence[tuple[Noise, float]], ended: Sequence[TaskResult]) -> tuple[Curve, ...]:
-    found: dict[tuple[MeasurementId, Noise], list[Point]] = {}
+def _curves(places: Sequence[tuple[LeakNoise, float]], ended: Sequence[TaskResult]) -> tuple[Curve, ...]:
+    found: dict[tuple[MeasurementId, LeakNoise], list[Point]] = {}
     for (noise, share), end in zip(places, ended, strict=True):
         for m in end.outcome.measurements:
             if m.direction is not Direction.NEUTRAL and m.interval is not None and m.finite:
@@ -155,7 +156,7 @@ def _curves(places: Sequence[tuple[Noise, float]], ended: Sequence[TaskResult]) 
 
 
 def _by_name(
-    item: tuple[tuple[MeasurementId, Noise], list[Point]],
+    item: tuple[tuple[MeasurementId, LeakNoise], list[Point]],
 ) -> tuple[MeasurementId, float, float, float]:
     measurement, noise = item[0]
     return measurement, noise.sigma, noise.rate, noise.flip
@@ -166,7 +167,7 @@ def _point(share: float, m: Measurement) -> Point:
     return Point(share, m.value, m.interval.low, m.interval.high)
 
 
-def _curve(measurement: MeasurementId, noise: Noise, points: Sequence[Point]) -> Curve:
+def _curve(measurement: MeasurementId, noise: LeakNoise, points: Sequence[Point]) -> Curve:
     x, y = (np.array([getattr(p, part) for p in points]) for part in ("share", "value"))
     slope, intercept, explained = float("nan"), float("nan"), float("nan")
     if len(points) > 2 and np.ptp(x) > 0:
@@ -178,7 +179,12 @@ def _curve(measurement: MeasurementId, noise: Noise, points: Sequence[Point]) ->
 
 
 def parse_calibration(text: str) -> Calibration:
-    """A calibration from its JSON text; raises ``ValidationError``."""
+    """A calibration from its JSON text.
+
+    Raises:
+        ValueError: it is none, or has a key that is unknown or occurs twice.
+    """
+    load_json(text)
     return _adapter().validate_json(text)
 
 

@@ -9,11 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.series import Series
+from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.verdict import Result
 from synth_audit.store.evidence import sha256_of
 from synth_audit.studies.correlations import NO_CORRELATIONS, Correlations
@@ -84,7 +85,7 @@ class CandidateResult:
         return self.verdict == Result.PASS
 
 
-@with_config(ConfigDict(ser_json_inf_nan="strings"))
+@with_config(ConfigDict(ser_json_inf_nan="strings", extra="forbid"))  # holds for what is within it too
 @dataclass(frozen=True)
 class FrontierRecord:
     """A sweep over candidates and what came of it.
@@ -141,7 +142,12 @@ class FrontierRecord:
 
 
 def parse_frontier(text: str) -> FrontierRecord:
-    """A record from its JSON text; raises ``ValidationError`` or ``ValueError``."""
+    """A record from its JSON text.
+
+    Raises:
+        ValueError: it is none, of another version, or has a key that is unknown or occurs twice.
+    """
+    load_json(text)
     record = _adapter().validate_json(text)
     if record.schema_version != SCHEMA_VERSION:
         raise ValueError(f"schema version {record.schema_version}")
@@ -156,7 +162,7 @@ def read_frontier(path: Path | str) -> FrontierRecord:
     """
     try:
         return parse_frontier(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValidationError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise DataError(
             f"the record of the sweep cannot be read ({type(error).__name__})",
             where=str(path),

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError, SynthAuditError
-from synth_audit.core.generator import PrivacyCertificate, finished, refits
+from synth_audit.core.generator import finished, refits
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
@@ -163,7 +163,7 @@ class SweepRun:
         """False when a finished table, for which no setting vouches, has other rows now; nothing is drawn."""
         schema = pipeline.real_tables(candidate.plan, self.workspace)[0].schema
         try:
-            ready = finished(candidate.plan.build_generator(), schema.released_only())
+            ready = finished(candidate.plan.build_generator(), schema.released_only(), candidate.plan.base)
             now = ready and read_table(ready.data, schema, where="synthetic", partial=True)
         # Whatever is wrong with it shows when it is made anew, where it is told of.
         except (Exception, SystemExit):
@@ -185,15 +185,12 @@ class _NoTable(Exception):
 
 def _make(candidate: Candidate, room: Workspace, context: RunContext) -> SyntheticRecord:
     try:
-        record = pipeline.make_synthetic(candidate.plan, room, context)
+        return pipeline.make_synthetic(candidate.plan, room, context)
     except SynthAuditError as error:
         raise _NoTable(f"{type(error).__name__}: {error.what}") from None
     # Whatever a generator does wrong is told of this candidate, and the others still have their turn.
     except (Exception, SystemExit) as error:
         raise _NoTable(describe_error(error)) from None
-    if not isinstance(record.generator.certificate, PrivacyCertificate):
-        raise _NoTable("the certificate of its model is no PrivacyCertificate")
-    return record
 
 
 def _audit(candidate: Candidate, room: Workspace, context: RunContext) -> Evidence:

@@ -15,8 +15,9 @@ from synth_audit.audits.privacy.attribute_game import AttributeGame
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table, assemble
+from synth_audit.core.table_file import load_table, save_table
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
 
@@ -30,10 +31,9 @@ class Fixed:
     """Returns one table, whatever it is fitted to."""
 
     table: Table = field(repr=False)
-    certificate: ClassVar[PrivacyCertificate] = PrivacyCertificate("none", "a table at hand")
     info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Fixed", summary="One table.")
 
-    def fit(self, train, rng):
+    def fit(self, train, context):
         return self
 
     def sample(self, n, rng):
@@ -69,7 +69,7 @@ def played(subject_of, measure):
         made = Fixed(subject.train) if generator is Fixed else generator
         if isinstance(made, Fixed) and isinstance(audit, AttributeGame):
             audit = replace(audit, rows=made.table.n_rows)
-        model = made.fit(subject.train.released_only(), np.random.default_rng(9))
+        model = made.fit(subject.train.released_only(), FitContext(rng=np.random.default_rng(9)))
         subject = replace(subject, synthetic=model.sample(subject.train.n_rows, np.random.default_rng(9)))
         found, findings = measure(audit, replace(subject, generator=made), seed)
         return found, findings
@@ -365,22 +365,27 @@ class Layered:
     def untruncated(self):
         return Layered()
 
-    def fit(self, train, rng):
+    def fit(self, train, context):
         assert self.truncation is None
-        self.fits.append((train.fingerprint, int(rng.integers(2**60))))
+        self.fits.append((train.fingerprint, int(context.rng.integers(2**60))))
         return LayeredModel(train)
+
+    def load(self, folder):
+        return LayeredModel(load_table(folder, "train"))
 
 
 @dataclass(frozen=True)
 class LayeredModel:
     train: Table
-    certificate: ClassVar[PrivacyCertificate] = PrivacyCertificate("none", "a test")
 
     def truncated(self, level):
         return self
 
     def sample(self, n, rng):
         return self.train.take(rng.integers(0, self.train.n_rows, n))
+
+    def save(self, folder):
+        save_table(self.train, folder, "train")
 
 
 def test_levels_of_truncation_share_their_fits(tmp_path, subject_of):
@@ -434,7 +439,7 @@ class Changed:
     change: object
     info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Changed", summary="Rows drawn again and spoilt.")
 
-    def fit(self, train, rng):
+    def fit(self, train, context):
         return ChangedModel(self.change, train)
 
 
@@ -442,7 +447,6 @@ class Changed:
 class ChangedModel:
     change: object
     train: Table
-    certificate: ClassVar[PrivacyCertificate] = PrivacyCertificate("none", "a test")
 
     def sample(self, n, rng):
         drawn = self.train.take(rng.integers(0, self.train.n_rows, n))
@@ -619,7 +623,7 @@ def test_a_release_of_few_rows_is_not_certain_to_tell_nothing(subject_of, measur
     subject = replace(subject_of(columns, None, columns, **SECRET), generator=Independent())
     ends = []
     for n in (60, 2000):
-        model = Independent().fit(subject.train.released_only(), np.random.default_rng(9))
+        model = Independent().fit(subject.train.released_only(), FitContext(rng=np.random.default_rng(9)))
         few = replace(subject, synthetic=model.sample(n, np.random.default_rng(9)))
         found, _ = measure(ATTACK, few)
         assert found["retained", "secret"].value == 0

@@ -17,7 +17,7 @@ from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 from synth_audit.kernels.attack_success import corrected_level
-from synth_audit.kernels.intervals import wilson
+from synth_audit.kernels.proportion_interval import wilson
 
 
 def subject_with(plan, train, control, synthetic, suppression=10):

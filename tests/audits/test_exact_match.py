@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.privacy.exact_match import ExactMatch
-from synth_audit.kernels.intervals import newcombe, wilson
+from synth_audit.kernels.proportion_interval import proportion_difference, wilson
 
 TRAIN = {"n": [1, 2, 3, 3], "k": ["a", "b", "c", "c"], "x": [0.5, None, 1.5, 1.5]}
 CONTROL = {"n": [1, 2, 9, 9, 9], "k": ["a", "b", "c", "c", "c"], "x": [0.5, None, 1.5, 1.5, 1.5]}
@@ -23,7 +23,7 @@ def test_shares_are_counted_by_rows(subject_of, measure):
     assert found["control_share"].value == 2 / 5
     assert found["excess"].value == pytest.approx(3 / 6 - 2 / 5)
     assert found["share"].interval == wilson(3, 6, 0.95)
-    assert found["excess"].interval == newcombe(3, 6, 2, 5, 0.95)
+    assert found["excess"].interval == proportion_difference(3, 6, 2, 5, 0.95)
     assert found["share"].n_achieved == 6
 
 
@@ -32,7 +32,7 @@ def test_the_worst_column_to_leave_out(subject_of, measure):
     # Left out n: 4 of 6 against all 5 control rows; k: 4 of 6 against 2 of 5; x: 4 of 6 against 2 of 5.
     worst = found["all_but_one_excess"]
     assert worst.value == pytest.approx(4 / 6 - 2 / 5)
-    corrected = newcombe(4, 6, 2, 5, 1 - 0.05 / 3)
+    corrected = proportion_difference(4, 6, 2, 5, 1 - 0.05 / 3)
     assert (worst.interval.low, worst.interval.high) == (corrected.low, corrected.high)
     assert worst.interval.level == 0.95
 

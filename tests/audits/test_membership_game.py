@@ -22,15 +22,17 @@ from synth_audit.audits.privacy.membership_game.measures import (
 )
 from synth_audit.audits.privacy.membership_game.shadow_game import Sizes
 from synth_audit.audits.privacy.membership_game.targets import choose, outlier_columns
+from synth_audit.core.accounting import Budget, FitTerms, Unit
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, NotApplicable, PluginError
-from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
+from synth_audit.core.table_file import load_table, save_table
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
@@ -50,7 +52,6 @@ SMALL = {
     "features": ("target_distance",),
     "classifier": "logistic",
 }
-NONE = PrivacyCertificate("none", "a test")
 INFO = GeneratorInfo(title="Test", summary="Test.")
 
 
@@ -89,7 +90,6 @@ class Fixed:
     """Draws rows with replacement from those it holds."""
 
     rows: Table = field(repr=False)
-    certificate: PrivacyCertificate = NONE
 
     def sample(self, n, rng):
         return self.rows.take(rng.integers(0, self.rows.n_rows, n))
@@ -103,8 +103,8 @@ class Recording:
     truncation: int | None = None
     info = INFO
 
-    def fit(self, train, rng):
-        self.fits.append((sorted(train.numbers("who").tolist()), int(rng.integers(2**31))))
+    def fit(self, train, context):
+        self.fits.append((sorted(train.numbers("who").tolist()), int(context.rng.integers(2**31))))
         return Fixed(train)
 
 
@@ -114,7 +114,6 @@ class Shown:
 
     dear: Table = field(repr=False)
     strangers: Table = field(repr=False)
-    certificate: PrivacyCertificate = NONE
 
     def sample(self, n, rng):
         others = self.strangers.take(rng.integers(0, self.strangers.n_rows, n - self.dear.n_rows))
@@ -130,7 +129,7 @@ class KeepsTheDear:
     above: float = 1.0
     info = INFO
 
-    def fit(self, train, rng):
+    def fit(self, train, context):
         return Shown(train.take(train.numbers(self.column) > self.above), self.strangers)
 
 
@@ -141,7 +140,7 @@ class Faulty:
     change: object
     info = INFO
 
-    def fit(self, train, rng):
+    def fit(self, train, context):
         if self.change is None:
             raise DataError("cannot learn these rows")
         return Twisted(train, self.change)
@@ -151,7 +150,6 @@ class Faulty:
 class Twisted:
     train: Table
     change: object
-    certificate: PrivacyCertificate = NONE
 
     def sample(self, n, rng):
         return self.change(self.train.take(np.resize(np.arange(self.train.n_rows), n)))
@@ -175,7 +173,7 @@ class Strangers:
 
     info = INFO
 
-    def fit(self, train, rng):
+    def fit(self, train, context):
         return Fixed(subject(None, people(seed=9)).train)
 
 
@@ -301,15 +299,17 @@ class Cut:
 
     rows: Table = field(repr=False)
     level: int | None = None
-    certificate: PrivacyCertificate = NONE
 
     def sample(self, n, rng):
         if self.level == 1:
-            return Independent().fit(self.rows, rng).sample(n, rng)
+            return Independent().fit(self.rows, FitContext(rng=rng)).sample(n, rng)
         return self.rows.take(rng.integers(0, self.rows.n_rows, n))
 
     def truncated(self, level):
         return dataclasses.replace(self, level=level)
+
+    def save(self, folder):
+        save_table(self.rows, folder, "rows")
 
 
 COUNTED: list[int] = []
@@ -325,9 +325,12 @@ class Levels:
     def untruncated(self):
         return dataclasses.replace(self, truncation=None)
 
-    def fit(self, train, rng):
+    def fit(self, train, context):
         COUNTED.append(1)
         return Cut(train)
+
+    def load(self, folder):
+        return Cut(load_table(folder, "rows"))
 
 
 def test_levels_of_one_generator_share_all_fits_and_differ_in_result(tmp_path):
@@ -502,18 +505,23 @@ class Whole(Fixed):
 
 @dataclass(frozen=True)
 class Claims:
-    """Copies, and claims a formal guarantee."""
+    """Copies, and spends as if it had added noise."""
 
     epsilon: float
     info = INFO
 
-    def fit(self, train, rng):
-        return Whole(train, PrivacyCertificate("differential privacy", "it says so", self.epsilon, 0.0))
+    def fit(self, train, context):
+        context.accountant.domain("declared")
+        context.accountant.pure(self.epsilon, what="nothing, in truth")
+        return Whole(train)
 
 
 @pytest.mark.parametrize(("epsilon", "bound"), [(0.5, 0.755), (9.0, 0.000)])
-def test_a_certificate_is_held_against_the_game(epsilon, bound):
-    outcome = found(Claims(epsilon), set_rows=41, classifier="random_forest")
+def test_a_guarantee_is_held_against_the_game(epsilon, bound):
+    game = MembershipGame(**{**SMALL, "set_rows": 41, "classifier": "random_forest"})
+    terms = FitTerms(total=Budget(20), fit=Budget(20), unit=Unit.ROW, drawn=41)
+    context = RunContext(draws=np.random.default_rng(0))
+    outcome = game.run(subject(Claims(epsilon), terms=terms), context)
     notes = outcome.notes
     [refuted] = [m for m in outcome.measurements if m.id.quantity == "epsilon_refuted"]
     assert refuted.interval.low <= refuted.value <= refuted.interval.high

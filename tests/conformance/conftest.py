@@ -117,13 +117,13 @@ README = _load("conformance_readme", "readme.py")  # imported by the tests here,
 
 @pytest.fixture(scope="session")
 def pasted():
-    """The README's example, made a plug-in once."""
-    return README.entry_point()
+    """The handbook's examples by room, each made a plug-in once."""
+    return {room: (README.entry_point(room),) for room in ("audit", "generator")}
 
 
 @pytest.fixture(autouse=True)
-def _with_the_readmes_example(pasted, monkeypatch):
-    monkeypatch.setattr(registry, "_entry_points", lambda room: (pasted,) if room == "audit" else ())
+def _with_the_handbooks_examples(pasted, monkeypatch):
+    monkeypatch.setattr(registry, "_entry_points", lambda room: pasted.get(room, ()))
 
 
 @pytest.fixture(scope="session")

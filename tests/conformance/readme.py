@@ -1,4 +1,4 @@
-"""The README's own example of an audit, as somebody would paste it into a package of their own."""
+"""The handbook's own example plug-ins, as somebody would paste them into a package of their own."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 _EXAMPLE = re.compile(
-    r"`synth_audit/audits/(?P<family>\w+)/(?P<name>\w+)\.py`:\n\n```python\n(?P<code>.*?)```", re.DOTALL
+    r"`synth_audit/(?P<room>audits|generators)/((?P<family>\w+)/)?(?P<name>\w+)\.py`:\n\n```python\n(?P<code>.*?)```",
+    re.DOTALL,
 )
 
 
-def _example() -> re.Match[str]:
-    [found] = _EXAMPLE.finditer(README.read_text(encoding="utf-8"))
+def _example(file: str) -> re.Match[str]:
+    [found] = _EXAMPLE.finditer((ROOT / file).read_text(encoding="utf-8"))
     return found
 
 
-README_AUDIT = _example()["name"]
+_FILES = {"audit": "README.md", "generator": "CONTRIBUTING.md"}
+README_AUDIT = _example(_FILES["audit"])["name"]
+EXAMPLE_GENERATOR = _example(_FILES["generator"])["name"]
 
 
-def entry_point() -> EntryPoint:
-    """The example as an installed package would announce it."""
-    example = _example()
-    module = ModuleType(f"pasted_{README_AUDIT}")
+def entry_point(room: str) -> EntryPoint:
+    """The example of a room as an installed package would announce it."""
+    example = _example(_FILES[room])
+    module = ModuleType(f"pasted_{example['name']}")
     sys.modules[module.__name__] = module
-    exec(compile(example["code"], str(README), "exec"), vars(module))  # noqa: S102  (our own README)
-    return EntryPoint(f"{example['family']}.{README_AUDIT}", module.__name__, "synth_audit.audits")
+    exec(compile(example["code"], _FILES[room], "exec"), vars(module))  # noqa: S102  (our own handbook)
+    name = f"{example['family']}.{example['name']}" if example["family"] else example["name"]
+    return EntryPoint(name, module.__name__, f"synth_audit.{room}s")

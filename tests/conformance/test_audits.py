@@ -21,6 +21,7 @@ from synth_audit.core.plan import KnownAnswerSpec
 from synth_audit.core.sensitivity import Sensitivity
 from synth_audit.examination.audit_runner import AuditTask, run_tasks
 from synth_audit.examination.examine import run_examination
+from synth_audit.report.plot_kinds import plot_kinds
 
 AUDITS = (*registry.catalogue("audit"), README_AUDIT)
 PRIVACY = tuple(n for n, ref in registry.catalogue("audit").items() if ref.family == "privacy")
@@ -364,6 +365,7 @@ def test_exposed_records_are_positions_of_attacked_rows(name, built, as_subject,
 @every_audit
 def test_series_are_shares_and_not_rows(name, fresh):
     for series in fresh[name].series:
+        assert series.kind in plot_kinds()
         assert len(series.x) <= 200
         withheld = series.kind in ("matrix", "density")
         assert all(

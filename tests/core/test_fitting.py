@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.accounting import Budget, FitTerms, Unit
+from synth_audit.core.accounting.terms import NO_BUDGET
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.fitting import draw, fit_shared
+from synth_audit.core.deadline import Deadline
+from synth_audit.core.errors import DataError, NotApplicable, OutOfTime, PlanError, PluginError
+from synth_audit.core.fitting import FitRecipe, draw, fit, fit_context, fit_shared
+from synth_audit.core.generator import FitContext, GeneratorInfo, Needs, batches
 from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
@@ -26,13 +31,17 @@ class Ladder:
 
     truncation: int | None = None
     weight: float = 1.0
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Ladder", summary="Counts its fits.")
 
     def untruncated(self):
         return replace(self, truncation=None)
 
-    def fit(self, train, rng):
+    def fit(self, train, context):
         FITS.append(train.n_rows)
         return Rung(train.n_rows)
+
+    def load(self, folder):
+        return Rung(int((folder / "n").read_text()))
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,9 @@ class Rung:
 
     def truncated(self, level):
         return replace(self, level=level)
+
+    def save(self, folder):
+        (folder / "n").write_text(str(self.n))
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +76,7 @@ def paired_otherwise():
 
 def test_levels_share_one_fit_and_each_is_cut_to_its_own(tmp_path):
     context = RunContext(cache=Cache(tmp_path))
-    models = [fit_shared(Ladder(level), table(), 1, context) for level in (None, 1, 2)]
+    models = [fit_shared(FitRecipe(Ladder(level)), table(), 1, context).model for level in (None, 1, 2)]
     assert [m.level for m in models] == [None, 1, 2]
     assert len(FITS) == 1
 
@@ -82,8 +94,8 @@ def test_levels_share_one_fit_and_each_is_cut_to_its_own(tmp_path):
 )
 def test_whatever_a_fit_depends_on_makes_it_another(tmp_path, generator, train, seed):
     context = RunContext(cache=Cache(tmp_path))
-    fit_shared(Ladder(), table(), 1, context)
-    fit_shared(generator, train, seed, context)
+    fit_shared(FitRecipe(Ladder()), table(), 1, context)
+    fit_shared(FitRecipe(generator), train, seed, context)
     assert len(FITS) == 2
 
 
@@ -94,7 +106,7 @@ def test_a_generator_that_fails_is_an_error_without_its_words(fault):
 
     broken = SimpleNamespace(fit=fail, sample=fail)
     for attempt in (
-        lambda: fit_shared(broken, table(), 1, RunContext()),
+        lambda: fit_shared(FitRecipe(broken), table(), 1, RunContext()),
         lambda: draw(broken, 3, table().schema, np.random.default_rng(0)),
     ):
         with pytest.raises(PluginError) as caught:
@@ -116,3 +128,108 @@ def test_a_release_of_another_shape_or_without_bounds_is_refused(what):
     model = SimpleNamespace(sample=lambda n, rng: made)
     with pytest.raises(PluginError, match="the generator drew"):
         draw(model, 5, real.schema, np.random.default_rng(0))
+
+
+@dataclass(frozen=True)
+class Paying(Ladder):
+    """Spends on every fit."""
+
+    def fit(self, train, context):
+        context.accountant.domain("declared")
+        context.accountant.pure(0.5, what="a test")
+        return super().fit(train, context)
+
+    def untruncated(self):
+        return replace(self, truncation=None)
+
+
+def test_a_fit_that_spent_is_never_kept_or_met_again(tmp_path):
+    context = RunContext(cache=Cache(tmp_path))
+    terms = FitTerms(total=Budget(1.0), fit=Budget(1.0), unit=Unit.ROW, drawn=5)
+    fits = [fit_shared(FitRecipe(Paying(level), terms), table(), 1, context) for level in (1, 2)]
+    assert len(FITS) == 2
+    assert [f.guarantee.epsilon for f in fits] == [0.5, 0.5], "each had a budget of its own"
+    assert not [p for p in tmp_path.iterdir() if p.is_dir() and p.suffix != ".new"]
+    with pytest.raises(PluginError, match="failed"):
+        fit_shared(FitRecipe(Paying()), table(), 1, context)
+
+
+@dataclass(frozen=True)
+class Demanding:
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="Demanding", summary="Needs much.", needs=Needs(gpu=True, rows=5)
+    )
+
+    def fit(self, train, context):
+        return context
+
+
+def test_what_a_fit_needs_is_asked_before_it_begins():
+    rng = np.random.default_rng(0)
+    with pytest.raises(DataError, match="4 rows, too few"):
+        fit(Demanding(), table(4), FitContext(rng=rng, device="cuda"))
+    with pytest.raises(PluginError, match="needs a GPU"):
+        fit(Demanding(), table(5), FitContext(rng=rng))
+    fit(Demanding(), table(5), FitContext(rng=rng, device="auto"))
+
+
+def test_what_a_run_knows_reaches_the_fit(tmp_path):
+    specs = {"a": ColumnSpec(bounds=(0, 9))}
+    data = pa.table({"a": [0.5, 1.5], "b": ["x", "y"]})
+    train = read_table(data, infer_schema(data, specs), where="train")
+    said = []
+    run = RunContext(
+        device="auto", deadline=Deadline.within(60), scratch=tmp_path, progress=lambda *x: said.append(x)
+    )
+    accountant = NO_BUDGET.detached()
+    handed = fit_context(train, np.random.default_rng(0), accountant, run, tmp_path, tmp_path / "c")
+    assert (handed.device, handed.deadline, handed.scratch, handed.base) == (
+        "auto", run.deadline, tmp_path, tmp_path,
+    )  # fmt: skip
+    assert handed.accountant is accountant
+    assert handed.public_domain.columns["a"].bounds == (0, 9)
+    assert handed.public_domain.columns["b"].categories is None
+    assert handed.public_domain.unknown == ("b",)
+    inner = handed.inner("part")
+    assert inner.accountant is accountant
+    assert inner.checkpoint == tmp_path / "c" / "part"
+    assert inner.rng.random() != handed.inner("part").rng.random(), "draws of its own each time"
+    handed.progress("epoch", 1, 3)
+    assert said == [("epoch", 1, 3)]
+
+
+def test_inner_generators_are_built_as_a_plan_names_them():
+    handed = FitContext(rng=np.random.default_rng(0))
+    assert handed.build({"vine": {"truncation": 2}}).truncation == 2
+    assert type(handed.build("resample")).__name__ == "Resample"
+    for wrong in ("no_such", {"vine": {"trees": 1}}, {"a": {}, "b": {}}, 3):
+        with pytest.raises(PlanError):
+            handed.build(wrong)
+
+
+def test_noise_is_the_systems_and_cannot_be_exchanged():
+    handed = FitContext(rng=np.random.default_rng(0))
+    one, other = (handed.noise.gaussian(1.0, 5) for _ in range(2))
+    assert not np.array_equal(one, other)
+    with pytest.raises(AttributeError):
+        handed.noise = None
+
+
+def test_a_fit_that_fails_when_time_is_up_ran_out_of_time():
+    class Slow(Ladder):
+        def fit(self, train, context):
+            context.deadline.check()
+
+    late = RunContext(deadline=Deadline.within(1e-9))
+    with pytest.raises(OutOfTime):
+        fit_shared(FitRecipe(Slow()), table(), 1, late)
+
+
+class Counter:
+    def sample(self, n, rng):
+        return table(n)
+
+
+def test_a_model_without_batches_of_its_own_draws_them_one_by_one():
+    assert [part.n_rows for part in batches(Counter(), 7, np.random.default_rng(0), size=3)] == [3, 3, 1]
+    assert list(batches(Counter(), 0, np.random.default_rng(0), size=3)) == []

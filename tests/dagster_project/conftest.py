@@ -23,12 +23,11 @@ import pytest
 from dagster_project.components import AuditedTable
 from dagster_project.components.audited_table import TableSettings
 from synth_audit.core import registry
-from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.store.workspace import Workspace
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-NO_CLAIM = PrivacyCertificate("none", "a stand-in")
 SECRET = "Amsterdam-7391"
 """A value of the sensitive table that must never be seen in Dagster's records."""
 
@@ -39,7 +38,6 @@ class Drawn:
 
     train: Table
     together: bool
-    certificate: PrivacyCertificate = NO_CLAIM
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         rows = rng.integers(self.train.n_rows, size=(len(self.train.names), n))
@@ -55,7 +53,7 @@ class Shuffled:
 
     info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Shuffled", summary="Independent columns.")
 
-    def fit(self, train: Table, rng: np.random.Generator) -> Drawn:
+    def fit(self, train: Table, context: FitContext) -> Drawn:
         return Drawn(train, together=False)
 
 
@@ -65,7 +63,7 @@ class Copied:
 
     info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Copied", summary="Real records again.")
 
-    def fit(self, train: Table, rng: np.random.Generator) -> Drawn:
+    def fit(self, train: Table, context: FitContext) -> Drawn:
         return Drawn(train, together=True)
 
 
@@ -75,7 +73,7 @@ class Broken:
 
     info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Broken", summary="Fails.")
 
-    def fit(self, train: Table, rng: np.random.Generator) -> Drawn:
+    def fit(self, train: Table, context: FitContext) -> Drawn:
         try:
             float(SECRET)
         except ValueError as error:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagster_project.components import AuditedTable
+from synth_audit import api
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.salt import Salt
 from synth_audit.store.workspace import Workspace
@@ -70,6 +71,17 @@ def test_release_alone_refuses_after_a_failed_audit(run: Run, home: Path) -> Non
     assert materialised(result) == []
     assert "release refused" in failures(result)[0]
     assert not (home / "out").exists()
+
+
+def test_a_purge_of_older_audits_leaves_report_checks_and_release_as_they_were(run: Run, home: Path) -> None:
+    run("copied", "split", "synthetic", "audit")
+    run("shuffled", *STAGES[:-1])
+    found = api.purge(home / "people-audit", keep=1, dry_run=False)
+    assert len(found.goes) == 1
+    result = run("shuffled", "report", "release")
+    assert result.success
+    assert {c.passed for c in result.get_asset_check_evaluations() if c.check_name == "verdict"} == {True}
+    assert (home / "out/released.parquet").is_file()
 
 
 def test_release_alone_refuses_before_any_audit_and_under_another_plan(run: Run, home: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.generator import FitContext, batches
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.registry import build, config_of
 from synth_audit.core.subject import Subject
@@ -29,22 +30,22 @@ TRAIN = make_table({"id": [1, 2, 3], "a": [1.0, 2.5, None]}, id={"role": "identi
 MADE = pa.table({"a": [0.5, 0.25, None, 4.0]})
 
 
-def sample(generator, n=2, train=TRAIN):
+def sample(generator, n=2, train=TRAIN, base=None):
     rng = np.random.default_rng(0)
-    return generator.fit(train, rng).sample(n, rng)
+    return generator.fit(train, FitContext(rng=rng, base=base or Path.cwd())).sample(n, rng)
 
 
 def test_the_whole_table_is_read_whatever_n(tmp_path):
     Parquet(path="made.parquet").write(MADE, tmp_path)
-    got = sample(External(source="made.parquet").located(tmp_path))
+    got = sample(External(source="made.parquet"), base=tmp_path)
     assert got.data.equals(MADE)
     assert got.names == ("a",)
 
 
 def test_a_source_with_settings(tmp_path):
     DuckDB(path="db.duckdb", table="made").write(MADE, tmp_path)
-    generator = External(source={"duckdb": {"path": "db.duckdb", "table": "made"}}).located(tmp_path)
-    assert sample(generator).n_rows == 4
+    generator = External(source={"duckdb": {"path": "db.duckdb", "table": "made"}})
+    assert sample(generator, base=tmp_path).n_rows == 4
 
 
 def test_relative_paths_start_at_the_working_folder_without_a_plan(tmp_path, monkeypatch):
@@ -57,8 +58,8 @@ def test_relative_paths_start_at_the_plan(tmp_path):
     Parquet(path="made.parquet").write(MADE, tmp_path)
     plan = parse_plan({"generator": {"external": {"source": "made.parquet"}}}).located(tmp_path)
     generator = plan.build_generator()
-    assert sample(generator).n_rows == 4
-    assert sample(pickle.loads(pickle.dumps(generator))).n_rows == 4  # noqa: S301
+    assert sample(generator, base=plan.base).n_rows == 4
+    assert sample(pickle.loads(pickle.dumps(generator)), base=plan.base).n_rows == 4  # noqa: S301
     assert config_of(generator)["source"] == "made.parquet"
     assert not generator.refits
 
@@ -66,19 +67,19 @@ def test_relative_paths_start_at_the_plan(tmp_path):
 def test_train_rows_are_not_looked_at(tmp_path):
     Parquet(path="made.parquet").write(MADE, tmp_path)
     other = make_table({"id": [9], "a": [-7.0]}, id={"role": "identifier"})
-    generator = External(source="made.parquet").located(tmp_path)
-    assert sample(generator, train=other).data.equals(sample(generator).data)
+    generator = External(source="made.parquet")
+    assert sample(generator, train=other, base=tmp_path).data.equals(sample(generator, base=tmp_path).data)
 
 
 def test_a_table_of_other_columns_is_refused(tmp_path):
     Parquet(path="made.parquet").write(pa.table({"b": [1.0]}), tmp_path)
     with pytest.raises(DataError, match="columns of synthetic differ"):
-        sample(External(source="made.parquet").located(tmp_path))
+        sample(External(source="made.parquet"), base=tmp_path)
 
 
 def test_a_missing_file_shows_when_it_is_read(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
-        sample(External(source="none.parquet").located(tmp_path))
+        sample(External(source="none.parquet"), base=tmp_path)
 
 
 @pytest.mark.parametrize("source", ["made.unknown", {"duckdb": {"path": "x"}}, {"nowhere": {}}, {}])
@@ -88,9 +89,19 @@ def test_a_source_that_cannot_be_built_is_refused_in_the_plan(source):
 
 
 def test_there_is_no_formal_claim(tmp_path):
-    model = External(source="made.parquet").fit(TRAIN, np.random.default_rng(0))
-    assert model.certificate.claim == "none"
-    assert model.certificate.reason
+    context = FitContext(rng=np.random.default_rng(0))
+    External(source="made.parquet").fit(TRAIN, context)
+    assert context.accountant.guarantee() is None
+    assert "made elsewhere" in context.accountant.why_none
+
+
+def test_a_finished_table_comes_by_batches_in_its_own_order(tmp_path):
+    Parquet(path="made.parquet").write(MADE, tmp_path)
+    rng = np.random.default_rng(0)
+    model = External(source="made.parquet").fit(TRAIN, FitContext(rng=rng, base=tmp_path))
+    parts = list(batches(model, 100, rng, size=3))
+    assert [part.n_rows for part in parts] == [3, 1]
+    assert pa.concat_tables([part.data for part in parts]).equals(MADE)
 
 
 PROGRAM = """
@@ -146,16 +157,18 @@ def program(tmp_path, monkeypatch):
 
     def make(way="works", **settings):
         command = (sys.executable, "program.py", way, *MARKS)
-        return External(command=command, **settings).located(tmp_path)
+        return External(command=command, **settings)
 
+    monkeypatch.chdir(tmp_path)
     return make
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_a_program_sees_the_features_and_is_asked_for_rows(program, form):
     rng = np.random.default_rng(3)
-    model = program(format=form).fit(TRAIN, rng)
-    assert model.certificate.claim == "none"
+    context = FitContext(rng=rng)
+    model = program(format=form).fit(TRAIN, context)
+    assert "made by another program" in context.accountant.why_none
     first, second = model.sample(3, rng), model.sample(2, rng)
     assert (first.n_rows, second.n_rows) == (3, 2)
     seeds = [int(t.labels("a")[0]) for t in (first, second)]
@@ -187,8 +200,29 @@ def test_games_are_for_what_can_be_run_again(program):
     assert again not in reason(program())
 
 
+def test_a_program_runs_once_for_all_batches_and_is_saved_with_what_it_learnt(program, tmp_path):
+    rng = np.random.default_rng(0)
+    generator = program()
+    model = generator.fit(TRAIN, FitContext(rng=rng))
+    parts = list(batches(model, 5, rng, size=2))
+    assert [part.n_rows for part in parts] == [2, 2, 1]
+    assert [part.numbers("a")[0] for part in parts][1] == 1.0, "the third row of the one run"
+    (tmp_path / "kept").mkdir()
+    model.save(tmp_path / "kept")
+    again = generator.load(tmp_path / "kept")
+    assert again.sample(3, rng).numbers("a")[1] == 1.0, "it ran once before"
+    assert model.sample(3, rng).numbers("a")[1] == 1.0, "each has a folder of its own"
+
+
+def test_its_private_folder_is_where_the_context_says(program, tmp_path):
+    context = FitContext(rng=np.random.default_rng(0), scratch=tmp_path)
+    model = program().fit(TRAIN, context)
+    assert model.program.folder.path.parent == tmp_path
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
 def test_the_folder_is_private_and_goes_with_the_model(program, tmp_path):
-    model = program().fit(TRAIN, np.random.default_rng(0))
+    model = program().fit(TRAIN, FitContext(rng=np.random.default_rng(0)))
     [folder] = (tmp_path / "tmp").iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
     model.sample(3, np.random.default_rng(0))
@@ -242,7 +276,7 @@ def test_when_we_are_killed_the_program_ends(tmp_path):
     naps = f"import os, time; open({str(log)!r}, 'w').write(str(os.getpid()) + ' '); time.sleep(600)"
     words = [sys.executable, "-c", naps]
     code = (
-        f"from pathlib import Path; from synth_audit.generators._program import _run; "
+        f"from pathlib import Path; from synth_audit.generators.external.program import _run; "
         f"_run({words!r}, Path({str(tmp_path)!r}), 600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code])
@@ -268,7 +302,7 @@ def test_a_program_that_does_not_exist(tmp_path):
 def test_an_old_table_is_not_taken_for_a_new_one(program, tmp_path):
     rng = np.random.default_rng(0)
     generator = program("works")
-    model = generator.fit(TRAIN, rng)
+    model = generator.fit(TRAIN, FitContext(rng=rng))
     model.sample(3, rng)
     (tmp_path / "program.py").write_text("")
     with pytest.raises(DataError, match="wrote no table"):

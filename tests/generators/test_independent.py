@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from synth_audit.core.errors import PlanError
+from synth_audit.core.generator import FitContext
 from synth_audit.core.registry import build
 from synth_audit.generators.independent import Independent
 
@@ -13,7 +14,7 @@ from .conftest import make_table
 @pytest.fixture(scope="module")
 def drawn(mixed):
     rng = np.random.default_rng(0)
-    return Independent().fit(mixed, rng).sample(4000, rng)
+    return Independent().fit(mixed, FitContext(rng=rng)).sample(4000, rng)
 
 
 def test_types_survive(mixed, drawn):
@@ -46,7 +47,7 @@ def test_numbers_are_not_copied_but_shared_values_recur(mixed, drawn):
 
 
 def test_empirical_margins_stay_inside_the_sample(mixed, rng):
-    values = Independent(margins="empirical").fit(mixed, rng).sample(4000, rng).numbers("f64")
+    values = Independent(margins="empirical").fit(mixed, FitContext(rng=rng)).sample(4000, rng).numbers("f64")
     assert values.max() <= mixed.numbers("f64").max()
 
 
@@ -54,14 +55,14 @@ def test_declared_bounds_hold(rng):
     x = np.abs(np.random.default_rng(0).normal(size=200)) / 4
     x = x[x < 1]
     train = make_table({"x": x}, x={"bounds": [0, 1]})
-    values = Independent().fit(train, rng).sample(5000, rng).numbers("x")
+    values = Independent().fit(train, FitContext(rng=rng)).sample(5000, rng).numbers("x")
     assert values.min() >= 0
     assert values.max() <= 1
 
 
 def test_the_same_generator_gives_the_same_rows(mixed):
-    model = Independent().fit(mixed, np.random.default_rng(0))
-    again = Independent().fit(mixed, np.random.default_rng(5))
+    model = Independent().fit(mixed, FitContext(rng=np.random.default_rng(0)))
+    again = Independent().fit(mixed, FitContext(rng=np.random.default_rng(5)))
     rows = [m.sample(50, np.random.default_rng(1)).data for m in (model, model, again)]
     assert rows[0].equals(rows[1])
     assert rows[0].equals(rows[2])
@@ -70,11 +71,13 @@ def test_the_same_generator_gives_the_same_rows(mixed):
 
 def test_one_row_and_identifiers(rng):
     train = make_table({"id": ["k"], "x": [1.5], "t": [None], "c": ["a"]}, id={"role": "identifier"})
-    got = Independent().fit(train, rng).sample(3, rng)
+    got = Independent().fit(train, FitContext(rng=rng)).sample(3, rng)
     assert got.data.to_pydict() == {"x": [1.5] * 3, "t": [None] * 3, "c": ["a"] * 3}
 
 
 def test_settings_and_claim(mixed, rng):
     with pytest.raises(PlanError):
         build("generator", "independent", {"margins": "normal"})
-    assert Independent().fit(mixed, rng).certificate.claim == "none"
+    context = FitContext(rng=rng)
+    Independent().fit(mixed, context)
+    assert "without noise" in context.accountant.why_none

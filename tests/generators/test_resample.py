@@ -3,13 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from synth_audit.core.generator import FitContext
 from synth_audit.generators.resample import Resample
 
 from .conftest import make_table
 
 
 def test_every_row_is_a_training_row_and_types_survive(mixed, rng):
-    model = Resample().fit(mixed, rng)
+    model = Resample().fit(mixed, FitContext(rng=rng))
     got = model.sample(1000, rng)
     assert got.data.schema == mixed.data.schema
     key = mixed.data.select(["money", "seconds", "text"])
@@ -18,7 +19,7 @@ def test_every_row_is_a_training_row_and_types_survive(mixed, rng):
 
 
 def test_rows_are_drawn_with_replacement_and_by_the_generator(mixed):
-    model = Resample().fit(mixed, np.random.default_rng(0))
+    model = Resample().fit(mixed, FitContext(rng=np.random.default_rng(0)))
     first, again, other = (model.sample(300, np.random.default_rng(s)) for s in (1, 1, 2))
     assert first.data.equals(again.data)
     assert not first.data.equals(other.data)
@@ -27,6 +28,7 @@ def test_rows_are_drawn_with_replacement_and_by_the_generator(mixed):
 
 def test_identifiers_are_left_out_and_nothing_is_claimed(rng):
     train = make_table({"id": [1, 2, 3], "x": [0.5, 0.1, 0.2]}, id={"role": "identifier"})
-    model = Resample().fit(train, rng)
+    context = FitContext(rng=rng)
+    model = Resample().fit(train, context)
     assert model.sample(5, rng).names == ("x",)
-    assert model.certificate.claim == "none"
+    assert "copy of a training row" in context.accountant.why_none

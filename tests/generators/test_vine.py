@@ -9,6 +9,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
 from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.fitting import fit
+from synth_audit.core.generator import FitContext
 from synth_audit.core.registry import build
 from synth_audit.generators.vine import MIN_ROWS, Vine
 from synth_audit.kernels.ordering import kendall
@@ -18,7 +20,7 @@ from .conftest import make_table
 
 @pytest.fixture(scope="module")
 def model(mixed):
-    return Vine().fit(mixed, np.random.default_rng(0))
+    return Vine().fit(mixed, FitContext(rng=np.random.default_rng(0)))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def test_missing_values_keep_their_relations(rng):
     z = np.random.default_rng(0).normal(size=500)
     gaps = z > 0.8
     train = make_table({"x": z, "lab": pa.array(np.abs(z), mask=gaps)})
-    got = Vine().fit(train, rng).sample(3000, rng)
+    got = Vine().fit(train, FitContext(rng=rng)).sample(3000, rng)
     real, fake = (t.numbers("x")[t.missing("lab")].mean() for t in (train, got))
     assert fake == pytest.approx(real, abs=0.25)
 
@@ -101,7 +103,7 @@ class _Rates:
 
 def test_numbers_are_not_copied(rng):
     train = costs_table()
-    got = Vine().fit(train, rng).sample(2000, rng)
+    got = Vine().fit(train, FitContext(rng=rng)).sample(2000, rng)
     for name in ("age", "cost", "urea"):
         real, fake = train.numbers(name), got.numbers(name)
         assert not np.isin(fake, real).any()
@@ -114,7 +116,7 @@ def test_numbers_are_not_copied(rng):
 
 def test_a_release_is_no_closer_to_train_than_fresh_rows_are(rng):
     train, control = costs_table(), costs_table(seed=1)
-    got = Vine().fit(train, rng).sample(500, rng)
+    got = Vine().fit(train, FitContext(rng=rng)).sample(500, rng)
     names = ("age", "stay", "kidney", "micro", "cost", "pulse", "urea")
     real, fresh, fake = (np.column_stack([t.numbers(n) for n in names]) for t in (train, control, got))
 
@@ -125,29 +127,32 @@ def test_a_release_is_no_closer_to_train_than_fresh_rows_are(rng):
 
 
 def test_the_order_of_algorithm_1(rng):
-    order = Vine().fit(costs_table(), rng).order
+    order = Vine().fit(costs_table(), FitContext(rng=rng)).order
     assert order == ("kidney", "cost", "micro", "urea", "stay", "age", "pulse", "died")
 
 
 def test_the_threshold_decides_who_follows(rng):
-    order = Vine(threshold=0.8).fit(costs_table(), rng).order
+    order = Vine(threshold=0.8).fit(costs_table(), FitContext(rng=rng)).order
     assert order == ("kidney", "cost", "micro", "age", "stay", "pulse", "urea", "died")
 
 
 def test_without_a_target_the_root_is_the_most_associated_column_that_is_not_sensitive(rng):
     columns = {k: v for k, v in costs().items() if k in ("cost", "micro", "stay", "age")}
     train = make_table(columns, cost={"role": "sensitive"})
-    assert Vine().fit(train, rng).order[-1] in ("micro", "stay")
+    assert Vine().fit(train, FitContext(rng=rng)).order[-1] in ("micro", "stay")
     train = make_table(columns, stay={"role": "sensitive"})
-    assert Vine().fit(train, rng).order[-1] in ("micro", "cost")
+    assert Vine().fit(train, FitContext(rng=rng)).order[-1] in ("micro", "cost")
 
 
 def test_only_sensitive_columns_and_a_sensitive_target(rng):
     columns = {k: costs()[k] for k in ("cost", "micro", "died")}
     roles = {"cost": {"role": "sensitive"}, "micro": {"role": "sensitive"}}
-    assert Vine().fit(make_table({k: columns[k] for k in roles}, **roles), rng).order == ("micro", "cost")
+    assert Vine().fit(make_table({k: columns[k] for k in roles}, **roles), FitContext(rng=rng)).order == (
+        "micro",
+        "cost",
+    )
     both = make_table(columns, **roles, died={"role": ["sensitive", "target"]})
-    assert Vine().fit(both, rng).order == ("cost", "micro", "died")
+    assert Vine().fit(both, FitContext(rng=rng)).order == ("cost", "micro", "died")
 
 
 def test_missingness_stands_before_its_first_column_and_never_at_the_root(mixed, model):
@@ -163,7 +168,7 @@ def test_a_target_with_missing_values_keeps_them_and_its_relations(rng):
     z = np.random.default_rng(0).normal(size=(2, 600))
     gaps = z[0] > 1
     train = make_table({"x": z[0], "y": pa.array(z[0] + 0.3 * z[1], mask=gaps)}, y={"role": "target"})
-    model = Vine().fit(train, rng)
+    model = Vine().fit(train, FitContext(rng=rng))
     assert model.order == ("x", "y is missing", "y")
     got = model.sample(3000, rng)
     assert got.missing("y").mean() == pytest.approx(gaps.mean(), abs=0.03)
@@ -178,7 +183,7 @@ def test_heavy_gaps_in_many_columns_leave_relations_of_the_others_alone(rng):
     z[:, 1] += 2 * z[:, 0]
     columns = {f"c{i}": pa.array(z[:, i], mask=noise.random(500) < (0.5 if i > 1 else 0)) for i in range(8)}
     train = make_table(columns)
-    got = Vine().fit(train, rng).sample(2000, rng)
+    got = Vine().fit(train, FitContext(rng=rng)).sample(2000, rng)
     real, fake = (kendall(t.numbers("c0"), t.numbers("c1")) for t in (train, got))
     assert fake == pytest.approx(real, abs=0.08)
 
@@ -191,7 +196,7 @@ def test_a_model_shows_no_value_when_it_is_printed(model):
 def test_truncation_cuts_what_the_later_trees_hold(rng):
     """Kidney is tied to urea; with one tree, only what both share with the response is left."""
     train = costs_table()
-    full = Vine().fit(train, rng)
+    full = Vine().fit(train, FitContext(rng=rng))
     tau = {
         level: kendall(*(m.sample(3000, np.random.default_rng(1)).numbers(n) for n in ("kidney", "urea")))
         for level, m in {1: full.truncated(1), 7: full}.items()
@@ -202,11 +207,11 @@ def test_truncation_cuts_what_the_later_trees_hold(rng):
 
 def test_one_fit_serves_every_level_and_is_not_changed(rng):
     train = costs_table(n=300)
-    full = Vine().fit(train, rng)
+    full = Vine().fit(train, FitContext(rng=rng))
     before = full.sample(40, np.random.default_rng(1)).data
     for level in (1, 3, 7):
         cut = full.truncated(level)
-        fitted = Vine(truncation=level).fit(train, rng)
+        fitted = Vine(truncation=level).fit(train, FitContext(rng=rng))
         rows = [m.sample(40, np.random.default_rng(1)).data for m in (cut, fitted)]
         assert rows[0].equals(rows[1])
         assert cut.order == full.order
@@ -220,7 +225,7 @@ def test_one_fit_serves_every_level_and_is_not_changed(rng):
 
 
 def test_the_same_generator_gives_the_same_rows(mixed, model):
-    again = Vine().fit(mixed, np.random.default_rng(0))
+    again = Vine().fit(mixed, FitContext(rng=np.random.default_rng(0)))
     copy = pickle.loads(pickle.dumps(model))  # noqa: S301
     rows = [m.sample(60, np.random.default_rng(4)).data for m in (model, model, again, copy)]
     assert all(r.equals(rows[0]) for r in rows[1:])
@@ -229,7 +234,7 @@ def test_the_same_generator_gives_the_same_rows(mixed, model):
 
 def test_train_is_not_changed(mixed, rng):
     before = mixed.fingerprint
-    Vine(truncation=1).fit(mixed, rng)
+    Vine(truncation=1).fit(mixed, FitContext(rng=rng))
     assert type(mixed)(mixed.schema, mixed.data).fingerprint == before
 
 
@@ -241,7 +246,7 @@ def test_declared_bounds_hold_and_categories_stay_known(rng):
         share={"bounds": [0, 1]},
         kind={"categories": ["a", "b", "never"]},
     )
-    got = Vine().fit(train, rng).sample(3000, rng)
+    got = Vine().fit(train, FitContext(rng=rng)).sample(3000, rng)
     assert got.numbers("share").min() >= 0
     assert got.numbers("share").max() <= 1
     assert set(got.labels("kind")) == {"a", "b"}
@@ -254,7 +259,7 @@ def test_a_nominal_column_carries_its_whole_effect_on_the_target(rng):
     rates = {"a": 0.3, "b": 0.9, "c": 0.1}
     died = noise.random(900) < np.array([rates[w] for w in wards])
     train = make_table({"ward": wards, "died": died}, died={"role": "target"})
-    got = Vine().fit(train, rng).sample(4000, rng)
+    got = Vine().fit(train, FitContext(rng=rng)).sample(4000, rng)
     for ward, rate in rates.items():
         deaths = got.labels("died")[got.labels("ward") == ward] == "true"
         assert deaths.mean() == pytest.approx(rate, abs=0.08)
@@ -269,51 +274,51 @@ def test_one_column(kind, rng):
         "gaps": [1.5, None, None] * 10,
     }[kind]
     train = make_table({"x": column})
-    got = Vine().fit(train, rng).sample(900, rng)
+    got = Vine().fit(train, FitContext(rng=rng)).sample(900, rng)
     assert got.data.schema == train.data.schema
     assert got.missing("x").mean() == pytest.approx(train.missing("x").mean(), abs=0.08)
-    assert Vine().fit(train, rng).truncated(1).sample(5, rng).n_rows == 5
+    assert Vine().fit(train, FitContext(rng=rng)).truncated(1).sample(5, rng).n_rows == 5
 
 
 def test_a_constant_target_is_no_root(rng):
     z = np.random.default_rng(0).normal(size=(2, 50))
     train = make_table({"a": z[0], "b": z[1], "y": ["always"] * 50}, y={"role": "target"})
-    model = Vine().fit(train, rng)
+    model = Vine().fit(train, FitContext(rng=rng))
     assert sorted(model.order) == ["a", "b"]
     assert set(model.sample(20, rng).labels("y")) == {"always"}
 
 
 def test_few_rows(rng):
     wide = {f"c{i}": np.random.default_rng(i).normal(size=MIN_ROWS) for i in range(5)}
-    got = Vine().fit(make_table(wide), rng).sample(100, rng)
+    got = Vine().fit(make_table(wide), FitContext(rng=rng)).sample(100, rng)
     assert all(np.isfinite(got.numbers(name)).all() for name in wide)
-    with pytest.raises(DataError, match="too few for a vine"):
-        Vine().fit(make_table({"a": np.arange(MIN_ROWS - 1) / 3}), rng)
+    with pytest.raises(DataError, match="too few for the generator"):
+        fit(Vine(), make_table({"a": np.arange(MIN_ROWS - 1) / 3}), FitContext(rng=rng))
 
 
 def test_columns_that_are_hardly_ever_present_together(rng):
     z = np.random.default_rng(0).normal(size=(200, 3))
     masks = [np.arange(200) % 2 == 0, np.arange(200) % 2 == 1, np.zeros(200, dtype=bool)]
     train = make_table({n: pa.array(z[:, i], mask=masks[i]) for i, n in enumerate("abc")})
-    got = Vine().fit(train, rng).sample(500, rng)
+    got = Vine().fit(train, FitContext(rng=rng)).sample(500, rng)
     assert (got.missing("a") ^ got.missing("b")).mean() > 0.9
 
 
 def test_identifiers_are_left_out(rng):
     train = make_table({"id": range(30), "x": np.arange(30) / 7}, id={"role": "identifier"})
-    assert Vine().fit(train, rng).sample(5, rng).names == ("x",)
+    assert Vine().fit(train, FitContext(rng=rng)).sample(5, rng).names == ("x",)
 
 
 def test_all_parametric_families_and_empirical_margins(rng):
     train = make_table({k: costs(n=200)[k] for k in ("cost", "micro", "died")}, died={"role": "target"})
-    got = Vine(families="parametric", margins="empirical").fit(train, rng).sample(500, rng)
+    got = Vine(families="parametric", margins="empirical").fit(train, FitContext(rng=rng)).sample(500, rng)
     assert kendall(got.numbers("cost"), got.numbers("micro")) > 0.85
     assert got.numbers("cost").max() <= train.numbers("cost").max()
 
 
 def test_a_forest_learns_from_the_release_what_it_learns_from_train(rng):
     train, control = costs_table(), costs_table(seed=1)
-    release = Vine().fit(train, rng).sample(500, rng)
+    release = Vine().fit(train, FitContext(rng=rng)).sample(500, rng)
     names = [n for n in train.names if n != "died"]
 
     def area(table):
@@ -333,7 +338,8 @@ def test_refused_settings(settings):
         build("generator", "vine", settings)
 
 
-def test_there_is_no_formal_claim(model):
-    assert model.certificate.claim == "none"
-    assert model.certificate.epsilon is None
-    assert model.certificate.reason
+def test_there_is_no_formal_claim(mixed, rng):
+    context = FitContext(rng=rng)
+    Vine(truncation=1).fit(mixed, context)
+    assert context.accountant.guarantee() is None
+    assert "truncation limits, it does not bound" in context.accountant.why_none

@@ -11,12 +11,11 @@ import pytest
 
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.fitting import fit_shared
-from synth_audit.core.generator import Truncatable
+from synth_audit.core.fitting import FitRecipe, fit_shared
+from synth_audit.core.generator import FitContext, Truncatable
 from synth_audit.core.registry import build, config_of
-from synth_audit.generators import _vine_given
-from synth_audit.generators._vine_order import fewest_class_rows
-from synth_audit.generators.vine import Vine, VineModel
+from synth_audit.generators.vine import Vine, VineModel, conditional_draws
+from synth_audit.generators.vine.column_order import fewest_class_rows
 from synth_audit.kernels.ordering import kendall
 
 from .conftest import make_table, mixed_columns
@@ -56,7 +55,7 @@ def test_every_option_keeps_types_gaps_and_bits(settings, mixed):
     """All kinds and storages, zero-inflated and constant columns, missing values."""
     vine = build("generator", "vine", settings)
     assert build("generator", "vine", config_of(vine)) == vine
-    model = vine.fit(mixed, np.random.default_rng(0))
+    model = vine.fit(mixed, FitContext(rng=np.random.default_rng(0)))
     assert model.per_class == (settings.get("topology") is None and settings.get("root") != "simplified")
     drawn = model.sample(2000, np.random.default_rng(1))
     assert drawn.data.schema == mixed.data.schema
@@ -81,14 +80,14 @@ def test_one_fit_serves_every_level(settings, rng):
     whole = vine.untruncated()
     assert whole.truncation is None
     assert config_of(whole) | {"truncation": 2} == config_of(vine)
-    fitted = vine.fit(train, np.random.default_rng(3))
-    model = whole.fit(train, np.random.default_rng(3))
+    fitted = vine.fit(train, FitContext(rng=np.random.default_rng(3)))
+    model = whole.fit(train, FitContext(rng=np.random.default_rng(3)))
     rows = [m.sample(50, np.random.default_rng(1)).data for m in (fitted, model.truncated(2))]
     assert rows[0].equals(rows[1])
     assert fitted.truncated(2) is fitted
     assert fitted.truncated(5) is fitted
     assert model.truncated(3) is model
-    shared = fit_shared(vine, train, 3, RunContext())
+    shared = fit_shared(FitRecipe(vine), train, 3, RunContext()).model
     assert shared.sample(50, np.random.default_rng(1)).data.equals(rows[0])
     with pytest.raises(ValueError, match="at least one tree"):
         model.truncated(0)
@@ -99,7 +98,10 @@ def test_a_root_per_class_keeps_what_differs_between_classes_and_the_simplified_
     real = slopes(train)
     assert real[0] < -0.6
     assert real[1] > 0.6
-    drawn = {r: Vine(root=r).fit(train, rng).sample(3000, rng) for r in ("per_class", "simplified", "auto")}
+    drawn = {
+        r: Vine(root=r).fit(train, FitContext(rng=rng)).sample(3000, rng)
+        for r in ("per_class", "simplified", "auto")
+    }
     assert slopes(drawn["per_class"]) == pytest.approx(real, abs=0.06)
     assert slopes(drawn["auto"]) == pytest.approx(real, abs=0.06)
     assert abs(np.subtract(*slopes(drawn["simplified"]))) < 0.3
@@ -108,7 +110,7 @@ def test_a_root_per_class_keeps_what_differs_between_classes_and_the_simplified_
 
 
 def test_one_tree_leaves_columns_independent_within_a_class_and_the_second_does_not(rng):
-    model = Vine(root="per_class").fit(two_faced(), rng)
+    model = Vine(root="per_class").fit(two_faced(), FitContext(rng=rng))
     assert model.order == ("s", "a", "b", "y")
     one, two, three = (model.truncated(t).sample(4000, np.random.default_rng(1)) for t in (1, 2, 3))
     assert slopes(one) == pytest.approx([0, 0], abs=0.05)
@@ -125,7 +127,7 @@ def test_missing_targets_are_a_class_if_many_and_fall_on_all_if_few(missing, rng
     y = pa.array(base.labels("y") == "true", mask=gaps)
     b = np.where(gaps, 9.0, 0.0) + base.numbers("b")
     train = two_faced(y=y, b=b)
-    model = Vine(root="per_class").fit(train, rng)
+    model = Vine(root="per_class").fit(train, FitContext(rng=rng))
     assert model.order == ("s", "a", "b", "y is missing", "y")
     drawn = model.sample(4000, rng)
     assert drawn.missing("y").mean() == pytest.approx(gaps.mean(), abs=0.03)
@@ -137,16 +139,16 @@ def test_missing_targets_are_a_class_if_many_and_fall_on_all_if_few(missing, rng
 def test_few_rows_in_a_class_mean_the_simplified_vine_or_a_clear_refusal(rng):
     labels = np.array(["often"] * 380 + ["seldom"] * 20)
     train = two_faced(n=400, y=np.random.default_rng(0).permutation(labels))
-    assert not Vine().fit(train, rng).per_class
+    assert not Vine().fit(train, FitContext(rng=rng)).per_class
     with pytest.raises(DataError, match="fewer than 30 rows") as refused:
-        Vine(root="per_class").fit(train, rng)
+        Vine(root="per_class").fit(train, FitContext(rng=rng))
     assert "seldom" not in str(refused.value)
 
 
 @pytest.mark.parametrize("fewest", [29, 30])
 def test_a_class_needs_thirty_rows_for_a_vine_of_its_own(fewest, rng):
     y = np.arange(90) < fewest
-    assert Vine().fit(two_faced(n=90, y=y), rng).per_class == (fewest == 30)
+    assert Vine().fit(two_faced(n=90, y=y), FitContext(rng=rng)).per_class == (fewest == 30)
 
 
 def test_a_class_needs_as_many_rows_as_there_are_other_columns(rng):
@@ -155,21 +157,21 @@ def test_a_class_needs_as_many_rows_as_there_are_other_columns(rng):
     noise = np.random.default_rng(1).normal(size=(30, 80))
     for n, enough in ((29, True), (30, False)):  # besides s, a and b
         train = two_faced(n=80, y=y, **{f"x{i}": noise[i] for i in range(n)})
-        assert Vine(truncation=1).fit(train, rng).per_class == enough
+        assert Vine(truncation=1).fit(train, FitContext(rng=rng)).per_class == enough
 
 
 def test_a_root_per_class_needs_a_label_with_several_values(rng):
     columns = {"a": np.arange(100) / 7, "b": np.sin(np.arange(100.0)), "y": np.arange(100) / 3}
     for specs in ({}, {"y": {"role": "target"}}):
         train = make_table(columns, **specs)
-        assert not Vine().fit(train, rng).per_class
+        assert not Vine().fit(train, FitContext(rng=rng)).per_class
         with pytest.raises(DataError, match="needs a categorical or boolean target"):
-            Vine(root="per_class").fit(train, rng)
+            Vine(root="per_class").fit(train, FitContext(rng=rng))
     train = make_table(columns | {"y": ["same"] * 100}, y={"role": "target"})
-    assert not Vine().fit(train, rng).per_class
+    assert not Vine().fit(train, FitContext(rng=rng)).per_class
     with pytest.raises(ValueError, match="c_vine alone"):
         Vine(root="per_class", topology="r_vine")
-    assert not Vine(topology="r_vine_star1").fit(two_faced(n=100), rng).per_class
+    assert not Vine(topology="r_vine_star1").fit(two_faced(n=100), FitContext(rng=rng)).per_class
 
 
 def test_a_column_that_is_constant_or_gone_in_one_class(rng):
@@ -180,7 +182,7 @@ def test_a_column_that_is_constant_or_gone_in_one_class(rng):
         gone=pa.array(base.numbers("s") ** 2, mask=y),
         word=np.where(y, "x", np.where(base.numbers("a") > 0, "x", "z")),
     )
-    drawn = Vine(root="per_class").fit(train, rng).sample(2000, rng)
+    drawn = Vine(root="per_class").fit(train, FitContext(rng=rng)).sample(2000, rng)
     y = drawn.labels("y") == "true"
     assert set(drawn.numbers("still")[y]) == {2.5}
     assert len(set(drawn.numbers("still")[~y])) > 100
@@ -194,7 +196,7 @@ def test_several_classes_and_a_sensitive_target(rng):
     y = noise.choice(["u", "v", "w"], size=600, p=[0.5, 0.3, 0.2])
     x = noise.normal(size=600) + 3.0 * (y == "w")
     train = make_table({"x": x, "z": -x, "y": y}, y={"role": ["sensitive", "target"]})
-    model = Vine().fit(train, rng)
+    model = Vine().fit(train, FitContext(rng=rng))
     assert model.order[-1] == "y"
     assert len(model.joints) == 3
     drawn = model.sample(3000, rng)
@@ -209,12 +211,12 @@ def test_collinear_columns_and_the_smallest_tables(rng):
     y = np.random.default_rng(1).random(300) < 0.5
     train = make_table({"a": z, "b": 2 * z, "c": -z, "d": z + 1, "y": y}, y={"role": "target"})
     for root in ("simplified", "per_class"):
-        drawn = Vine(root=root).fit(train, rng).sample(500, rng)
+        drawn = Vine(root=root).fit(train, FitContext(rng=rng)).sample(500, rng)
         assert all(np.isfinite(drawn.numbers(n)).all() for n in "abcd")
         assert kendall(drawn.numbers("a"), drawn.numbers("b")) > 0.95
-    alone = Vine().fit(make_table({"y": y}, y={"role": "target"}), rng)
+    alone = Vine().fit(make_table({"y": y}, y={"role": "target"}), FitContext(rng=rng))
     assert alone.sample(50, rng).names == ("y",)
-    pair = Vine().fit(make_table({"a": z, "y": y}, y={"role": "target"}), rng)
+    pair = Vine().fit(make_table({"a": z, "y": y}, y={"role": "target"}), FitContext(rng=rng))
     assert pair.per_class
     assert pair.truncated(1) is pair
     assert pair.sample(0, rng).n_rows == 0
@@ -222,16 +224,16 @@ def test_collinear_columns_and_the_smallest_tables(rng):
 
 def test_an_order_by_name(rng):
     train = two_faced(n=200)
-    assert Vine(order=("b", "a", "s")).fit(train, rng).order == ("b", "a", "s", "y")
-    assert Vine(order=("b", "a", "s", "y")).fit(train, rng).order == ("b", "a", "s", "y")
-    elsewhere = Vine(order=("y", "b", "a", "s")).fit(train, rng)
+    assert Vine(order=("b", "a", "s")).fit(train, FitContext(rng=rng)).order == ("b", "a", "s", "y")
+    assert Vine(order=("b", "a", "s", "y")).fit(train, FitContext(rng=rng)).order == ("b", "a", "s", "y")
+    elsewhere = Vine(order=("y", "b", "a", "s")).fit(train, FitContext(rng=rng))
     assert elsewhere.order == ("y", "b", "a", "s")
     assert not elsewhere.per_class
     with pytest.raises(DataError, match="last in the order"):
-        Vine(order=("y", "b", "a", "s"), root="per_class").fit(train, rng)
+        Vine(order=("y", "b", "a", "s"), root="per_class").fit(train, FitContext(rng=rng))
     for names, problem in {("a", "b"): "lacks 's'", ("a", "b", "s", "q"): "unknown 'q'"}.items():
         with pytest.raises(DataError, match=problem):
-            Vine(order=names).fit(train, rng)
+            Vine(order=names).fit(train, FitContext(rng=rng))
     with pytest.raises(ValueError, match="each column once"):
         Vine(order=("a", "a"))
 
@@ -241,9 +243,9 @@ def test_an_order_by_importance(rng):
     y = noise[1] + 0.2 * noise[0] > 0
     columns = {"weak": noise[0], "strong": noise[1], "none": noise[2], "y": y}
     train = make_table(columns, y={"role": "target"})
-    assert Vine(order="importance").fit(train, rng).order[2:] == ("strong", "y")
+    assert Vine(order="importance").fit(train, FitContext(rng=rng)).order[2:] == ("strong", "y")
     with pytest.raises(DataError, match="no target that varies"):
-        Vine(order="importance").fit(make_table(columns), rng)
+        Vine(order="importance").fit(make_table(columns), FitContext(rng=rng))
 
 
 @pytest.mark.parametrize(
@@ -262,7 +264,7 @@ def test_refused_settings(settings):
 
 
 def test_text_is_plain_json_and_another_version_is_refused(mixed):
-    text = Vine().fit(mixed, np.random.default_rng(0)).to_json()
+    text = Vine().fit(mixed, FitContext(rng=np.random.default_rng(0))).to_json()
     plain = json.loads(text, parse_constant=pytest.fail)
     with pytest.raises(ValueError, match="not a vine of format"):
         VineModel.from_json(json.dumps(plain | {"format": 0}))
@@ -273,7 +275,7 @@ def test_text_is_plain_json_and_another_version_is_refused(mixed):
 @pytest.mark.parametrize("root", ["per_class", "simplified"])
 def test_given_the_class(root, rng):
     train = two_faced()
-    model = Vine(root=root).fit(train, rng)
+    model = Vine(root=root).fit(train, FitContext(rng=rng))
     drawn = model.sample_given({"y": "true"}, 2000, rng)
     assert drawn.n_rows == 2000
     assert set(drawn.labels("y")) == {"true"}
@@ -288,7 +290,7 @@ def test_given_a_root_and_the_one_after_it(rng):
     b = 0.6 * a + 0.8 * z[1]
     c = 0.5 * a - 0.7 * b + 0.4 * z[2]
     train = make_table({"c": c, "b": b, "a": a})
-    model = Vine(order=("c", "b", "a")).fit(train, rng)
+    model = Vine(order=("c", "b", "a")).fit(train, FitContext(rng=rng))
     drawn = model.sample_given({"a": 0.8, "b": -0.5}, 2000, rng)
     assert drawn.numbers("a") == pytest.approx(0.8, abs=1e-3)
     assert drawn.numbers("b") == pytest.approx(-0.5, abs=1e-3)
@@ -299,7 +301,7 @@ def test_given_a_root_and_the_one_after_it(rng):
 def test_given_a_label_that_is_no_root_agrees_with_keeping_the_rows_that_have_it(rng):
     train = make_table(mixed_columns(), y={"role": "target"})
     for root in ("per_class", "simplified"):
-        model = Vine(root=root).fit(train, rng)
+        model = Vine(root=root).fit(train, FitContext(rng=rng))
         free = model.sample(20_000, rng)
         keep = (free.labels("flag") == "true") & (free.labels("y") == "1") & (free.labels("text") == "blue")
         drawn = model.sample_given({"flag": True, "y": "1", "text": "blue"}, 1500, rng)
@@ -313,12 +315,12 @@ def test_given_a_label_that_is_no_root_agrees_with_keeping_the_rows_that_have_it
 
 def test_given_nothing_more_than_chance_can_do(rng, monkeypatch):
     train = two_faced(rare=["often"] * 795 + ["rare"] * 5)
-    model = Vine().fit(train, rng)
+    model = Vine().fit(train, FitContext(rng=rng))
     assert model.sample_given({}, 7, rng).n_rows == 7
     assert model.sample_given({"rare": "rare"}, 20, rng).labels("rare").tolist() == ["rare"] * 20
-    monkeypatch.setattr(_vine_given, "MIN_DRAWS", 1000)
-    monkeypatch.setattr(_vine_given, "MAX_DRAWS", 2000)
-    monkeypatch.setattr(_vine_given, "BATCH", 1000)
+    monkeypatch.setattr(conditional_draws, "MIN_DRAWS", 1000)
+    monkeypatch.setattr(conditional_draws, "MAX_DRAWS", 2000)
+    monkeypatch.setattr(conditional_draws, "BATCH", 1000)
     with pytest.raises(DataError, match="too few of"):
         model.sample_given({"rare": "rare"}, 100, rng)
     for given, problem in {
@@ -335,13 +337,13 @@ def test_given_nothing_more_than_chance_can_do(rng, monkeypatch):
 
 def test_given_values_of_an_r_vine_and_of_a_constant_column(rng):
     train = two_faced(n=300, one=["same"] * 300)
-    model = Vine(topology="r_vine").fit(train, rng)
+    model = Vine(topology="r_vine").fit(train, FitContext(rng=rng))
     assert set(model.sample_given({"y": "true", "one": "same"}, 40, rng).labels("y")) == {"true"}
     with pytest.raises(DataError, match="never has the label"):
         model.sample_given({"one": "other"}, 5, rng)
 
 
 def test_a_model_shows_no_value_when_it_is_printed(mixed):
-    shown = repr(Vine(root="per_class").fit(mixed, np.random.default_rng(0)))
+    shown = repr(Vine(root="per_class").fit(mixed, FitContext(rng=np.random.default_rng(0))))
     assert "red" not in shown
     assert len(shown) < 1000

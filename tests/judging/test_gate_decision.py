@@ -20,6 +20,7 @@ EXCESS = MeasurementId("copies", "excess")
 ROW = Row(EXCESS, 0.01, 0.001, 0.019, 0.95, 400, None)
 AT_MOST = Limit(measurement=EXCESS, maximum=0.02)
 AT_LEAST = Limit(measurement=EXCESS, minimum=0.02)
+BETWEEN = Limit(measurement=EXCESS, minimum=0.8, maximum=1.2)
 
 
 def row(value, low=None, high=None, **more):
@@ -49,6 +50,17 @@ def about(column, *numbers):
         (replace(AT_LEAST, bound="value"), row(0.01), Result.FAIL),
         # An interval that leaves its own value out may not hide it.
         (AT_MOST, row(0.5, 0.0, 0.01), Result.INSUFFICIENT),
+        (BETWEEN, row(1.0, 0.8, 1.2), Result.PASS),
+        (BETWEEN, row(0.2, 0.1, 0.3), Result.FAIL),
+        (BETWEEN, row(2.0, 1.3, 3.0), Result.FAIL),
+        (BETWEEN, row(1.0, 0.7, 1.1), Result.INSUFFICIENT),
+        (BETWEEN, row(1.0, 0.9, 1.3), Result.INSUFFICIENT),
+        (BETWEEN, row(1.0, 0.1, 2.0), Result.INSUFFICIENT),
+        (BETWEEN, row(1.0, 0.9, math.inf), Result.INSUFFICIENT),
+        (replace(BETWEEN, strict=True), row(1.0, 0.8, 1.1), Result.INSUFFICIENT),
+        (replace(BETWEEN, bound="value"), row(0.79), Result.FAIL),
+        (replace(BETWEEN, bound="value"), row(0.8), Result.PASS),
+        (replace(BETWEEN, bound="both"), row(1.0, 0.9, 1.1), Result.PASS),
     ],
 )
 def test_three_results(limit, found, expected):
@@ -129,7 +141,12 @@ def test_every_scope_is_judged_and_the_worst_reported():
     "fields",
     [
         {},
-        {"minimum": 0.0, "maximum": 1.0},
+        {"minimum": 1.0, "maximum": 0.0},
+        {"minimum": 1.0, "maximum": 1.0, "strict": True},
+        {"minimum": 0.0, "maximum": math.nan},
+        {"minimum": math.inf, "maximum": 1.0},
+        {"minimum": 0.0, "maximum": 1.0, "bound": "upper"},
+        {"maximum": 1.0, "bound": "both"},
         {"maximum": math.nan},
         {"maximum": math.inf},
         {"maximum": "0.02"},
@@ -144,7 +161,7 @@ def test_every_scope_is_judged_and_the_worst_reported():
     ],
 )
 def test_limits_that_are_none(fields):
-    with pytest.raises(ValueError, match=r"must be|give exactly one"):
+    with pytest.raises(ValueError, match=r"must be|must lie below|give a finite"):
         Limit.read(**{"name": NAME, **fields})
 
 
@@ -208,6 +225,65 @@ def test_tightening_never_opens_a_gate(found, limit, step, upper, bound, scope, 
     for decision in (loose, tight):
         if decision.result is not Result.INSUFFICIENT:
             assert decision.n_needed is None
+
+
+@given(
+    found=st.lists(rows, max_size=3),
+    ends=st.tuples(numbers, numbers).map(sorted),
+    bound=st.sampled_from(["value", "pessimistic"]),
+    scope=st.sampled_from(["", "by a", EVERY_SCOPE]),
+)
+def test_two_sides_decide_as_two_gates(found, ends, bound, scope):
+    low, high = ends
+
+    def at(**limit):
+        return decide(Limit.read(name=NAME, scope=scope, bound=bound, **limit), found)
+
+    apart = {at(minimum=low).result, at(maximum=high).result}
+    together = at(minimum=low, maximum=high)
+    if apart == {Result.PASS}:
+        assert together.result is Result.PASS
+    elif Result.FAIL in apart:
+        assert together.result is Result.FAIL
+    else:
+        assert together.result is Result.INSUFFICIENT
+
+
+def test_two_sides_are_explained_by_the_one_that_is_broken():
+    title = replace(BETWEEN, strict=True).title
+    assert title == "copies.excess above 0.8 and below 1.2"
+    said = {
+        (0.9, 1.1): "is within the limits 0.8 to 1.2: its ends are 0.9 and 1.1.",
+        (0.1, 0.3): "is outside the limit 0.8: even its upper end is 0.3.",
+        (1.3, 1.4): "is outside the limit 1.2: even its lower end is 1.3.",
+        (0.7, 1.1): "is below the limit 0.8, while the upper end, 1.1, is above it",
+        (0.7, 1.4): "from 0.7 to 1.4, reaches beyond both limits, 0.8 to 1.2",
+    }
+    for (low, high), words in said.items():
+        assert words in decide(BETWEEN, [row((low + high) / 2, low, high)]).explanation
+
+
+def test_of_two_open_sides_the_one_that_needs_more_says_how_many():
+    found = decide(BETWEEN, [row(1.1, 0.7, 1.5)])
+    alone = decide(Limit(measurement=EXCESS, maximum=1.2), [row(1.1, 0.7, 1.5)])
+    assert found.n_needed == alone.n_needed == 6401  # rounded up
+    assert "as a pass" in found.outlook
+
+
+@pytest.mark.parametrize(
+    ("worse", "copy", "blind"), [("up", 1.1, True), ("up", 1.4, False), ("down", 0.9, True)]
+)
+def test_a_side_that_a_full_copy_keeps_decides_nothing(worse, copy, blind):
+    found = replace(row(1.0, 0.9, 1.1), worse=worse, copy_low=copy, copy_high=copy)
+    decision = decide(BETWEEN, [found])
+    assert (decision.result is Result.INSUFFICIENT) == blind
+    assert ("a full copy" in decision.explanation) == blind
+
+
+def test_of_several_the_one_farthest_beyond_either_side_is_the_worst():
+    every = replace(BETWEEN, every=True)
+    low, high = about("low", 0.3, 0.2, 0.4), about("high", 1.4, 1.3, 1.5)
+    assert decide(every, [low, high]).measurement == low.id
 
 
 @given(found=rows, limit=numbers)

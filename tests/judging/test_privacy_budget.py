@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from synth_audit.audits.privacy.membership_game.measures import PRIVACY_GAIN, least_gain, refuted
+from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.measurement import Interval
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.verdict import Result
 from synth_audit.judging.privacy_budget import Promise, promise_results
+
+UNPAID = PrivacyAccount(guarantee=None, reason="nothing was spent")
 
 
 def game(gain, low, high, epsilon=1.0, delta=0.0):
@@ -18,7 +21,7 @@ def game(gain, low, high, epsilon=1.0, delta=0.0):
 
 
 def judged(*outcomes):
-    return promise_results(Promise(1.0, 0.0, None), outcomes)[1]
+    return promise_results(Promise(1.0, 0.0, UNPAID), outcomes)[1]
 
 
 @pytest.mark.parametrize(("delta", "epsilon"), [(0.0, 1.0), (0.01, 2.0)])
@@ -42,4 +45,4 @@ def test_no_proof_does_not(outcomes):
 
 
 def test_without_a_declared_budget_there_are_no_such_gates():
-    assert promise_results(Promise.of({}, None), (game(0.1, 0.05, 0.2),)) == []
+    assert promise_results(Promise.of({}, UNPAID), (game(0.1, 0.05, 0.2),)) == []

@@ -15,7 +15,8 @@ from synth_audit.kernels.attack_success import (
     risk,
     worst_interval,
 )
-from synth_audit.kernels.intervals import clopper_pearson, critical_value, wilson
+from synth_audit.kernels.intervals import critical_value
+from synth_audit.kernels.proportion_interval import clopper_pearson, wilson
 
 
 def test_the_middle_of_wilson_s_interval_is_the_rate_of_the_literature():

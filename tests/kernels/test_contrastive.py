@@ -15,7 +15,7 @@ QUICK = EmbeddingSettings(width=32, depth=2, max_epochs=15, batch=128)
 
 
 def inputs_of(table):
-    return embedding._Reader.anchored_on(table, table.schema.features).read(table)
+    return embedding._CellReader.anchored_on(table, table.schema.features).read(table)
 
 
 @pytest.fixture(scope="module")

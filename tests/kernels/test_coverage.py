@@ -8,7 +8,8 @@ import pytest
 from synth_audit.kernels.dcr import bootstrap_privacy_score, closest_share, privacy_score
 from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.euclidean import nearest
-from synth_audit.kernels.intervals import percentile_interval, wilson
+from synth_audit.kernels.intervals import percentile_interval
+from synth_audit.kernels.proportion_interval import wilson
 
 pytestmark = pytest.mark.slow
 LEVEL = 0.95

@@ -13,13 +13,12 @@ from scipy import stats
 from synth_audit.kernels.intervals import (
     critical_value,
     enough_draws,
-    newcombe,
     normal_interval,
     percentile_interval,
     quantile_rank,
     resampled_quantile,
-    wilson,
 )
+from synth_audit.kernels.proportion_interval import proportion_difference, wilson
 
 
 @settings(max_examples=150, deadline=None)
@@ -57,12 +56,12 @@ def test_wilson_refuses_impossible_counts(successes, n):
     ],
 )
 def test_newcombe_gives_the_published_intervals(a, n_a, b, n_b, low, high):
-    found = newcombe(a, n_a, b, n_b, 0.95)
+    found = proportion_difference(a, n_a, b, n_b, 0.95)
     assert (found.low, found.high) == pytest.approx((low, high), abs=6e-5)
 
 
 def test_newcombe_turns_around_with_its_arguments():
-    one, other = newcombe(3, 20, 7, 30, 0.9), newcombe(7, 30, 3, 20, 0.9)
+    one, other = proportion_difference(3, 20, 7, 30, 0.9), proportion_difference(7, 30, 3, 20, 0.9)
     assert (one.low, one.high) == pytest.approx((-other.high, -other.low))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.intervals import wilson
+from synth_audit.kernels.proportion_interval import wilson
 from synth_audit.kernels.sensitivity_curve import (
     Ends,
     detection_probability,

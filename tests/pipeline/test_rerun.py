@@ -12,10 +12,10 @@ import pytest
 
 from synth_audit import api
 from synth_audit.core import registry
+from synth_audit.core.accounting import Mechanism, MechanismRecord
 from synth_audit.core.errors import DataError
-from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.salt import Salt
-from synth_audit.generators.independent import IndependentModel
+from synth_audit.generators.independent import Independent, IndependentModel
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.rerun import rerun
 from synth_audit.store.workspace import Workspace
@@ -136,10 +136,16 @@ def once(request, make_case, tmp_path, monkeypatch):
         cls = registry.find("generator", generator).load()
         monkeypatch.setattr(cls, "repeats", False, raising=False)
     else:
-        claim = PrivacyCertificate("differential privacy", "a test", 1.0, 1e-6)
-        monkeypatch.setattr(IndependentModel, "certificate", claim)
+        true_fit = Independent.fit
+
+        def paid(self, train, context):
+            spent = MechanismRecord(what="a test", mechanism=Mechanism.PURE, epsilon=1.0)
+            context.accountant._records.append(spent)  # as if there had been a budget
+            return true_fit(self, train, context)
+
+        monkeypatch.setattr(Independent, "fit", paid)
     pipeline.produce(case.plan, case.workspace)
-    monkeypatch.setattr("synth_audit.pipeline.rerun.fit_and_draw", None)
+    monkeypatch.setattr("synth_audit.pipeline.rerun.fit_plan", None)
     if request.param == "finished table":
         (case.folder / "made.parquet").unlink()
     return case

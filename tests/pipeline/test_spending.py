@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from synth_audit.core import registry
-from synth_audit.core.accounting import Neighbouring, Unit
+from synth_audit.core.accounting import Neighbouring, PrivacyAccount, Unit
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import BudgetSpent, LedgerDamaged, PlanError
-from synth_audit.core.fitting import DetachedGenerator, detached
-from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
-from synth_audit.core.noise import gaussian_noise
+from synth_audit.core.fitting import FitRecipe, fit_shared
+from synth_audit.core.generator import GeneratorInfo
 from synth_audit.core.plan import parse_plan
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import Result
@@ -37,7 +37,6 @@ class NoisyMean:
     """Normal numbers about one noisy mean."""
 
     mean: float
-    certificate: ClassVar[PrivacyCertificate] = PrivacyCertificate("none", "read it off the accountant")
 
     def sample(self, n, rng):
         return pa.table({"x": np.clip(rng.normal(self.mean, 0.1, n), 0, 1)})
@@ -50,15 +49,13 @@ class ToyGaussian:
     fails: bool = False
     info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Toy", summary="One noisy sum.", cost="instant")
 
-    def fit(self, train, rng):
-        raise AssertionError("it is never fitted without an accountant")
-
-    def fit_within(self, train, rng, accountant):
-        accountant.domain("declared")
-        accountant.gaussian(NOISE, what="the sum")
+    def fit(self, train, context):
+        assert context.public_domain.columns["x"].bounds == (0, 1)
+        context.accountant.domain("declared")
+        context.accountant.gaussian(NOISE, what="the sum")
         if self.fails:
             raise RuntimeError
-        total = float(train.numbers("x").sum() + gaussian_noise(NOISE, 1)[0])
+        total = float(train.numbers("x").sum() + context.noise.gaussian(NOISE, 1)[0])
         return Drawn(NoisyMean(total / 200), train.schema)
 
 
@@ -115,7 +112,6 @@ def test_runs_compose_until_the_budget_is_spent(spending):
     assert one.guarantee.epsilon == pytest.approx(one.table_epsilon)
     assert one.guarantee.epsilon < two.table_epsilon < 2 * one.guarantee.epsilon
     assert one.guarantee.unit is Unit.ENTITY
-    assert first.generator.certificate.epsilon == one.guarantee.epsilon
     assert gate_of(second).result is Result.PASS
     before = spending.workspace.synthetic.read_bytes()
     with pytest.raises(BudgetSpent, match="of this table is spent"):
@@ -189,23 +185,21 @@ def test_without_a_budget_nothing_can_be_spent(spending):
 def test_a_generator_that_buys_nothing_keeps_no_promise(spending):
     spending.replan(generator="independent")
     evidence = run(spending)
-    assert "buys no differential privacy" in gate_of(evidence).explanation
+    assert "spent nothing on privacy" in gate_of(evidence).explanation
     assert evidence.verdict is Result.FAIL
 
 
 def test_games_spend_beside_the_ledger(spending):
     run(spending)
     plan = spending.plan
-    generator = detached(plan.build_generator(), plan.fit_terms)
-    assert isinstance(generator, DetachedGenerator)
-    train, _ = pipeline.real_tables(plan, spending.workspace)
-    model = generator.fit(train.released_only(), np.random.default_rng(0))
-    assert model.certificate.claim == "differential privacy"
-    assert len(debits(spending)) == 1
-    assert (
-        detached(parse_plan({"generator": "independent"}).build_generator(), plan.fit_terms).info.title
-        != "Detached"
+    real, control = pipeline.real_tables(plan, spending.workspace)
+    subject = pipeline.subject_of(plan, real, control, real)
+    fitted = fit_shared(FitRecipe.of(subject), real.released_only(), 0, RunContext())
+    assert fitted.guarantee.epsilon == pytest.approx(
+        pipeline.SyntheticRecord.read(spending.workspace.synthetic_record).generator.privacy.guarantee.epsilon
     )
+    assert fitted.spent
+    assert len(debits(spending)) == 1
 
 
 @pytest.mark.parametrize(
@@ -229,7 +223,7 @@ def test_a_budget_is_part_of_what_the_digest_of_a_plan_covers():
     [
         ({"epsilon": 0.1}, "was declared"),
         ({"delta": 1e-9}, "larger delta"),
-        ({"account": None}, "no guarantee"),
+        ({"account": PrivacyAccount(guarantee=None, reason="a test")}, "no guarantee: a test"),
     ],
 )
 def test_what_does_not_keep_the_declared_budget_fails(spending, changes, says):

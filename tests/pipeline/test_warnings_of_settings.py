@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synth_audit.core.generator import PrivacyCertificate
+from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.plan import Plan, parse_plan
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.warnings import about_external, about_settings
@@ -23,7 +23,7 @@ from synth_audit.store.evidence import GeneratorRecord
     ],
 )
 def test_only_a_finished_table_may_hold_control_rows(name, config, warned):
-    found = about_external(GeneratorRecord(name, config, PrivacyCertificate("none", "a test")))
+    found = about_external(GeneratorRecord(name, config, PrivacyAccount(guarantee=None, reason="a test")))
     assert bool(found) is warned
 
 

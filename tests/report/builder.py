@@ -26,8 +26,15 @@ from report_pieces import (  # made importable by conftest.py
     with_subgroups,
 )
 
+from synth_audit.core.accounting import (
+    Mechanism,
+    MechanismRecord,
+    Neighbouring,
+    PrivacyAccount,
+    PrivacyGuarantee,
+    Unit,
+)
 from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
-from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Interval
 from synth_audit.core.outcome import AuditOutcome, Status
@@ -143,7 +150,7 @@ def evidence(
             "synthetic": TableRecord(39084, "44" * 32, "55" * 32 if report.verdict is Result.PASS else None),
         },
         generator=GeneratorRecord(
-            "ctgan", {"epochs": 300}, PrivacyCertificate("none", "It was trained without noise")
+            "ctgan", {"epochs": 300}, PrivacyAccount(guarantee=None, reason="It was trained without noise")
         ),
         outcomes=outcomes,
         table_checks=(TableCheck("columns match", True, "all 13 columns in order"),),
@@ -232,6 +239,22 @@ def crowded() -> Evidence:
     return evidence((outcome,), report, planting=PLANTING, records=records)
 
 
+def promised(name: str) -> PrivacyAccount:
+    """A guarantee, every word of which is this one."""
+    spent = (MechanismRecord(what=name, mechanism=Mechanism.PURE, epsilon=1.0),)
+    guarantee = PrivacyGuarantee(
+        unit=Unit.ENTITY,
+        neighbouring=Neighbouring.REPLACE,
+        epsilon=1.0,
+        delta=1e-5,
+        accountant=name,
+        mechanisms=spent,
+        assumptions=(name,),
+        not_protected=(name,),
+    )
+    return PrivacyAccount(guarantee=guarantee, mechanisms=spent)
+
+
 def hostile() -> Evidence:
     name, many = HOSTILE, 300
     columns = tuple(ColumnRecord(f"{name}{i}", name, name, (name,), False, True, None) for i in range(many))
@@ -265,8 +288,6 @@ def hostile() -> Evidence:
         columns=columns,
         warnings=(name,),
         plan={name: name},
-        generator=GeneratorRecord(
-            name, {name: name}, PrivacyCertificate("differential privacy", name, 1.0, 1e-5)
-        ),
+        generator=GeneratorRecord(name, {name: name}, promised(name)),
         versions={name: name},
     )

@@ -14,9 +14,8 @@ from report_sweeps import box_series, candidate, sweep
 from synth_audit.core.identity import MeasurementId, read
 from synth_audit.core.measurement import Direction
 from synth_audit.core.verdict import Result
-from synth_audit.report import sweep_scatter
+from synth_audit.report import heatmap, sweep_scatter
 from synth_audit.report.frontier import render_frontier, write_frontier
-from synth_audit.report.plot_kinds import heatmap
 from synth_audit.report.sweep_candidates import axis_of, direction_of, gate_rows, short_names
 from synth_audit.report.sweep_panels import box_panels, matrix_pictures
 from synth_audit.report.sweep_scatter import Axis, Dot

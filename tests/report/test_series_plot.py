@@ -172,6 +172,20 @@ def test_the_limit_stands_between_what_passes_and_what_fails(build: ModuleType) 
     assert any(n.text == "at most 9\u00a0%" for n in root.iter(f"{SPACE}text"))
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.8, 1.2), (0.999, 1.001), (-5.0, 400.0)])
+def test_two_limits_share_one_text_and_the_safe_side_lies_between(
+    build: ModuleType, low: float, high: float
+) -> None:
+    gate = build.gate("g", "t", value=1.0, low=0.5, high=1.5, minimum=low, maximum=high, measurement="a.b")
+    root = check_picture(interval_plot.gate_interval_svg(gate, unit="ratio"))
+    asked = [n for n in root.iter(f"{SPACE}text") if n.text and n.text.startswith("between")]
+    assert len(asked) == 1
+    safe = next(n for n in root.iter(f"{SPACE}rect") if n.get("class") == "f-safe")
+    start, wide = float(safe.get("x", 0)), float(safe.get("width", 0))
+    dot = float(next(iter(root.iter(f"{SPACE}circle"))).get("cx", 0))
+    assert 10 <= start < dot < start + wide <= 350
+
+
 def test_a_share_of_zero_is_drawn_on_a_scale_of_shares(build: ModuleType) -> None:
     gate = build.gate("g", "t", value=0.0, maximum=0.0, measurement="a.b")
     texts = [

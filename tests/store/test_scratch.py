@@ -15,7 +15,7 @@ import pytest
 from synth_audit.core.errors import DataError
 from synth_audit.core.execution import dask_cluster
 from synth_audit.core.files import lasting_folder, temporary_folder
-from synth_audit.generators._program import _run
+from synth_audit.generators.external.program import _run
 from synth_audit.store.journal import open_journal
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace

@@ -15,7 +15,6 @@ from synth_audit.core import (
     accounting,
     audit,
     exposed_groups,
-    generator,
     measurement,
     outcome,
     sensitivity,
@@ -30,6 +29,7 @@ from synth_audit.store import chained_log
 from synth_audit.store import evidence as store
 from synth_audit.store.evidence import parse_evidence, sha256_of
 from synth_audit.store.wire_v1 import audit_models, models
+from synth_audit.store.wire_v1.upgrades import _STEPS
 
 DATA = Path(__file__).parent / "data"
 OLD = sorted(DATA.glob("evidence-*.json.gz"))
@@ -42,7 +42,6 @@ FORMS = [
     (exposed_groups.ExposedGroup, models.WireExposedGroup),
     (exposed_groups.RecordView, models.WireRecords),
     (exposed_groups.Subgroup, models.WireSubgroup),
-    (generator.PrivacyCertificate, models.WireCertificate),
     (measurement.Estimate, audit_models.WireEstimate),
     (measurement.Interval, audit_models.WireInterval),
     (measurement.Measurement, audit_models.WireMeasurement),
@@ -177,7 +176,7 @@ WRONG = {
     "tables": [{"synthet\u0456c": {"rows": 1, "hmac": "", "sha256": None}}, [], None],
     "created": [None, 2026],
     "table": ["\ud800", None, 1],
-    "schema_version": ["1.3", 1.2, None, "1.2 "],
+    "schema_version": ["1.4", 1.3, None, "1.3 "],
     "gates": [None, []],
 }
 
@@ -216,15 +215,21 @@ def old(request):
     return text_of(request.param)
 
 
-def test_there_are_files_of_version_1_1():
-    assert {p.name for p in OLD} >= {f"evidence-1.1-{k}.json.gz" for k in ("pass", "fail", "scopes")}
+def test_there_are_files_of_every_version_before():
+    kept = {"1.1": ("pass", "fail", "scopes"), "1.2": ("pass", "budget")}
+    assert {p.name for p in OLD} >= {f"evidence-{v}-{k}.json.gz" for v, kinds in kept.items() for k in kinds}
+    assert set(kept) == set(_STEPS)
 
 
 def test_an_old_file_is_read_and_judged_as_it_was(old):
     plain, found = json.loads(old), parse_evidence(old)
-    assert (found.schema_version, found.digest, found.attempt) == ("1.1", plain["digest"], 0)
+    assert (found.schema_version, found.digest) == (plain["schema_version"], plain["digest"])
+    assert found.attempt == plain.get("attempt", 0)
     assert found.verdict == plain["verdict"]
-    assert all(c.holds for c in verify(found))
+    checks = {c.what: c.holds for c in verify(found)}
+    assert all(holds is not False for holds in checks.values())
+    assert checks["digest of the evidence"]
+    assert checks["verdict, judged anew"]
     assert {r.gate: (str(r.result), r.value, r.low, r.high) for r in found.gates.results} == {
         r["gate"]: (r["result"], r["value"], r["low"], r["high"]) for r in plain["gates"]["results"]
     }
@@ -290,6 +295,42 @@ def test_names_of_version_1_1_are_read_by_what_they_meant():
     }
     [boxes] = [s for o in found.outcomes for s in o.series if s.places] or [None]
     assert boxes is None or boxes.id == read("membership_game.privacy_gain")
+
+
+@pytest.mark.parametrize(
+    ("certificate", "reason"),
+    [
+        (("none", "no noise", None, None), "no noise"),
+        (
+            ("differential privacy", "I said so", 1.5, 1e-5),
+            "differential privacy, epsilon 1.5, delta 1e-05, claimed and not accounted for: I said so",
+        ),
+        (("differential privacy", "x", None, None), "differential privacy, claimed and not accounted for: x"),
+    ],
+)
+def test_what_a_generator_claimed_by_itself_guarantees_nothing(certificate, reason):
+    plain = json.loads(text_of(DATA / "evidence-1.2-pass.json.gz"))
+    assert plain["generator"]["privacy"] is None
+    claim = dict(zip(("claim", "reason", "epsilon", "delta"), certificate, strict=True))
+    plain["generator"]["certificate"] = claim
+    account = parse_evidence(json.dumps(plain)).generator.privacy
+    assert account == accounting.PrivacyAccount(guarantee=None, reason=reason)
+    for wrong in ({"claim": "none"}, {**claim, "unit": "row"}, None):
+        plain["generator"]["certificate"] = wrong
+        assert refused(plain)
+
+
+def test_what_was_accounted_for_stays(old):
+    plain = json.loads(old)
+    account = plain["generator"].get("privacy")
+    read = parse_evidence(old).generator.privacy
+    if account is None:
+        assert read.guarantee is None
+        assert read.reason == plain["generator"]["certificate"]["reason"]
+    else:
+        assert read.guarantee.epsilon == account["guarantee"]["epsilon"]
+        assert [m.what for m in read.mechanisms] == [m["what"] for m in account["mechanisms"]]
+        assert read.table_epsilon == account["table_epsilon"]
 
 
 def test_an_old_file_can_be_judged_by_another_suite(tmp_path, monkeypatch):

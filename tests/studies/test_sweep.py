@@ -8,7 +8,6 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +16,12 @@ import pytest
 
 from synth_audit import api
 from synth_audit.core import registry
+from synth_audit.core.accounting import Mechanism, MechanismRecord
 from synth_audit.core.context import RunContext
 from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.execution import in_processes
-from synth_audit.core.fitting import fit_shared
-from synth_audit.core.generator import PrivacyCertificate
+from synth_audit.core.fitting import FitRecipe, fit_shared
 from synth_audit.generators.resample import Resample, ResampleModel
 from synth_audit.generators.vine import Vine
 from synth_audit.pipeline import stages as pipeline
@@ -262,22 +261,6 @@ def test_a_generator_that_fails_is_told_of_and_the_others_go_on(swept, monkeypat
     assert canary not in record.to_json()
 
 
-def uncertified(self, train, rng):
-    model = TRUE_FIT(self, train, rng)
-    return SimpleNamespace(sample=model.sample, certificate="none")
-
-
-TRUE_FIT = Resample.fit
-
-
-@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-def test_a_model_without_a_certificate_is_told_of_and_the_others_go_on(swept, monkeypatch):
-    monkeypatch.setattr(Resample, "fit", uncertified)
-    record = sweep(swept.replan(seed=7), swept.workspace)
-    assert record.candidates[1].problem == "the certificate of its model is no PrivacyCertificate"
-    assert record.chosen == "independent"
-
-
 def test_data_that_an_audit_refuses_are_told_of_their_candidate(swept, monkeypatch):
     true_audit = pipeline.audit_synthetic
 
@@ -321,8 +304,14 @@ def once(request, monkeypatch):
     if request.param == "no seed":
         monkeypatch.setattr(Resample, "repeats", False, raising=False)
     else:
-        claim = PrivacyCertificate("differential privacy", "a test", 1.0, 1e-6)
-        monkeypatch.setattr(ResampleModel, "certificate", claim)
+        true_fit = Resample.fit
+
+        def paid(self, train, context):
+            spent = MechanismRecord(what="a test", mechanism=Mechanism.PURE, epsilon=1.0)
+            context.accountant._records.append(spent)  # as if there had been a budget
+            return true_fit(self, train, context)
+
+        monkeypatch.setattr(Resample, "fit", paid)
     return draws
 
 
@@ -457,13 +446,13 @@ def test_truncation_levels_share_their_fits(make_case, tmp_path, monkeypatch):
 
     def game(self, subject, context):
         if isinstance(subject.generator, Vine):
-            fit_shared(subject.generator, subject.train, 5, context)
+            fit_shared(FitRecipe.of(subject), subject.train, 5, context)
             seen.append(context.cache.folder)
         return true_run(self, subject, context)
 
-    def counted(self, train, rng):
+    def counted(self, train, context):
         fits.append(self.truncation)
-        return true_fit(self, train, rng)
+        return true_fit(self, train, context)
 
     monkeypatch.setattr(audit, "run", game)
     monkeypatch.setattr(Vine, "fit", counted)

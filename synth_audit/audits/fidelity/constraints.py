@@ -20,7 +20,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.encode import MISSING, codes, row_groups
-from synth_audit.kernels.intervals import wilson
+from synth_audit.kernels.proportion_interval import SOURCE, proportion_interval
 from synth_audit.kernels.rule_violations import put
 
 VIOLATIONS = Quantity(
@@ -55,8 +55,8 @@ class Constraints:
     Rules are those under ``rules`` and the bounds and categories under ``columns``. For each,
     ``violations = broken / asked`` over the rows that hold all values it needs; without a rule, the share
     of rows that break any among those that can be asked for at least one. A row breaks ``a -> b`` when its b
-    is not one that train holds most often beside its a, whichever of equally frequent ones. Wilson's
-    intervals; that of the worst rule is corrected for their number (Bonferroni).
+    is not one that train holds most often beside its a, whichever of equally frequent ones. The
+    interval of the worst rule is corrected for their number (Bonferroni).
 
     ``train_violations`` of a dependency counts the training rows beside the most frequent b of each a, of
     equally frequent ones a single one: a whose values tie determines nothing, which is a habit.
@@ -73,7 +73,7 @@ class Constraints:
         quantities=(VIOLATIONS, WORST, UNSEEN, TRAIN_VIOLATIONS),
         risk="fidelity",
         cost="seconds",
-        source="Kivinen & Mannila 1995 (broken dependencies); Wilson 1927 (intervals)",
+        source=f"Kivinen & Mannila 1995 (broken dependencies); {SOURCE} (intervals)",
     )
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
@@ -114,7 +114,9 @@ class _Tally:
         return self.counted / self.asked if self.asked else math.nan
 
     def estimate(self, level: float) -> Estimate:
-        return Estimate(self.share, wilson(self.counted, self.asked, level) if self.asked else None)
+        return Estimate(
+            self.share, proportion_interval(self.counted, self.asked, level) if self.asked else None
+        )
 
     def small(self, suppression: int) -> bool:
         """True where it sets apart fewer rows than may be told; none and all set nobody apart."""
@@ -167,7 +169,7 @@ class _Tallies:
     def _worst_interval(self, level: float) -> Interval | None:
         asked = [t for t in self.broken.values() if t.asked]
         corrected = corrected_level(level, len(asked))
-        intervals = [wilson(t.counted, t.asked, corrected) for t in asked]
+        intervals = [proportion_interval(t.counted, t.asked, corrected) for t in asked]
         tried = f"{len(asked)} rule{'s' * (len(asked) > 1)}"
         return worst_interval(intervals, level, tried) if intervals else None
 

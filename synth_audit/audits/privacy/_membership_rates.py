@@ -13,7 +13,7 @@ from synth_audit.core.measurement import Measurement, Quantity, Reference, Sampl
 from synth_audit.core.series import Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
-from synth_audit.kernels.intervals import newcombe, wilson
+from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
 from synth_audit.kernels.roc import auroc, auroc_interval
 
 FEWEST_TESTED = 50
@@ -139,14 +139,16 @@ def _named(attack: Scored, level: float) -> list[Measurement]:
         RECALL.at(
             hits / m,
             setting=name,
-            interval=wilson(hits, m, level),
-            reference=Reference(alarms / n, "share of strangers named", wilson(alarms, n, level)),
+            interval=proportion_interval(hits, m, level),
+            reference=Reference(
+                alarms / n, "share of strangers named", proportion_interval(alarms, n, level)
+            ),
             **counted,
         ),
         ADVANTAGE.at(
             hits / m - alarms / n,
             setting=name,
-            interval=newcombe(hits, m, alarms, n, level),
+            interval=proportion_difference(hits, m, alarms, n, level),
             reference=_NO_MORE,
             **counted,
         ),

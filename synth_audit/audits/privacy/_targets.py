@@ -41,7 +41,7 @@ def named(subject: Subject, names: Iterable[str], setting: str) -> tuple[Column,
 def rate(
     quantity: Quantity, tally: SuccessCount, requested: int, level: float, *, column: str = ""
 ) -> Measurement:
-    """A success rate with Wilson's interval."""
+    """A success rate with its interval."""
     return quantity.at(
         tally.share,
         column=column,

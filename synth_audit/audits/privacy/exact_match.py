@@ -24,7 +24,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.encode import row_groups, row_groups_but_one
-from synth_audit.kernels.intervals import newcombe, wilson
+from synth_audit.kernels.proportion_interval import SOURCE, proportion_difference, proportion_interval
 
 SHARE = Quantity(
     "share",
@@ -75,7 +75,7 @@ _NATURAL = Reference(0.0, "as many as among people the generator never saw")
 class ExactMatch:
     """Counts synthetic rows that equal a training row in every released column, in any row order.
 
-    ``share = #{s : s ∈ train} / n_synthetic`` with its Wilson interval, ``control_share`` the same for
+    ``share = #{s : s ∈ train} / n_synthetic`` with its interval, ``control_share`` the same for
     control rows, ``excess = share − control_share`` with Newcombe's interval. ``all_but_one_excess`` is the
     largest excess when any one of the d columns is left out, with an interval at ``1 − (1 − level)/d``, so
     that it holds for the worst of d choices: a copy cannot hide behind one spoilt column. Missing agrees
@@ -109,7 +109,7 @@ class ExactMatch:
         ),
         risk="singling out",
         cost="instant",
-        source="Platzer & Reutterer 2021 (base rate); Wilson 1927, Newcombe 1998 (intervals)",
+        source=f"Platzer & Reutterer 2021 (base rate); {SOURCE}, Newcombe 1998 (intervals)",
     )
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
@@ -146,7 +146,7 @@ class _Matches:
         return self.synthetic / self.n_synthetic - self.control / self.n_control
 
     def interval(self, level: float) -> Interval:
-        return newcombe(self.synthetic, self.n_synthetic, self.control, self.n_control, level)
+        return proportion_difference(self.synthetic, self.n_synthetic, self.control, self.n_control, level)
 
     def measured(self, level: float) -> list[Measurement]:
         """Share, and with control rows the natural share and the excess."""
@@ -154,7 +154,7 @@ class _Matches:
         if self.n_control:
             shares.append((CONTROL_SHARE, self.control, self.n_control))
         found = [
-            quantity.at(count / n, interval=wilson(count, n, level), n_requested=n, n_achieved=n)
+            quantity.at(count / n, interval=proportion_interval(count, n, level), n_requested=n, n_achieved=n)
             for quantity, count, n in shares
         ]
         if self.n_control:
@@ -167,7 +167,7 @@ class _Matches:
 
 
 def _unique_excess(groups: list[Codes], level: float) -> Measurement:
-    """Copies of unique records; the interval joins Wilson's of both shares, that of control's stretched."""
+    """Copies of unique records; the interval joins those of both shares, that of control's stretched."""
     train, synthetic, control = groups
     real, times = np.unique(np.concatenate([train, control]), return_counts=True)
     alone = real[times == 1]
@@ -175,13 +175,13 @@ def _unique_excess(groups: list[Codes], level: float) -> Measurement:
     copied = synthetic[np.isin(synthetic, alone)]
     of_train = int(np.isin(copied, train).sum())
     of_control = len(copied) - of_train
-    a, b = wilson(of_train, n, level), wilson(of_control, n, level)
+    a, b = proportion_interval(of_train, n, level), proportion_interval(of_control, n, level)
     value = (of_train - stretch * of_control) / n
     low = value - math.hypot(of_train / n - a.low, stretch * (b.high - of_control / n))
     high = value + math.hypot(a.high - of_train / n, stretch * (of_control / n - b.low))
     return UNIQUE_EXCESS.at(
         value,
-        interval=Interval(low, high, level, "wilson, joined as newcombe's"),
+        interval=Interval(low, high, level, f"{a.method}, joined as newcombe's"),
         n_requested=n,
         n_achieved=n,
         reference=Reference(0.0, "a release that is independent of the split"),
@@ -207,7 +207,7 @@ def _record_excess(groups: list[Codes], level: float) -> Measurement:
     held = [int(np.isin(rows, synthetic).sum()) for rows in (train, control)]
     return RECORD_EXCESS.at(
         held[0] / len(train) - held[1] / len(control),
-        interval=newcombe(held[0], len(train), held[1], len(control), level),
+        interval=proportion_difference(held[0], len(train), held[1], len(control), level),
         n_requested=len(train),
         n_achieved=len(train),
         reference=_NATURAL,

@@ -62,7 +62,7 @@ class Linkability:
 
     For a record split into the columns A and B, the k nearest synthetic rows by A and the k nearest by B are
     found (Gower's distance, ties broken at random and apart for A and B); the attack succeeds when they
-    share a row. ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of Wilson's intervals, with
+    share a row. ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, with
     the delta method's interval.
 
     Without ``columns_a`` and ``columns_b`` every released column that varies in train is used: by

@@ -72,6 +72,7 @@ class Accountant:
         self._records: list[MechanismRecord] = []
         self._assumptions: list[str] = []
         self._voids: list[str] = []
+        self._rows_void = ""
         self._rows_stated = self._domain_stated = False
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -148,7 +149,7 @@ class Accountant:
         elif self.neighbouring is Neighbouring.REPLACE and self.rows == 1:
             self.assume("as many rows are drawn as train has, which neighbours do not differ in")
         else:
-            self.void(
+            self._rows_void = (
                 "as many rows are drawn as train has: the number of rows drawn must be a public constant"
             )
 
@@ -184,6 +185,8 @@ class Accountant:
         if not self._records:
             reasons.append("the generator spent nothing on privacy")
         else:
+            if self._rows_void:
+                reasons.append(self._rows_void)
             if not self._rows_stated:
                 reasons.append("nobody stated how many rows are drawn")
             if not self._domain_stated:

@@ -43,6 +43,10 @@ class FitTerms:
         return accountant
 
 
+NO_BUDGET = FitTerms(total=None, fit=None, unit=Unit.ROW)
+"""Nothing may be spent."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivacyAccount:
     """What one fit spent, the guarantee that follows, and what the whole table has cost with it.

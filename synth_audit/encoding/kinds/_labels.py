@@ -22,6 +22,7 @@ class TextLabels:
     whole = False
     instants = False
     ranked_labels = False
+    own_labels: tuple[str, ...] = ()
     most_labels: int | None = 10_000
 
     @property

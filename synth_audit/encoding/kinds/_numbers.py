@@ -23,6 +23,7 @@ class Numbers:
     whole = False
     instants = False
     ranked_labels = False
+    own_labels: tuple[str, ...] = ()
     most_labels: int | None = None
 
     @property

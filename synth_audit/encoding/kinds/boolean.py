@@ -26,6 +26,7 @@ class Boolean(TextLabels):
         title="Boolean", summary="True or false.", precedence=20, frame_types=("str",)
     )
     ranked_labels = True
+    own_labels = ("false", "true")
 
     def allows(self, storage: pa.DataType) -> bool:
         """Booleans, numbers, and what has no type."""

@@ -73,7 +73,7 @@ class WireSeries(WirePart):
 
     id: str
     title: str
-    kind: Literal["line", "step", "bar", "box", "matrix", "density"]
+    kind: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
     x_label: str
     y_label: str
     x: tuple[Number, ...] | tuple[str, ...]

@@ -19,7 +19,7 @@ from synth_audit.store.wire_v1.audit_models import (
     WirePart,
 )
 
-VERSION = "1.2"
+VERSION = "1.3"
 
 
 class WireTableCheck(WirePart):
@@ -124,15 +124,6 @@ class WireTable(WirePart):
     sha256: Sha256 | None
 
 
-class WireCertificate(WirePart):
-    """What may formally be claimed of a generator."""
-
-    claim: Literal["none", "differential privacy"]
-    reason: str
-    epsilon: Number | None
-    delta: Number | None
-
-
 class WireMechanism(WirePart):
     """One spending of privacy budget."""
 
@@ -178,8 +169,7 @@ class WireGenerator(WirePart):
 
     name: str
     config: dict[str, Any]
-    certificate: WireCertificate
-    privacy: WireAccount | None
+    privacy: WireAccount
 
 
 class WireLedgerHead(WirePart):
@@ -212,7 +202,7 @@ class WireEvidence(WirePart):
     records: WireRecords
     warnings: tuple[str, ...]
     versions: dict[str, str]
-    schema_version: Literal["1.2"]
+    schema_version: Literal["1.3"]
     digest: str
     created: str
     timings: dict[str, Number]

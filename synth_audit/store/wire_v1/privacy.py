@@ -13,10 +13,8 @@ from synth_audit.core.accounting import (
 from synth_audit.store.wire_v1 import models
 
 
-def write_account(a: PrivacyAccount | None) -> models.WireAccount | None:
+def write_account(a: PrivacyAccount) -> models.WireAccount:
     """Into the file."""
-    if a is None:
-        return None
     return models.WireAccount(
         guarantee=None if a.guarantee is None else _write_guarantee(a.guarantee),
         reason=a.reason,
@@ -27,10 +25,8 @@ def write_account(a: PrivacyAccount | None) -> models.WireAccount | None:
     )
 
 
-def read_account(w: models.WireAccount | None) -> PrivacyAccount | None:
+def read_account(w: models.WireAccount) -> PrivacyAccount:
     """From the file; raises ``PluginError`` for a spending that cannot have been."""
-    if w is None:
-        return None
     return PrivacyAccount(
         guarantee=None if w.guarantee is None else _read_guarantee(w.guarantee),
         reason=w.reason,

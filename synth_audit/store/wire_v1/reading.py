@@ -11,7 +11,6 @@ from synth_audit.core import measurement as core
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.errors import MeasurementNameError, PluginError
 from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
-from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedLeaks, PlantedResult, Sensitivity, SensitivityCurve
 from synth_audit.core.series import Series
@@ -64,7 +63,9 @@ def _evidence(w: models.WireEvidence) -> Evidence:
                 for c in w.columns
             ),
             tables={name: TableRecord(t.rows, t.hmac, t.sha256) for name, t in w.tables.items()},
-            generator=_generator(w.generator),
+            generator=GeneratorRecord(
+                w.generator.name, w.generator.config, read_account(w.generator.privacy)
+            ),
             outcomes=tuple(map(_outcome, w.outcomes)),
             table_checks=tuple(TableCheck(c.key, c.met, c.explanation) for c in w.table_checks),
             gates=_gates(w.gates),
@@ -86,12 +87,6 @@ def _evidence(w: models.WireEvidence) -> Evidence:
         )
     except (MeasurementNameError, PluginError) as error:
         raise ValueError(error.what) from None
-
-
-def _generator(w: models.WireGenerator) -> GeneratorRecord:
-    c = w.certificate
-    claim = PrivacyCertificate(c.claim, c.reason, c.epsilon, c.delta)
-    return GeneratorRecord(w.name, w.config, claim, read_account(w.privacy))
 
 
 def _outcome(w: audit_models.WireOutcome) -> AuditOutcome:

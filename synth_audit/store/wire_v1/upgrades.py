@@ -7,6 +7,7 @@ What an old file said is kept; what it did not say stays unsaid. Its digest is t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from synth_audit.core.identity import MeasurementId
@@ -50,7 +51,46 @@ def _from_1_1(old: Plain) -> Plain:
     }
 
 
-_STEPS: Mapping[str, Callable[[Plain], Plain]] = {"1.1": _from_1_1}
+def _from_1_2(old: Plain) -> Plain:
+    """1.3 has one account of what a fit spent, in place of a claim of the generator's and an account."""
+    generator = old["generator"]
+    claim, account = _Claim(**generator["certificate"]), generator["privacy"]
+    fields = {"name": generator["name"], "config": generator["config"]}
+    if generator.keys() != {"certificate", "privacy", *fields}:
+        raise ValueError("not what version 1.2 wrote")
+    return {
+        **old,
+        "generator": {**fields, "privacy": claim.account if account is None else account},
+        "schema_version": "1.3",
+    }
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What a generator said of itself up to version 1.2."""
+
+    claim: str
+    reason: str
+    epsilon: float | None
+    delta: float | None
+
+    @property
+    def account(self) -> Plain:
+        """An account without a guarantee: what nobody accounted for guarantees nothing."""
+        said = {"epsilon": self.epsilon, "delta": self.delta}
+        numbers = "".join(f", {name} {value:g}" for name, value in said.items() if value is not None)
+        claimed = "" if self.claim == "none" else f"{self.claim}{numbers}, claimed and not accounted for: "
+        return {
+            "guarantee": None,
+            "reason": claimed + self.reason,
+            "mechanisms": [],
+            "several_rows": False,
+            "table_epsilon": 0.0,
+            "table_delta": 0.0,
+        }
+
+
+_STEPS: Mapping[str, Callable[[Plain], Plain]] = {"1.1": _from_1_1, "1.2": _from_1_2}
 
 _BY_COLUMN = {"associations", "attribute_game", "inference", "marginals"}
 """Audits whose scopes were names of columns, as far as they were any."""

@@ -68,7 +68,7 @@ def _evidence(e: Evidence) -> models.WireEvidence:
         records=_records(e.records),
         warnings=e.warnings,
         versions=dict(e.versions),
-        schema_version="1.2",
+        schema_version="1.3",
         digest=e.digest,
         created=e.created,
         timings=dict(e.timings),
@@ -76,10 +76,7 @@ def _evidence(e: Evidence) -> models.WireEvidence:
 
 
 def _generator(g: GeneratorRecord) -> models.WireGenerator:
-    c = g.certificate
-    claim = models.WireCertificate(claim=c.claim, reason=c.reason, epsilon=c.epsilon, delta=c.delta)
-    spent = write_account(g.privacy)
-    return models.WireGenerator(name=g.name, config=dict(g.config), certificate=claim, privacy=spent)
+    return models.WireGenerator(name=g.name, config=dict(g.config), privacy=write_account(g.privacy))
 
 
 def _outcome(o: AuditOutcome) -> audit_models.WireOutcome:

@@ -67,8 +67,8 @@ class Coverage:
 
     All are in [0, 1]. The first three have an interval from the Bayesian bootstrap of both tables, centre and
     radii included, for the number at this many rows: noise alone pulls equal distributions down to about
-    ``1 − 0.63 √(1/n + 1/m)``, control rows as well. Authenticity has Wilson's interval with the training rows
-    as given, in which rows with one nearest training row are a cluster.
+    ``1 − 0.63 √(1/n + 1/m)``, control rows as well. Authenticity has that of a share, the training rows
+    as given, of which rows with one nearest training row are a cluster.
 
     Fields:
         spaces: ``features`` (without a setting), standardised and one-hot, and ``embedding``, the contrastive

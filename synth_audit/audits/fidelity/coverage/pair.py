@@ -11,6 +11,7 @@ from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels.attack_success import SuccessCount
 from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.intervals import critical_value
+from synth_audit.kernels.proportion_interval import unseen_share
 from synth_audit.kernels.support import Support, bootstrap_weights, squared_radii, strangers
 
 
@@ -70,14 +71,14 @@ def scored(curves: Curves, least: int, drawn: Floats, level: float) -> dict[str,
     """The three scores, each ``± z · standard deviation of the draws``.
 
     Noise pulls a score below 1, and resampling pulls it there again: ends of the draws could miss the value
-    itself. A half-width is at least what a share ``u = z² / (n + z²)`` of rows could change, the most that
-    Wilson's interval leaves possible for rows of which none was seen among n.
+    itself. A half-width is at least what a share u of rows could change, the most that the interval
+    of a proportion leaves possible for rows of which none was seen among n.
 
     Args:
         least: n, rows of the smaller table. drawn: of :func:`resampled`.
     """
     z = critical_value(level)
-    unseen = z * z / (least + z * z)
+    unseen = unseen_share(least, level)
     precision, recall, product = curves.scores
     narrowest = unseen * np.array([1.0, 1.0, precision + recall + unseen])
     half = np.maximum(z * drawn.std(axis=0, ddof=1), narrowest)

@@ -26,7 +26,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.distributions import distance_interval
-from synth_audit.kernels.intervals import wilson
+from synth_audit.kernels.proportion_interval import unseen_share
 
 TOTAL_VARIATION = Quantity(
     "total_variation",
@@ -165,7 +165,7 @@ def _estimate(name: str, found: Distance, n: int, level: float) -> Estimate:
     """A distance with its interval, for tables of at least n rows; without one if it has no draws."""
     if found.draws is None:
         return Estimate(found.value)
-    room = wilson(0, n, level).high
+    room = unseen_share(n, level)
     # A share ε that was never drawn is a total variation of ε, but a larger Hellinger distance.
     unseen = math.sqrt(1 - math.sqrt(1 - room)) if name == HELLINGER.name else room
     return Estimate(found.value, distance_interval(found.value, found.draws, level, unseen))

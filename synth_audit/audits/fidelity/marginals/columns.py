@@ -15,7 +15,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import distributions as dist
 from synth_audit.kernels.encode import codes
-from synth_audit.kernels.intervals import newcombe
+from synth_audit.kernels.proportion_interval import proportion_difference
 
 MOST_CELLS = 1024
 """Labels beyond so many share cells where resamples are drawn, so that memory does not grow with them."""
@@ -189,11 +189,11 @@ def missing_difference(train: Table, table: Table, name: str, subject: Subject) 
     against a release that shows its own share, the difference would tell how few they are.
     """
     a, b = (_tellable(t, name, subject.suppression) for t in (table, train))
-    signed = newcombe(a, table.n_rows, b, train.n_rows, subject.level)
+    signed = proportion_difference(a, table.n_rows, b, train.n_rows, subject.level)
     ends = sorted((abs(signed.low), abs(signed.high)))
     low = 0.0 if signed.low <= 0 <= signed.high else ends[0]
     value = abs(a / table.n_rows - b / train.n_rows)
-    return Estimate(value, Interval(low, ends[1], subject.level, "newcombe, folded at 0"))
+    return Estimate(value, Interval(low, ends[1], subject.level, f"{signed.method}, folded at 0"))
 
 
 def _tellable(table: Table, name: str, fewest: int) -> int:

@@ -11,7 +11,7 @@ from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.audits.privacy._attribute_secrets import FEWEST_SCORED, FOLDS, STREAM
 from synth_audit.core.arrays import Bools, Codes, Floats, Positions
 from synth_audit.core.context import RunContext
-from synth_audit.core.fitting import draw, fit_shared
+from synth_audit.core.fitting import FitRecipe, draw, fit_shared
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -192,7 +192,7 @@ def _played(
     shared = iteration_rng(context.seed, STREAM, iteration)
     rows = reference_rows(subject.train.n_rows, (), sizes.reference, shared)
     reference = subject.train.released_only().take(rows)
-    model = fit_shared(subject.generator, reference, as_int_seed(shared), context)
+    model = fit_shared(FitRecipe.of(subject), reference, as_int_seed(shared), context).model
     values = design.encode(reference)
     present = [design.present(reference, secret.name) for secret in secrets]
     targets = [_targets(reference, secret, sizes.tail, shared) for secret in secrets]

@@ -195,18 +195,21 @@ class ClosestRecord:
     def _score(
         self, made: Floats, real: Floats, setting: str, level: float, rng: np.random.Generator
     ) -> Measurement:
-        """The score with a bootstrap interval, widened to Wilson's where resampling sees no spread."""
+        """The score with a bootstrap interval, widened to the share's where resampling sees no spread."""
         value = dcr.privacy_score(made, real, self.alpha)
         draws = dcr.bootstrap_privacy_score(
             made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng
         )
         drawn = percentile_interval(draws, level)
-        counted = dcr.wilson_privacy_score(made, real, self.alpha, level)
+        counted = dcr.proportion_privacy_score(made, real, self.alpha, level)
         return PRIVACY_SCORE.at(
             value,
             setting=setting,
             interval=Interval(
-                min(drawn.low, counted.low), max(drawn.high, counted.high), level, "bootstrap and wilson"
+                min(drawn.low, counted.low),
+                max(drawn.high, counted.high),
+                level,
+                f"bootstrap and {counted.method}",
             ),
             n_requested=len(made),
             n_achieved=len(made),

@@ -7,8 +7,8 @@ from statistics import NormalDist
 
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.kernels import dcr
-from synth_audit.kernels.intervals import wilson
 from synth_audit.kernels.neighbours import Nearest
+from synth_audit.kernels.proportion_interval import proportion_interval
 
 FEWEST_ROWS = 100
 """Fewer synthetic rows than this decide nothing."""
@@ -46,10 +46,10 @@ _INDEPENDENT = "a release that is independent of the split"
 def shares(
     to_train: Nearest, to_control: Nearest, n_train: int, n_control: int, level: float, setting: str = ""
 ) -> list[Measurement]:
-    """Share of synthetic rows nearest to train, with Wilson's interval on the independent number of rows."""
+    """Share of synthetic rows nearest to train, with its interval on the independent number of rows."""
     share, n_effective = dcr.closest_share(to_train, to_control, n_train)
     null = n_train / (n_train + n_control)
-    around = wilson(min(share * n_effective, n_effective), n_effective, level)
+    around = proportion_interval(min(share * n_effective, n_effective), n_effective, level)
     z = (share - null) / math.sqrt(null * (1 - null) / n_effective)
     n = len(to_train.first)
 
@@ -61,7 +61,7 @@ def shares(
                 (around.low - origin) / unit,
                 (around.high - origin) / unit,
                 level,
-                "wilson on the effective number of rows",
+                f"{around.method} on the effective number of rows",
             ),
             n_requested=n,
             n_achieved=n,

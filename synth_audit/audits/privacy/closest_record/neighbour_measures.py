@@ -13,9 +13,9 @@ from synth_audit.core.subject import Subject
 from synth_audit.kernels.dcr import independent_number, part_nearer
 from synth_audit.kernels.encode import codes
 from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest, nearest_other
-from synth_audit.kernels.intervals import newcombe, wilson
 from synth_audit.kernels.mixed_hamming import cells, nearly_copied
 from synth_audit.kernels.neighbours import Nearest
+from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
 
 FEWEST_ROWS = 100
 """Fewer rows than this on either side decide nothing: the interval of a share is then wider than ±0.1."""
@@ -82,11 +82,13 @@ class _Share:
         return min(self.value * self.n_effective, self.n_effective)  # rounding must not pass the whole
 
     def interval(self, level: float) -> Interval:
-        return wilson(self.successes, self.n_effective, level)
+        return proportion_interval(self.successes, self.n_effective, level)
 
     def less(self, other: _Share, level: float) -> Interval:
         """Interval of the difference to another share."""
-        return newcombe(self.successes, self.n_effective, other.successes, other.n_effective, level)
+        return proportion_difference(
+            self.successes, self.n_effective, other.successes, other.n_effective, level
+        )
 
 
 def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Measurement]:
@@ -154,7 +156,9 @@ def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generat
     return [
         NNAA.at(
             value,
-            interval=Interval(value - below, value + above, level, "wilson on the effective number of rows"),
+            interval=Interval(
+                value - below, value + above, level, f"{ends[0].method} on the effective number of rows"
+            ),
             reference=Reference(0.5, "two samples of the same people"),
             **_counted(of_train.n, of_release.n),
         ),
@@ -164,7 +168,7 @@ def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generat
                 loss - math.hypot(apart[0] - first.low, apart[1] - second.low) / 2,
                 loss + math.hypot(first.high - apart[0], second.high - apart[1]) / 2,
                 level,
-                "newcombe",
+                first.method,
             ),
             reference=Reference(0.0, _INDEPENDENT),
             **_counted(of_train.n, of_control.n, near_train.n),

@@ -12,10 +12,11 @@ from synth_audit.audits.privacy.membership_game import measures
 from synth_audit.audits.privacy.membership_game.measures import Played
 from synth_audit.audits.privacy.membership_game.shadow_game import GAME, ShadowGame, Sizes
 from synth_audit.audits.privacy.membership_game.targets import choose, outlier_columns
+from synth_audit.core.accounting import PrivacyGuarantee
 from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
-from synth_audit.core.generator import PrivacyCertificate
+from synth_audit.core.fitting import FitRecipe
 from synth_audit.core.measurement import Exposure, Findings, Measurement
 from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.subject import Subject
@@ -128,7 +129,7 @@ class MembershipGame:
         chosen = choose(subject, columns, wanted, self.tail, child_rng(context.seed, GAME, "targets"))
         targets = np.unique(np.concatenate(list(chosen.values())))
         game = ShadowGame(
-            generator=subject.generator,
+            recipe=FitRecipe.of(subject),
             train=subject.train.released_only(),
             targets=targets,
             sizes=self._sizes(subject.train.n_rows - len(targets)),
@@ -142,13 +143,13 @@ class MembershipGame:
         games = measures.played(scores, kinds)
         requested = {kind: self.iterations * wanted[kind] for kind in chosen}
         found = measures.measured(games, requested, subject.level)
-        claim = scores[0].certificate
-        if claim.claim == "differential privacy" and claim.epsilon is not None:
-            found.append(measures.refuted(found[0], claim.epsilon, claim.delta or 0.0))
+        promise = scores[0].guarantee
+        if promise is not None:
+            found.append(measures.refuted(found[0], promise.epsilon, promise.delta))
         return Findings(
             measurements=tuple(found),
             series=tuple(measures.boxes(games, subject.suppression)),
-            notes=(*self._notes(game.sizes, chosen), *_promises(claim, found[0])),
+            notes=(*self._notes(game.sizes, chosen), *_promises(promise, found[0])),
             exposures=tuple(_exposures(games, chosen, subject.level)),
         )
 
@@ -177,17 +178,17 @@ class MembershipGame:
         return notes
 
 
-def _promises(certificate: PrivacyCertificate, headline: Measurement) -> list[str]:
+def _promises(guarantee: PrivacyGuarantee | None, headline: Measurement) -> list[str]:
     """What a formal guarantee says of the gain, and whether the game contradicts it."""
-    if certificate.claim != "differential privacy" or certificate.epsilon is None:
+    if guarantee is None:
         return []
-    bound = measures.least_gain(certificate.epsilon, certificate.delta or 0.0)
+    bound = measures.least_gain(guarantee.epsilon, guarantee.delta)
     notes = [
-        f"the certificate of the generator (epsilon {certificate.epsilon:g}) promises a privacy gain of at "
+        f"the guarantee of the fit (epsilon {guarantee.epsilon:g}) promises a privacy gain of at "
         f"least {bound:.3f}"
     ]
     if headline.interval is not None and headline.interval.high < bound:
-        notes.append("the game contradicts the certificate: the whole interval of the gain lies below that")
+        notes.append("the game contradicts the guarantee: the whole interval of the gain lies below that")
     return notes
 
 

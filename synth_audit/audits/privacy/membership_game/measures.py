@@ -16,7 +16,8 @@ from synth_audit.core.series import Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval
-from synth_audit.kernels.intervals import critical_value, newcombe, wilson
+from synth_audit.kernels.intervals import critical_value
+from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
 from synth_audit.kernels.roc import auroc
 from synth_audit.kernels.shadow_features import FeatureSet
 
@@ -162,8 +163,8 @@ def gain(game: Played, level: float) -> GameEstimate:
     per_iteration = game.gains.mean(axis=1)
     hits, alarms = np.sum(game.inside > SURE), np.sum(game.outside > SURE)
     n = game.n_sets
-    apart = newcombe(float(alarms), n, float(hits), n, level)
-    counted = Interval(1 + apart.low, 1 + apart.high, level, "newcombe")
+    apart = proportion_difference(float(alarms), n, float(hits), n, level)
+    counted = Interval(1 + apart.low, 1 + apart.high, level, apart.method)
     return GameEstimate(
         float(per_iteration.mean()), _widest(mean_interval(per_iteration, level), counted, level)
     )
@@ -173,7 +174,7 @@ def area(game: Played, level: float) -> GameEstimate:
     """Mean over games of ``AUC = P(with > without) + ½ P(tie)``, each among the sets of one classifier.
 
     Were all sets independent, its variance would be at most ``AUC (1 − AUC) / n`` (Birnbaum & Klose 1957),
-    that of a share: the interval is at least Wilson's.
+    that of a share: the interval is at least as wide.
     """
     pairs = [
         [auroc(i, o) for i, o in zip(with_target, without, strict=True)]
@@ -181,14 +182,14 @@ def area(game: Played, level: float) -> GameEstimate:
     ]
     per_iteration = np.mean(pairs, axis=1)
     value = float(per_iteration.mean())
-    counted = wilson(value * game.n_sets, game.n_sets, level)
+    counted = proportion_interval(value * game.n_sets, game.n_sets, level)
     return GameEstimate(value, _widest(mean_interval(per_iteration, level), counted, level))
 
 
 def rate(game: Played, false_alarms: float, level: float) -> GameEstimate:
     """True-positive rate where one threshold over all games passes this share of sets without the target.
 
-    Wilson's interval for as many independent sets as would be as certain, ``n = θ (1 − θ) / v · (z / t)²``,
+    A share's interval for as many independent sets as would be as certain, ``n = θ (1 − θ) / v · (z / t)²``,
     but no more than there are; v by the jackknife over the M iterations, ``v = s²(M θ − (M − 1) θ₍₋ₘ₎) / M``,
     which knows of the uncertain threshold too, and t for M − 1 degrees of freedom. Sources: Tukey 1958; Korn
     & Graubard 1998.
@@ -208,8 +209,10 @@ def rate(game: Played, false_alarms: float, level: float) -> GameEstimate:
     n = min(float(game.n_sets), certain * slack**2)
     if n <= 0:  # no set, or every set, in every iteration
         n = float(game.n_sets)
-    ends = wilson(value * n, n, level)
-    return GameEstimate(value, Interval(ends.low, ends.high, level, "wilson, jackknife over iterations"))
+    ends = proportion_interval(value * n, n, level)
+    return GameEstimate(
+        value, Interval(ends.low, ends.high, level, f"{ends.method}, jackknife over iterations")
+    )
 
 
 def _widest(over_iterations: Interval, counted: Interval, level: float) -> Interval:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.core.accounting import PrivacyGuarantee
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.fitting import draw, fit_shared
-from synth_audit.core.generator import Generator, Model, PrivacyCertificate
+from synth_audit.core.fitting import FitRecipe, Fitted, draw, fit_shared
+from synth_audit.core.generator import Model
 from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.table import Table
 from synth_audit.kernels.games import iteration_rng, reference_rows
@@ -85,12 +86,12 @@ class Scores:
 
     Attributes:
         inside, outside: sets of models with and without the target, by feature set, shape (T, E) each.
-        certificate: what a model under attack claims.
+        guarantee: what the accountant says of a model under attack; None for nothing.
     """
 
     inside: Mapping[FeatureSet, Floats]
     outside: Mapping[FeatureSet, Floats]
-    certificate: PrivacyCertificate
+    guarantee: PrivacyGuarantee | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +100,12 @@ class _Sides:
 
     Attributes:
         without, held: by part of the features, shape (T, sets, F) each.
-        certificate: of the model without a target.
+        guarantee: of the model without a target.
     """
 
     without: Parts
     held: Parts
-    certificate: PrivacyCertificate
+    guarantee: PrivacyGuarantee | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,7 @@ class ShadowGame:
             drawn from the models and of the classifiers.
     """
 
-    generator: Generator
+    recipe: FitRecipe
     train: Table
     targets: Positions
     sizes: Sizes
@@ -151,21 +152,21 @@ class ShadowGame:
     def _sides(self, scaler: ReferenceScaler, rows: Positions, place: str, sets: int) -> _Sides:
         """Fit without and with each target, and draw from every model."""
         apart = f"{place}, without"
-        model = self._fit(rows, apart)
+        fitted = self._fit(rows, apart)
         held = []
         for i, target in enumerate(self.targets):
             joined = f"{place}, with {i}"
-            added = self._fit(np.sort(np.append(rows, target)), joined)
+            added = self._fit(np.sort(np.append(rows, target)), joined).model
             held.append(self._parts(scaler, added, self.targets[i : i + 1], joined, sets))
         return _Sides(
-            without=self._parts(scaler, model, self.targets, apart, sets),
+            without=self._parts(scaler, fitted.model, self.targets, apart, sets),
             held={part: np.concatenate([h[part] for h in held]) for part in held[0]},
-            certificate=model.certificate,
+            guarantee=fitted.guarantee,
         )
 
-    def _fit(self, rows: Positions, place: str) -> Model:
+    def _fit(self, rows: Positions, place: str) -> Fitted:
         seed = as_int_seed(child_rng(self.context.seed, GAME, place))
-        return fit_shared(self.generator, self.train.take(rows), seed, self.context)
+        return fit_shared(self.recipe, self.train.take(rows), seed, self.context)
 
     def _parts(
         self, scaler: ReferenceScaler, model: Model, targets: Positions, place: str, sets: int
@@ -206,4 +207,4 @@ class ShadowGame:
                 seed = as_int_seed(child_rng(self.draws, GAME, place, f"classifier {i}", name))
                 judged.append(guesses(self.classifier, known[i], learnt, both[i], seed))
             outside[name], inside[name] = np.split(np.array(judged), 2, axis=1)
-        return Scores(inside, outside, asked.certificate)
+        return Scores(inside, outside, asked.guarantee)

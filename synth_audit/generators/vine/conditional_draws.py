@@ -10,12 +10,12 @@ import numpy as np
 from synth_audit.core.arrays import Floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.schema import Column
-from synth_audit.generators._coding import Decoder
-from synth_audit.generators._vine_joint import Joint
+from synth_audit.generators.vine.column_codec import Decoder
+from synth_audit.generators.vine.joint_distribution import Joint
 from synth_audit.kernels.cvine import CVine
 
 if TYPE_CHECKING:
-    from synth_audit.generators._vine_model import VineModel
+    from synth_audit.generators.vine.model import VineModel
 
 BATCH = 10_000
 """Rows drawn at once in search of those that have the values given."""

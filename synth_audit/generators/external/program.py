@@ -34,8 +34,8 @@ _BY_HAND = "run the program by hand to see what it prints, which is not shown he
 class PrivateFolder:
     """A folder of mode 0700 that is deleted with the last reference to it, at the latest when Python ends."""
 
-    def __init__(self) -> None:
-        self.path = lasting_folder()
+    def __init__(self, where: Path | None = None) -> None:
+        self.path = lasting_folder(where)
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
@@ -60,6 +60,10 @@ class Program:
         (self.folder.path / "model").mkdir()
         self._file("train").write(train, self.base)
         self._place("train").chmod(0o600)  # a source writes for all to read
+
+    def copy_to(self, folder: Path) -> None:
+        """Copy the training rows and what the program keeps of its fit."""
+        shutil.copytree(self.folder.path, folder, dirs_exist_ok=True)
 
     def run(self, rows: int, seed: int) -> pa.Table:
         """What the program writes when it is asked for ``rows`` rows.

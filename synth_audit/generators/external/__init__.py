@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+import json
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,16 +14,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core import registry
 from synth_audit.core.errors import DataError
-from synth_audit.core.generator import GeneratorInfo, PrivacyCertificate
+from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.plugin_config import Location, PluginChoice
 from synth_audit.core.schema import Schema
+from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.source import Source
 from synth_audit.core.table import Table, read_table
-from synth_audit.generators._program import PLACEHOLDERS, Format, PrivateFolder, Program
+from synth_audit.generators.external.program import PLACEHOLDERS, Format, PrivateFolder, Program
 
-_FINISHED = PrivacyCertificate("none", "the table was made elsewhere; nothing is known of how")
-_BY_PROGRAM = PrivacyCertificate("none", "the table was made by another program; nothing is known of how")
+_FINISHED = "the table was made elsewhere; nothing is known of how"
+_BY_PROGRAM = "the table was made by another program; nothing is known of how"
+_FILE = "model.json"
 
 _LONGEST = 10_000_000
 _REQUIRED = ("{train}", "{synthetic}", "{rows}")
@@ -42,14 +45,17 @@ class ExternalModel:
     source: Source
     base: Path
 
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """No formal claim."""
-        return _FINISHED
-
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Read the whole table, whatever ``n``, since that is what is up for release; see :meth:`read`."""
         return self.read()
+
+    def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
+        """The whole table in its own order, whatever ``n``."""
+        return _parts(self.read(), size)
+
+    def save(self, folder: Path) -> None:
+        """Write what columns the table must have, and where its path starts."""
+        _write(folder, self.schema, self.base)
 
     def read(self) -> Table:
         """The table as it is there now.
@@ -72,11 +78,6 @@ class ProgramModel:
     schema: Schema = field(repr=False)
     program: Program
 
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """No formal claim."""
-        return _BY_PROGRAM
-
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Run the program for ``n`` rows with a seed drawn from ``rng``.
 
@@ -93,6 +94,15 @@ class ProgramModel:
                 fix="let the program heed {rows}",
             )
         return table
+
+    def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
+        """The rows of one run of the program."""
+        return _parts(self.sample(n, rng), size)
+
+    def save(self, folder: Path) -> None:
+        """Write the schema, and the private folder with its training rows and what the program learnt."""
+        _write(folder, self.schema, self.program.base)
+        self.program.copy_to(folder / "program")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,27 +161,31 @@ class External:
         """False for a finished table, and for a program that is given no seed."""
         return any("{seed}" in word for word in self.command or ())
 
-    def located(self, base: Path) -> External:
-        """The same configuration with relative paths starting at ``base``, which is not part of it."""
-        other = copy.copy(self)
-        object.__setattr__(other, "_base", base)
-        return other
-
-    def finished(self, schema: Schema) -> Table | None:
+    def finished(self, schema: Schema, base: Path) -> Table | None:
         """The finished table as it is there now; None for a program."""
-        return None if self.command else ExternalModel(schema, self._source(), self._start()).read()
+        return None if self.command else ExternalModel(schema, self._source(), base).read()
 
-    def fit(self, train: Table, rng: np.random.Generator) -> ExternalModel | ProgramModel:
+    def fit(self, train: Table, context: FitContext) -> ExternalModel | ProgramModel:
         """Take column names and kinds of ``train``; lay its rows out for the program, if there is one."""
         train = train.released_only()
         if self.command is None:
-            return ExternalModel(train.schema, self._source(), self._start())
-        program = Program(self.command, self._start(), PrivateFolder(), self.format, self.timeout)
+            context.accountant.void(_FINISHED)
+            return ExternalModel(train.schema, self._source(), context.base)
+        context.accountant.void(_BY_PROGRAM)
+        folder = PrivateFolder(context.scratch)
+        program = Program(self.command, context.base, folder, self.format, self.timeout)
         program.lay_out(train.data)
         return ProgramModel(train.schema, program)
 
-    def _start(self) -> Path:
-        return getattr(self, "_base", None) or Path.cwd()
+    def load(self, folder: Path) -> ExternalModel | ProgramModel:
+        """The model that was saved there."""
+        plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        schema, base = schema_from_plain(plain["schema"]), Path(plain["base"])
+        if self.command is None:
+            return ExternalModel(schema, self._source(), base)
+        own = PrivateFolder()
+        shutil.copytree(folder / "program", own.path, dirs_exist_ok=True)
+        return ProgramModel(schema, Program(self.command, base, own, self.format, self.timeout))
 
     def _source(self) -> Source:
         try:
@@ -181,3 +195,13 @@ class External:
         where = f"generator.external.source.{choice.name}"
         built: Source = registry.build("source", choice.name, choice.config, where=where)
         return built
+
+
+def _write(folder: Path, schema: Schema, base: Path) -> None:
+    plain = {"schema": schema_to_plain(schema), "base": str(base)}
+    (folder / _FILE).write_text(json.dumps(plain), encoding="utf-8")
+
+
+def _parts(table: Table, size: int) -> Iterator[Table]:
+    for start in range(0, table.n_rows, size):
+        yield Table(table.schema, table.data.slice(start, size))

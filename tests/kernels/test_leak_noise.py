@@ -8,7 +8,7 @@ import pytest
 
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.noise import Noise
+from synth_audit.kernels.leak_noise import LeakNoise
 
 N = 4000
 
@@ -29,13 +29,13 @@ def table():
 
 
 def disturbed(table, **noise):
-    return Noise(**noise).disturb(table, np.random.default_rng(1))
+    return LeakNoise(**noise).disturb(table, np.random.default_rng(1))
 
 
 def test_none_changes_nothing(table):
     assert disturbed(table) is table
-    assert Noise().none
-    assert not Noise(flip=0.1).none
+    assert LeakNoise().none
+    assert not LeakNoise(flip=0.1).none
 
 
 def test_continuous_noise_is_in_standard_deviations(table):
@@ -72,4 +72,4 @@ def test_no_rows_are_no_trouble(table):
 @pytest.mark.parametrize("wrong", [{"sigma": -1.0}, {"flip": 1.5}])
 def test_impossible_noise_is_refused(wrong):
     with pytest.raises(ValueError, match="noise"):
-        Noise(**wrong)
+        LeakNoise(**wrong)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from synth_audit.core.arrays import Bools
-from synth_audit.core.errors import DataError
-from synth_audit.core.generator import GeneratorInfo
+from synth_audit.core.generator import FitContext, GeneratorInfo, Needs
 from synth_audit.core.table import Table
-from synth_audit.generators._coding import ColumnCodec, encode, variables_of
-from synth_audit.generators._numeric import MarginMethod
-from synth_audit.generators._vine_joint import Fitting, Joint, Topology
-from synth_audit.generators._vine_model import VineModel
-from synth_audit.generators._vine_order import Root, class_codes, fewest_class_rows, ordered
+from synth_audit.generators._numeric_margin import MarginMethod
+from synth_audit.generators.vine.column_codec import ColumnCodec, encode, variables_of
+from synth_audit.generators.vine.column_order import Root, class_codes, fewest_class_rows, ordered
+from synth_audit.generators.vine.joint_distribution import Fitting, Joint, Topology
+from synth_audit.generators.vine.model import FILE, VineModel
 from synth_audit.kernels.rvine import Choice, Criterion, FamilySet
+
+_NO_NOISE = "margins and pair copulas are fitted to train without noise; truncation limits, it does not bound"
 
 MIN_ROWS = 10
 """Fewer training rows than this are refused: their margins would be the rows themselves."""
@@ -80,6 +82,7 @@ class Vine:
         title="Vine copula, truncated or whole",
         summary="Vine copula rooted at the target; truncation cuts what ties sensitive columns to the rest.",
         cost="seconds",
+        needs=Needs(rows=MIN_ROWS),
         source="TVineSynth, Algorithm 1",
     )
 
@@ -97,7 +100,7 @@ class Vine:
         """The same vine with all its trees."""
         return replace(self, truncation=None)
 
-    def fit(self, train: Table, rng: np.random.Generator) -> VineModel:
+    def fit(self, train: Table, context: FitContext) -> VineModel:
         """Fit order, margins and pair copulas to ``train`` without identifiers.
 
         Randomness is needed for gaps, and for the forest that importance is taken from.
@@ -105,14 +108,9 @@ class Vine:
         Raises:
             DataError: train has fewer than ``MIN_ROWS`` rows, or does not suit the order or root asked for.
         """
-        train = train.released_only()
-        if train.n_rows < MIN_ROWS:
-            raise DataError(
-                f"train has {train.n_rows} rows, too few for a vine",
-                where="train",
-                expected=f"at least {MIN_ROWS} rows",
-                fix="use more rows, or the generator `independent`",
-            )
+        self.info.needs.check(train, context.device, self.info.title)
+        context.accountant.void(_NO_NOISE)
+        train, rng = train.released_only(), context.rng
         codings = encode(train)
         columns = ordered(codings, self.order, self.threshold, rng)
         classes = class_codes(columns, self.root) if self.topology == "c_vine" else ()
@@ -122,6 +120,10 @@ class Vine:
         joint = self._fitting(self.truncation).fit(variables, rng)
         decoders = tuple(c.decoder(variables) for c in codings)
         return VineModel(train.schema, decoders, tuple(map(str, variables)), (joint,), self.truncation)
+
+    def load(self, folder: Path) -> VineModel:
+        """The model that was saved there."""
+        return VineModel.from_json((folder / FILE).read_text(encoding="utf-8"))
 
     def _fitting(self, level: int | None) -> Fitting:
         choice = Choice(families=self.families, criterion=self.criterion, level=level)

@@ -13,7 +13,7 @@ from synth_audit.core.table import Table, assemble
 
 
 @dataclass(frozen=True)
-class Noise:
+class LeakNoise:
     """How strongly records are disturbed.
 
     Attributes:

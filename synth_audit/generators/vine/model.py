@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from synth_audit.core.arrays import Floats
-from synth_audit.core.generator import PrivacyCertificate
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Table, assemble
-from synth_audit.generators import _vine_given, _vine_json
-from synth_audit.generators._coding import Decoder
-from synth_audit.generators._vine_joint import Joint
+from synth_audit.generators.vine import conditional_draws, model_json
+from synth_audit.generators.vine.column_codec import Decoder
+from synth_audit.generators.vine.joint_distribution import Joint
 
-_CERTIFICATE = PrivacyCertificate(
-    "none", "margins and pair copulas are fitted to train without noise; truncation limits, it does not bound"
-)
+FILE = "model.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +37,6 @@ class VineModel:
     order: tuple[str, ...]
     joints: tuple[Joint, ...] = field(repr=False)
     level: int | None
-
-    @property
-    def certificate(self) -> PrivacyCertificate:
-        """No formal claim."""
-        return _CERTIFICATE
 
     @property
     def per_class(self) -> bool:
@@ -82,7 +75,7 @@ class VineModel:
             DataError: a column is unknown, or its value was too rare or not one of the column's, or it is
                 numeric and not among the first roots.
         """
-        return self.table(_vine_given.draw_given(self, given, n, rng))
+        return self.table(conditional_draws.draw_given(self, given, n, rng))
 
     def truncated(self, level: int) -> VineModel:
         """This model with only the first ``level`` trees; pair copulas above become independence.
@@ -100,11 +93,15 @@ class VineModel:
         joints = tuple(joint.truncated(level - bool(joint.known)) for joint in self.joints)
         return replace(self, joints=joints, level=level)
 
+    def save(self, folder: Path) -> None:
+        """Write the model as ``model.json``."""
+        (folder / FILE).write_text(self.to_json(), encoding="utf-8")
+
     def to_json(self) -> str:
         """The whole model as text, which holds what was learnt from train: keep it restricted."""
-        return _vine_json.dumps(self)
+        return model_json.dumps(self)
 
     @classmethod
     def from_json(cls, text: str) -> VineModel:
         """The model that :meth:`to_json` wrote; its draws are equal to the last bit."""
-        return cls(**_vine_json.loads(text))
+        return cls(**model_json.loads(text))

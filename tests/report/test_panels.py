@@ -13,13 +13,14 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.series import Series
+from synth_audit.report import heatmap
 from synth_audit.report.audits import audit_view
-from synth_audit.report.plot_kinds import density_map, heatmap
-from synth_audit.report.plot_kinds.box_plot import Beside
-from synth_audit.report.plot_kinds.panel_grid import grids_picture
+from synth_audit.report.plot_kinds import density, plot_kind
+from synth_audit.report.plot_kinds._contract import Beside, PanelKind
 from synth_audit.report.render import render
-from synth_audit.report.series_figures import pictures_of
+from synth_audit.report.series_figures import panels_picture, pictures_of
 from synth_audit.report.series_plot import describe
+from synth_audit.report.view import Picture
 
 NAN = math.nan
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -46,6 +47,12 @@ TRAIN = cells("train", (0.4, 0.1), (NAN, 0.2))
 OTHER = cells("synthetic", (0.1, 0.025), (0.3, NAN))
 
 
+def figure(series: list[Series], anchor: str) -> Picture:
+    kind = plot_kind(series[0].kind)
+    assert isinstance(kind, PanelKind)
+    return panels_picture(series, kind, anchor)
+
+
 def squares(svg: str) -> list[tuple[float, float, float]]:
     """Left, top and side of every filled square."""
     paths = [n for n in ElementTree.fromstring(svg).iter(f"{SPACE}path") if n.get("class") == "f-line-0"]  # noqa: S314
@@ -54,7 +61,7 @@ def squares(svg: str) -> list[tuple[float, float, float]]:
 
 
 def test_the_area_of_a_square_is_its_share_on_one_scale() -> None:
-    train, other = grids_picture([TRAIN, OTHER], "p").panels
+    train, other = figure([TRAIN, OTHER], "p").panels
     sides = [side for _, _, side in squares(str(train.drawing)) + squares(str(other.drawing))]
     areas = [side**2 / sides[0] ** 2 for side in sides]
     assert areas == pytest.approx([1, 0.25, 0.5, 0.25, 0.0625, 0.75], abs=0.02)
@@ -62,7 +69,7 @@ def test_the_area_of_a_square_is_its_share_on_one_scale() -> None:
 
 def test_squares_lie_where_the_rows_do() -> None:
     (x0, y0, s0), (x1, y1, s1), (x2, y2, s2) = squares(
-        density_map.density_svg(TRAIN, most=0.4, anchor="a", title="t")
+        density.density_svg(TRAIN, most=0.4, anchor="a", title="t")
     )
     assert x0 + s0 / 2 < x1 + s1 / 2
     assert y0 + s0 / 2 == pytest.approx(y1 + s1 / 2, abs=0.2)
@@ -71,7 +78,7 @@ def test_squares_lie_where_the_rows_do() -> None:
 
 
 def test_a_small_share_is_still_to_be_seen() -> None:
-    drawn = density_map.density_svg(cells("t", (1.0, 1e-7), (0.0, NAN)), most=1.0, anchor="a", title="t")
+    drawn = density.density_svg(cells("t", (1.0, 1e-7), (0.0, NAN)), most=1.0, anchor="a", title="t")
     assert len(squares(drawn)) == 2
     assert min(side for _, _, side in squares(drawn)) >= 0.7
 
@@ -80,7 +87,7 @@ def test_a_small_share_is_still_to_be_seen() -> None:
     ("most", "shares"), [(0.28, ["20", "5", "1"]), (0.011, ["1", "0.2", "0.02"]), (1.0, ["100", "20", "2"])]
 )
 def test_the_scale_has_round_shares(most: float, shares: list[str]) -> None:
-    drawn = density_map.scale_svg(most, "a")
+    drawn = density.scale_svg(most, "a")
     found = [n.text for n in ElementTree.fromstring(drawn).iter(f"{SPACE}text")]  # noqa: S314
     assert found == [f"{s}\u00a0%" for s in shares]
     sides = [side for _, _, side in squares(drawn)]
@@ -97,18 +104,18 @@ def test_a_picture_says_in_words_where_most_rows_lie() -> None:
 
 
 def test_the_table_of_a_density_lists_cells_that_are_told() -> None:
-    table = grids_picture([TRAIN, OTHER], "p").table
+    table = figure([TRAIN, OTHER], "p").table
     assert table.header == ("Cell", "train", "synthetic")
     assert table.rows[0] == ("0 across, −1 up", "40\u00a0%", "10\u00a0%")
     assert table.rows[2] == ("0 across, 0 up", "–", "30\u00a0%")
     assert len(table.rows) == 4
-    assert len(grids_picture([cells("t", (NAN, 0.2))], "p").table.rows) == 1
+    assert len(figure([cells("t", (NAN, 0.2))], "p").table.rows) == 1
 
 
 def test_the_table_of_matrices_has_the_largest_difference_first() -> None:
     real = matrix("train", (1.0, 0.1, 0.9), (0.1, 1.0, NAN), (0.9, NAN, 1.0))
     made = matrix("synthetic", (1.0, 0.7, 0.8), (0.7, 1.0, 0.2), (0.8, 0.2, 1.0))
-    table = grids_picture([real, made], "p").table
+    table = figure([real, made], "p").table
     assert table.header == ("Columns", "train", "synthetic")
     assert table.rows[0] == ("b with a", "0.10", "0.70")
     assert table.rows[1] == ("c with a", "0.90", "0.80")
@@ -116,24 +123,22 @@ def test_the_table_of_matrices_has_the_largest_difference_first() -> None:
 
 
 def test_a_matrix_that_is_not_symmetric_has_both_orders_in_its_table() -> None:
-    rows = grids_picture([matrix("train", (1.0, 0.1), (0.4, 1.0))], "p").table.rows
+    rows = figure([matrix("train", (1.0, 0.1), (0.4, 1.0))], "p").table.rows
     assert rows == (("b with a", "0.40"), ("a with b", "0.10"))
 
 
 def test_a_table_of_many_pairs_says_how_many_it_leaves_out() -> None:
     names = tuple(f"c{i}" for i in range(40))
     lines = {n: tuple(0.001 * (i * j) for j in range(40)) for i, n in enumerate(names)}
-    table = grids_picture(
-        [Series(MeasurementId("", "m", "train"), "M", "matrix", "", "", names, lines)], "p"
-    ).table
+    table = figure([Series(MeasurementId("", "m", "train"), "M", "matrix", "", "", names, lines)], "p").table
     assert len(table.rows) == 300
     assert table.caption == "M: the 300 of 780 pairs of columns that stand out most"
     assert table.rows[0][0] == "c39 with c38"
 
 
 def test_what_is_withheld_is_crossed_out_and_explained() -> None:
-    whole = grids_picture([matrix("train", (1.0, 0.1), (0.1, 1.0))], "p")
-    gaps = grids_picture([matrix("train", (1.0, NAN), (NAN, 1.0))], "p")
+    whole = figure([matrix("train", (1.0, 0.1), (0.1, 1.0))], "p")
+    gaps = figure([matrix("train", (1.0, NAN), (NAN, 1.0))], "p")
     assert "withheld" in str(gaps.drawing)
     assert "withheld" not in str(whole.drawing)
     stroke = re.compile(r'<path d="M[^"]*l[^"]*" class="s-rule"')

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from synth_audit.core.series import BOX_LINES, Series
 from synth_audit.report import svg, words
 from synth_audit.report.axes import WIDTH, Plot, axis_title, position_labels, value_axis
+from synth_audit.report.plot_kinds._contract import Beside, ChartKind, Rows, Styles
 
 MOST_BOXES = 40
 _NAME_WIDTH = 180.0
@@ -16,44 +17,6 @@ _WIDEST = 15.0
 _DASHES = {"dashed": "5 3", "dotted": "1.5 2.5", "dash and dot": "7 2 1.5 2"}
 _SAME = 0.02
 """Comparisons whose values differ by less than this share of the axis are one line."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Values to compare boxes with, one for each box; None where there is none."""
-
-    name: str
-    values: tuple[float | None, ...]
-
-    def at(self, place: int) -> float | None:
-        """The value for a box."""
-        value = self.values[place]
-        return value if svg.drawable(value) else None
-
-    @property
-    def known(self) -> tuple[float, ...]:
-        """Every value there is."""
-        return tuple(v for i in range(len(self.values)) if (v := self.at(i)) is not None)
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What stands beside the boxes.
-
-    Attributes:
-        comparisons: at most one for each of the dashes; further ones are only in the table.
-        strong: labels whose boxes are drawn heavier.
-        reach: values that the axis must hold too, so that several pictures share it.
-    """
-
-    comparisons: tuple[Comparison, ...] = ()
-    strong: frozenset[str] = frozenset()
-    reach: tuple[float, ...] = ()
-
-    @property
-    def told(self) -> tuple[Comparison, ...]:
-        """Comparisons that have a value."""
-        return tuple(c for c in self.comparisons if c.known)
 
 
 @dataclass(frozen=True)
@@ -84,7 +47,7 @@ class _Pen:
         )
 
 
-def draw(series: Series, top: float, beside: Beside) -> Plot:
+def draw(series: Series, styles: Styles, top: float, beside: Beside) -> Plot:
     """Axes and boxes: standing where the names fit below them, else lying."""
     key = _key(series, beside)
     body = "".join(
@@ -102,7 +65,15 @@ def five(series: Series, place: int) -> tuple[float, ...] | None:
     return values if all(svg.drawable(v) for v in values) else None
 
 
-def describe(series: Series, beside: Beside) -> Iterator[str]:
+def describe(series: Series, beside: Beside) -> str:
+    """The boxes in words."""
+    count = words.counted(len(series.x), "box", "boxes")
+    by = f" by {series.x_label}" if series.x_label else ""
+    head = f"Box plot of {series.y_label}{by}, {count}"
+    return ". ".join((head, *_described(series, beside))) + "."
+
+
+def _described(series: Series, beside: Beside) -> Iterator[str]:
     """Each box in words, the first eight of them."""
     for i, name in enumerate(_names(series)[:8]):
         values = five(series, i)
@@ -239,7 +210,7 @@ def _compared(beside: Beside, centres: Sequence[float], slot: float, scale: svg.
     return body
 
 
-def box_rows(series: Series, beside: Beside) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def box_rows(series: Series, beside: Beside) -> Rows:
     """The numbers behind the boxes: header and one row for each box."""
     rows = []
     for i, name in enumerate(_names(series)):
@@ -248,3 +219,6 @@ def box_rows(series: Series, beside: Beside) -> tuple[tuple[str, ...], tuple[tup
         cells = (*map(words.number, own), *("–" if v is None else words.number(v) for v in others))
         rows.append((name, *cells))
     return (series.x_label or "box", *BOX_LINES, *(c.name for c in beside.told)), tuple(rows)
+
+
+PLOT = ChartKind(draw, describe, box_rows, legend="none")

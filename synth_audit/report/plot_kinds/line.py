@@ -1,20 +1,24 @@
-"""Lines and steps."""
+"""Lines that join their points."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from synth_audit.core.series import Series
 from synth_audit.report import svg, words
 from synth_audit.report.axes import WIDTH, Plot, axis_title, position_labels, value_axis
 from synth_audit.report.line_styles import LineStyle
+from synth_audit.report.plot_kinds._contract import Beside, ChartKind, Styles, describe_lines, line_rows
 
 Point = tuple[float, float]
 
 
-def draw(series: Series, styles: Mapping[str, LineStyle], top: float) -> Plot:
-    """Axes and one path per line; a value that is not a number leaves a gap."""
+def draw(series: Series, styles: Styles, top: float, beside: Beside, *, step: bool = False) -> Plot:
+    """Axes and one path per line; a value that is not a number leaves a gap.
+
+    Args:
+        step: hold each value until the next, instead of joining the points.
+    """
     xs, names = _positions(series)
     ys = [y for line in series.lines.values() for y in line if svg.drawable(y)]
     axis, y_scale, left = value_axis(*svg.domain(ys), top, series.y_label)
@@ -26,7 +30,7 @@ def draw(series: Series, styles: Mapping[str, LineStyle], top: float) -> Plot:
     body += _x_axis(xs, names, x_scale, bottom) + axis_title(series.x_label, left, bottom + 36)
     for i, (label, values) in enumerate(series.lines.items()):
         pieces = _pieces(xs, values, x_scale, y_scale)
-        body += _curve(pieces, styles[label], step=series.kind == "step", offset=i)
+        body += _curve(pieces, styles[label], step=step, offset=i)
     return Plot(body, axis.height + 44)
 
 
@@ -88,3 +92,11 @@ def _path(piece: list[Point], *, step: bool) -> str:
     for x, y in rest:
         out += f"H{x:.1f}V{y:.1f}" if step else f"L{x:.1f} {y:.1f}"
     return out
+
+
+def describe(series: Series, beside: Beside) -> str:
+    """The lines in words."""
+    return describe_lines(series, "Line chart")
+
+
+PLOT = ChartKind(draw, describe, line_rows)

@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.schema import Role
-from synth_audit.generators._coding import ColumnCodec
+from synth_audit.generators.vine.column_codec import ColumnCodec
 from synth_audit.kernels.ordering import central, least_important_first, sensitive_first
 
 Root = Literal["auto", "simplified", "per_class"]

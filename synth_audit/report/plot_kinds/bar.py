@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from synth_audit.core.series import Series
 from synth_audit.report import svg, words
 from synth_audit.report.axes import WIDTH, Plot, axis_title, position_labels, value_axis
-from synth_audit.report.line_styles import LineStyle
+from synth_audit.report.plot_kinds._contract import Beside, ChartKind, Styles, describe_lines, line_rows
 
 MOST_BARS = 40
 _NAME_WIDTH = 180.0
 
 
-def draw(series: Series, styles: Mapping[str, LineStyle], top: float) -> Plot:
+def draw(series: Series, styles: Styles, top: float, beside: Beside) -> Plot:
     """Bars of every line side by side at each position."""
     defs = svg.element("defs", "".join(style.pattern() for style in styles.values()))
     if any(isinstance(x, str) for x in series.x) and not _short(series):
@@ -33,7 +31,7 @@ def _span(series: Series) -> tuple[float, float]:
     return svg.domain([*values, 0.0], zero=True)
 
 
-def _standing(series: Series, styles: Mapping[str, LineStyle], top: float) -> Plot:
+def _standing(series: Series, styles: Styles, top: float) -> Plot:
     axis, scale, left = value_axis(*_span(series), top, series.y_label)
     slot = (WIDTH - 4 - left) / len(series.x)
     width = min(slot * 0.8 / len(styles), 36.0)
@@ -54,7 +52,7 @@ def _standing(series: Series, styles: Mapping[str, LineStyle], top: float) -> Pl
     return Plot(body + axis_title(series.x_label, left, bottom + 36), axis.height + 44)
 
 
-def _lying(series: Series, styles: Mapping[str, LineStyle], top: float) -> Plot:
+def _lying(series: Series, styles: Styles, top: float) -> Plot:
     shown = min(len(series.x), MOST_BARS)
     thick = 11.0 if len(styles) > 1 else 13.0
     row = thick * len(styles) + 8
@@ -93,7 +91,7 @@ def _names(series: Series, shown: int, room: float) -> list[str]:
 
 def _row(
     series: Series,
-    styles: Mapping[str, LineStyle],
+    styles: Styles,
     i: int,
     name: str,
     y: float,
@@ -111,3 +109,11 @@ def _row(
             body += svg.text(base + 5, y + thick - 2, words.NOT_COMPUTED, size=10, muted=True)
         y += thick
     return body
+
+
+def describe(series: Series, beside: Beside) -> str:
+    """The bars in words."""
+    return describe_lines(series, "Bar chart")
+
+
+PLOT = ChartKind(draw, describe, line_rows, legend="bars")

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats
-from synth_audit.generators._coding import Variable
-from synth_audit.generators._numeric import MarginMethod, numeric_margin
+from synth_audit.generators._numeric_margin import MarginMethod, numeric_margin
+from synth_audit.generators.vine.column_codec import Variable
 from synth_audit.kernels.cvine import CVine, fit_cvine
 from synth_audit.kernels.imputation import fill_scores
 from synth_audit.kernels.margins import Margin, stepwise_margin

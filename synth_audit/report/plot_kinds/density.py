@@ -9,6 +9,8 @@ from itertools import pairwise
 
 from synth_audit.core.series import Series
 from synth_audit.report import svg, words
+from synth_audit.report.plot_kinds._contract import PanelKind
+from synth_audit.report.view import Cells
 
 WIDTH = 290.0
 """Three of them fit side by side."""
@@ -176,3 +178,50 @@ def _x_axis(x: svg.Linear, bottom: float, label: str) -> str:
     half = svg.text_width(shown, 12) / 2
     middle = max(min((x.start + x.end) / 2, WIDTH - half), half)
     return out + svg.text(middle, bottom + 36, shown, size=12, anchor="middle", muted=True)
+
+
+def _density_table(series: Sequence[Series], title: str) -> Cells:
+    """One row for each cell of which some panel tells."""
+    first = series[0]
+    alike = [s for s in series if s.x == first.x and tuple(s.lines) == tuple(first.lines)]
+    rows = []
+    places: Sequence[float | str] = first.x
+    for up in first.lines:
+        for i, across in enumerate(places):
+            shares = [s.lines[up][i] for s in alike]
+            if any(svg.drawable(share) for share in shares):
+                rows.append((_cell(across, up), *(_share(share) for share in shares)))
+    header = ("Cell", *(s.id.label or title for s in alike))
+    return Cells(
+        f"{title}: shares of rows; cells that are not listed hold none or too few to tell",
+        header,
+        tuple(rows),
+    )
+
+
+def _cell(across: float | str, up: str) -> str:
+    return f"{place_name(across)} across, {place_name(up)} up"
+
+
+def _share(share: float) -> str:
+    return words.number(share, "share") if svg.drawable(share) else "–"
+
+
+def _draw(series: Series, most: float, anchor: str, title: str) -> str:
+    return density_svg(series, most=most, anchor=anchor, title=title)
+
+
+def _scale(series: Sequence[Series], most: float, anchor: str) -> str:
+    return scale_svg(most, anchor)
+
+
+PLOT = PanelKind(
+    most=fullest,
+    draw=_draw,
+    describe=describe,
+    scale=_scale,
+    table=_density_table,
+    note="The more of its cell a square fills, the larger the share of rows in it, in all panels "
+    "alike; a blank cell holds none or too few to tell.",
+    narrow=3,
+)

@@ -1,0 +1,55 @@
+"""What the plan declares of the columns: known to everybody, without a look at the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from synth_audit.core.kind import Bounds, Kind
+from synth_audit.core.schema import Schema
+
+
+@dataclass(frozen=True)
+class PublicColumn:
+    """What is declared of one column.
+
+    Attributes:
+        kind: None where it was inferred from the rows.
+        bounds: lowest and highest value that may occur; datetimes in microseconds.
+        categories: every label that may occur.
+    """
+
+    kind: Kind | None
+    bounds: Bounds | None
+    categories: tuple[str, ...] | None
+    nullable: bool
+
+    @property
+    def known(self) -> bool:
+        """True when nothing of its domain need be read off the rows."""
+        own = self.kind is not None and bool(self.kind.own_labels)
+        return own or self.bounds is not None or self.categories is not None
+
+
+@dataclass(frozen=True)
+class PublicDomain:
+    """What is declared of every column that may be released, by name."""
+
+    columns: Mapping[str, PublicColumn] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schema: Schema) -> PublicDomain:
+        """The declared part of a schema; what was inferred from train stays out."""
+        return cls(
+            {
+                c.name: PublicColumn(
+                    c.kind if c.kind_declared else None, c.declared_bounds, c.declared_categories, c.nullable
+                )
+                for c in schema.features
+            }
+        )
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The columns whose bounds or categories the plan leaves out."""
+        return tuple(name for name, column in self.columns.items() if not column.known)

@@ -1,0 +1,305 @@
+"""Old audits go, what decides or proves anything stays, and a purge that was broken off can be finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from click.testing import CliRunner
+
+import synth_audit
+from synth_audit import api
+from synth_audit.cli import main
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.store.evidence import parse_evidence
+from synth_audit.store.evidence_store import begin_attempt, file_audit
+from synth_audit.store.journal import open_journal, read_journal
+from synth_audit.store.pointers import Released
+from synth_audit.store.purge import Sweep, purge, survey
+from synth_audit.store.retention import Retention
+from synth_audit.store.scratch import in_use
+
+NOW = datetime.now(UTC)
+
+
+def filed(case, workspace, days, warning):
+    """Another audit in a workspace, of so many days ago, as if it had been run."""
+    made = (NOW - timedelta(days=days)).isoformat(timespec="seconds")
+    attempt, ledger = begin_attempt(workspace, plan="p", candidate="c")
+    evidence = replace(
+        case.evidence, warnings=(warning,), created=made, attempt=attempt, ledger=ledger
+    ).sealed()
+    contents = {"measurements.parquet": case.workspace.measurements.read_bytes()}
+    file_audit(workspace.prepare(), evidence, contents)
+    return evidence.digest
+
+
+@pytest.fixture
+def aged(case):
+    """A case with audits of 400, 300, 200, 100 and 0 days ago; their digests, oldest first."""
+    own = case.evidence
+    digests = [filed(case, case.workspace, days, f"{days}") for days in (400, 300, 200, 100)]
+    attempt, ledger = begin_attempt(case.workspace, plan="p", candidate="c")
+    last = replace(own, warnings=("last",), attempt=attempt, ledger=ledger).sealed()
+    file_audit(case.workspace, last, {"measurements.parquet": case.workspace.measurements.read_bytes()})
+    shutil.rmtree(case.workspace.audit(own.digest).path)  # numbered first, though it is as young as the last
+    with open_journal(case.workspace) as journal:
+        audits = tuple(e for e in journal.now.audits if e.digest != own.digest)
+        journal.write(replace(journal.now, audits=audits))
+    return case, [*digests, last.digest]
+
+
+def there(case):
+    return {p.name for p in case.workspace.audits.iterdir() if not p.name.startswith(".")}
+
+
+def kept(record):
+    return {item.name: item.reason for item in record.stays}
+
+
+@pytest.mark.parametrize(
+    ("rules", "gone"),
+    [
+        ({"keep": 1}, 4),
+        ({"keep": 3}, 2),
+        ({"keep": 9}, 0),
+        ({"older_than": "150d"}, 3),
+        ({"older_than": "36h"}, 4),
+        ({"older_than": "90w"}, 0),
+        ({"older_than": "150d", "keep": 4}, 1),
+        ({"older_than": timedelta(days=350), "keep": 1}, 1),
+    ],
+)
+def test_what_is_old_by_every_rule_goes(aged, rules, gone):
+    case, digests = aged
+    before = {p: p.read_bytes() for p in case.workspace.root.rglob("*") if p.is_file()}
+    found = api.purge(case.workspace.root, **rules)
+    assert [item.name for item in found.goes] == digests[:gone][::-1]
+    assert not found.done
+    assert before == {p: p.read_bytes() for p in case.workspace.root.rglob("*") if p.is_file()}
+    assert api.purge(case.workspace.root, dry_run=False, **rules).done
+    assert there(case) == set(digests[gone:])
+    purged = {e.digest for e in read_journal(case.workspace).audits if e.purged}
+    assert purged == set(digests[:gone])
+
+
+def test_what_decides_or_proves_stays(aged):
+    case, digests = aged
+    restricted = case.workspace.restricted
+    out = Released(digests[0], "there", "2026-01-01", 1, "0" * 64)
+    with open_journal(case.workspace) as journal:
+        journal.write(replace(journal.now, released=out, releasing=replace(out, digest=digests[1])))
+    for digest in digests[:3]:
+        case.workspace.kept_rows(digest).parent.mkdir(parents=True)
+        case.workspace.kept_rows(digest).write_text("rows")
+    names = ("salt", "ledger.jsonl", "train.parquet", "control.parquet", "synthetic.parquet")
+    before = [(restricted / name).read_bytes() for name in names]
+    found = purge(case.workspace, Retention(keep=1))
+    assert there(case) == {digests[0], digests[1], digests[4]}
+    assert kept(found) == {
+        digests[0]: "what was released rests on it",
+        digests[1]: "its release was interrupted",
+        digests[4]: "the newest one",
+    }
+    assert {p.name for p in (restricted / "audits").iterdir()} >= set(digests[:2])
+    assert not case.workspace.kept_rows(digests[2]).exists()
+    assert before == [(restricted / name).read_bytes() for name in names]
+
+
+def test_verify_says_when_it_was_purged(aged):
+    case, digests = aged
+    folder = case.workspace.audit(digests[0]).path
+    copy = shutil.copytree(folder, case.folder / "copy")
+    purge(case.workspace, Retention(keep=4))
+    for path in (folder, folder / "evidence.json"):
+        [check] = api.verify(path)
+        assert check.holds is None
+        assert f"purged on {NOW:%Y-%m-%d}" in check.detail
+        with pytest.raises(DataError, match="was purged on"):
+            api.write_report(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        api.verify(folder.with_name("0" * 64))
+    shutil.copytree(copy, folder)
+    checks = {c.what: c for c in api.verify(folder)}
+    assert checks["entry in the journal"].holds
+    assert "purged on" in checks["entry in the journal"].detail
+    assert checks["files of the audit"].holds
+    (folder / "measurements.parquet").write_text("forged")
+    assert api.verify(folder) != tuple(checks.values())
+    assert {c.what: c.holds for c in api.verify(folder)}["files of the audit"] is False
+
+
+def test_the_rest_still_verifies_and_is_released(aged):
+    case, _ = aged
+    purge(case.workspace, Retention(keep=1))
+    assert [c for c in api.verify(case.workspace.root) if c.holds is False] == []
+    assert pipeline.release_synthetic(case.plan, case.workspace).table.rows == case.synthetic.num_rows
+
+
+def test_an_audit_that_is_found_again_is_no_longer_purged(aged):
+    case, digests = aged
+    folder = case.workspace.audit(digests[3])
+    text = folder.evidence.read_bytes()
+    purge(case.workspace, Retention(keep=1))
+    evidence = parse_evidence(text.decode())
+    file_audit(case.workspace, evidence, {"measurements.parquet": case.workspace.measurements.read_bytes()})
+    assert read_journal(case.workspace).entry(digests[3]).purged == ""
+    assert folder.path.is_dir()
+
+
+def test_a_folder_that_the_journal_does_not_know_stays(aged):
+    case, _ = aged
+    stranger = case.workspace.audits / ("ab" * 32)
+    stranger.mkdir()
+    found = purge(case.workspace, Retention(keep=1))
+    assert kept(found)[stranger.name] == "the journal does not know it"
+    assert stranger.is_dir()
+
+
+def test_a_link_is_not_followed(aged, tmp_path):
+    case, digests = aged
+    outside = tmp_path / "outside"
+    shutil.move(case.workspace.audit(digests[0]).path, outside)
+    case.workspace.audit(digests[0]).path.symlink_to(outside)
+    purge(case.workspace, Retention(keep=1))
+    assert not os.path.lexists(case.workspace.audit(digests[0]).path)
+    assert (outside / "evidence.json").is_file()
+    shutil.move(case.workspace.audits, tmp_path / "audits")
+    case.workspace.audits.symlink_to(tmp_path / "audits")
+    with pytest.raises(DataError, match="link"):
+        purge(case.workspace, Retention(keep=1))
+
+
+def test_nobody_purges_while_another_is_at_work(aged):
+    case, digests = aged
+    with in_use(case.workspace), pytest.raises(DataError, match="another run is at work"):
+        purge(case.workspace, Retention(keep=1))
+    assert there(case) == set(digests)
+    assert len(survey(case.workspace, Retention(keep=1)).goes) == 4
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from synth_audit.store import purge as room
+from synth_audit.store.retention import Retention
+from synth_audit.store.workspace import Workspace
+
+def die(*args):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(room, sys.argv[2], die)
+room.purge(Workspace(Path(sys.argv[1])), Retention(keep=1))
+"""
+
+
+@pytest.mark.parametrize("point", ["_discard", "delete"])
+def test_a_purge_that_was_killed_is_finished_by_the_next(aged, point):
+    case, digests = aged
+    words = [sys.executable, "-c", KILLED, str(case.workspace.root), point]
+    done = subprocess.run(words, check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert digests[0] in there(case)
+    begun = f"its purge began on {NOW:%Y-%m-%d}"
+    found = purge(case.workspace, Retention(keep=9))
+    assert {item.reason for item in found.goes} == {begun}
+    assert there(case) == {digests[4]}
+    assert not list(case.workspace.audits.glob(".*"))
+
+
+def test_what_was_not_shown_does_not_go(aged):
+    case, digests = aged
+    found = purge(case.workspace, Retention(keep=1), only={digests[0]})
+    assert [item.name for item in found.goes] == [digests[0]]
+    assert there(case) == set(digests[1:])
+
+
+@pytest.fixture
+def swept(aged):
+    """The same with candidates: two of the newest sweep, which chose one, and an older one."""
+    case, _ = aged
+    for slug, days in (("vine", 200), ("copula", 200), ("older", 300)):
+        own = case.workspace.candidate(slug).prepare()
+        digest = filed(case, own, days, slug)
+        assert own.audit(digest).path.is_dir()
+    return case, Sweep({"vine", "copula"}, chosen="vine")
+
+
+@pytest.mark.parametrize(
+    ("retention", "gone"),
+    [
+        (Retention(keep=1), {"older"}),
+        (Retention(older_than=timedelta(days=150)), {"older", "copula"}),
+        (Retention(older_than=timedelta(days=250)), {"older"}),
+        (Retention(keep=1, older_than=timedelta(days=350)), set()),
+    ],
+)
+def test_old_candidates_go_with_their_rows(swept, retention, gone):
+    case, sweep = swept
+    found = purge(case.workspace, retention, sweep)
+    slugs = {"vine", "copula", "older"}
+    assert {item.name for item in found.goes} & slugs == gone
+    assert {p.name for p in case.workspace.candidates.iterdir()} == slugs - gone
+    assert {
+        e.place.split("/")[-1] for e in read_journal(case.workspace).audits if e.purged and e.place
+    } == gone
+    assert kept(found)["vine"] != ""
+
+
+def test_without_a_record_of_a_sweep_age_alone_decides(swept):
+    case, _ = swept
+    found = survey(case.workspace, Retention(keep=1))
+    assert kept(found)["older"] == "no record of a sweep tells whether it is needed"
+    found = survey(case.workspace, Retention(older_than=timedelta(days=250)))
+    assert "older" in {item.name for item in found.goes}
+
+
+@pytest.mark.parametrize(
+    "rules", [{}, {"keep": 0}, {"older_than": "90"}, {"older_than": "0d"}, {"older_than": "-3d"}]
+)
+def test_rules_that_say_nothing_are_refused(case, rules):
+    with pytest.raises(PlanError) as caught:
+        synth_audit.purge(case.workspace.root, **rules)
+    assert caught.value.expected
+
+
+def test_without_a_journal_nothing_goes(tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(DataError, match="no journal"):
+        synth_audit.purge(tmp_path / "out", keep=1, dry_run=False)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_the_command_deletes_after_a_yes_alone(aged):
+    case, digests = aged
+
+    def invoke(*words):
+        return CliRunner().invoke(main, ["purge", str(case.workspace.root), "--keep", "4", *words])
+
+    for words in ([], ["--dry-run"]):
+        shown = invoke(*words)
+        assert shown.exit_code == 0, shown.output
+        assert "would go: 1" in shown.stdout
+        assert "stays: 4, and the ledger" in shown.stdout
+        assert "nothing was deleted" in shown.stderr
+    assert invoke("--dry-run", "--yes").exit_code == 2
+    told = json.loads(invoke("--json").stdout)
+    assert (told["done"], [i["name"] for i in told["goes"]]) == (False, [digests[0]])
+    assert there(case) == set(digests)
+    assert "deleted 1" in invoke("--yes").stdout
+    assert there(case) == set(digests[1:])
+    assert json.loads(invoke("--yes", "--json").stdout)["goes"] == []
+
+
+def test_a_plan_names_its_workspace(aged):
+    case, _ = aged
+    shutil.move(case.workspace.root, case.folder / "plan-audit")
+    assert len(api.purge(case.folder / "plan.yaml", keep=1).goes) == 4
