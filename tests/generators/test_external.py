@@ -206,12 +206,12 @@ def test_a_program_runs_once_for_all_batches_and_is_saved_with_what_it_learnt(pr
     model = generator.fit(TRAIN, FitContext(rng=rng))
     parts = list(batches(model, 5, rng, size=2))
     assert [part.n_rows for part in parts] == [2, 2, 1]
-    assert [part.numbers("a")[0] for part in parts][1] == 1.0, "the third row of the one run"
+    assert [part.labels("a")[0] for part in parts][1] == "1", "the third row of the one run"
     (tmp_path / "kept").mkdir()
     model.save(tmp_path / "kept")
     again = generator.load(tmp_path / "kept")
-    assert again.sample(3, rng).numbers("a")[1] == 1.0, "it ran once before"
-    assert model.sample(3, rng).numbers("a")[1] == 1.0, "each has a folder of its own"
+    assert again.sample(3, rng).labels("a")[1] == "1", "it ran once before"
+    assert model.sample(3, rng).labels("a")[1] == "1", "each has a folder of its own"
 
 
 def test_its_private_folder_is_where_the_context_says(program, tmp_path):
