@@ -33,7 +33,7 @@ from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.audits.privacy.singling_out import SinglingOut
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Measurement
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attack_success import SuccessCount, risk
 from synth_audit.kernels.intervals import critical_value

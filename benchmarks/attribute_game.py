@@ -18,7 +18,7 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.fitting import draw, fit_shared
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.pipeline.stages import anchored_subject
 
 Found = Mapping[MeasurementId, Measurement]

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from synth_audit.audits.fidelity.marginals import Marginals
 from synth_audit.audits.fidelity.projection import Projection
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Measurement
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table

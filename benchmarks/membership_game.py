@@ -19,7 +19,7 @@ from synth_audit.core import registry
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Findings
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table

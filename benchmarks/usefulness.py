@@ -20,7 +20,7 @@ from synth_audit.core import registry
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.pipeline.stages import anchored_subject
 

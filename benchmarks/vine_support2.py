@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from synth_audit.core.context import RunContext
 from synth_audit.core.generator import FitContext
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject

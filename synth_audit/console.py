@@ -10,13 +10,14 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from synth_audit.core import registry
 from synth_audit.core.audit import AuditInfo
+from synth_audit.core.generator import GeneratorInfo
 from synth_audit.core.sensitivity import derived_of
 from synth_audit.core.text import one_line, shortened
 from synth_audit.terminal import plain, say, say_json, say_whole
@@ -251,17 +252,27 @@ def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
         _paragraph("needs", ", ".join(info.needs) or "nothing beside train and the release")
     else:
         _paragraph("summary", info.summary)
+    if isinstance(info, GeneratorInfo):
+        _paragraph("needs", info.needs.words)
     say_whole("\n" + (inspect.getdoc(cls) or "") + "\n")
     say("settings", bold=True)
-    for field in fields(cls):
-        made = field.default if field.default_factory is MISSING else field.default_factory()
-        default = "required" if made is MISSING else f"default {made!r}"
-        say(f"  {field.name:<18} {field.type}, {default}")
+    _show_settings(cls)
     if isinstance(info, AuditInfo):
         say("measurements", bold=True)
         derived = derived_of(ref.family)
         for q in (*info.quantities, *derived):
             say(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
+
+
+def _show_settings(cls: Any, within: str = "") -> None:
+    """Type and default of each setting; of those that hold others, each of them."""
+    for field in fields(cls):
+        made = field.default if field.default_factory is MISSING else field.default_factory()
+        if is_dataclass(made):
+            _show_settings(made, f"{field.name}.")
+            continue
+        default = "required" if made is MISSING else f"default {made!r}"
+        say(f"  {within + field.name:<18} {field.type}, {default}")
 
 
 def _title(ref: registry.PluginRef) -> str:

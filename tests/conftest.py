@@ -26,7 +26,8 @@ from hypothesis import settings
 
 from synth_audit.core import registry
 from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.plan import Plan, load_plan
+from synth_audit.core.plan import Plan
+from synth_audit.core.plan_file import load_plan
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import write_report
 from synth_audit.store.evidence import Evidence, read_evidence
@@ -63,7 +64,8 @@ def one(build: ModuleType) -> AuditOutcome:
     return outcome
 
 
-settings.register_profile("patient", deadline=None)  # a busy machine is no fault
+settings.register_profile("patient", deadline=None, derandomize=True)  # a busy machine is no fault
+settings.register_profile("search", deadline=None)  # new examples each time: --hypothesis-profile=search
 settings.load_profile("patient")
 
 CANARY = "Zanzibar-7391"

@@ -46,7 +46,7 @@ STEPS = {
     "help": _command("--help"),
     "list and describe": _command("list") + "\n" + _command("describe", "vine"),
     "plan": (
-        "from synth_audit.core.plan import load_plan\n"
+        "from synth_audit.core.plan_file import load_plan\n"
         "from synth_audit.core.plan_json_schema import plan_schema\n"
         "load_plan('plan.yaml')\nplan_schema()"
     ),

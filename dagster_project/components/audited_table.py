@@ -16,7 +16,8 @@ from dagster_project.asset_checks import gate_checks
 from dagster_project.assets import stage_assets
 from dagster_project.entry import TableEntry
 from synth_audit.api import workspace_of
-from synth_audit.core.plan import Plan, parse_plan
+from synth_audit.core.plan import Plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.plan_json_schema import plan_schema
 from synth_audit.judging.suite import load_suite
 from synth_audit.studies.candidates import candidates_of

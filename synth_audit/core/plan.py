@@ -1,13 +1,14 @@
-"""The plan: one YAML file per table, validated whole before any data is touched."""
+"""The plan: its keys, one line each, and the plug-ins it names; one YAML file per table.
+
+A new key is a field of :class:`Plan`, or of a section in :mod:`synth_audit.core.plan_sections`: the JSON
+Schema, Dagster's form and the digest follow from it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-import re
-from collections.abc import Iterator, Mapping
-from datetime import date, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,39 +19,28 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
-    ValidationError,
     model_validator,
 )
 
 from synth_audit.core import registry
-from synth_audit.core.accounting.guarantee import Budget, Neighbouring, Unit
+from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.accounting.terms import FitTerms
-from synth_audit.core.errors import PlanError, problems_of
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.errors import PlanError
 from synth_audit.core.execution_spec import ExecutionSpec
-from synth_audit.core.kind import Bounds, Kind, kind_named, kinds
-from synth_audit.core.paths import read_text
+from synth_audit.core.plan_sections import FrontierSpec, KnownAnswerSpec, PrivacySpec, SplitSpec
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.core.rule_text import FORMS, parse_rules
 from synth_audit.core.rules import Rule
-from synth_audit.core.schema import RELEASED, Role
-from synth_audit.core.strict_yaml import Malformed, load_yaml
-from synth_audit.core.timestamps import microseconds
+from synth_audit.core.schema import RELEASED
 
 if TYPE_CHECKING:
     from synth_audit.core.audit import Audit
     from synth_audit.core.generator import Generator
     from synth_audit.core.source import Source
 
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
 DEFAULT_GATES = "expectations/release.json"
-
-
-def _roles(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
-def _labels(value: object) -> object:
-    return [_label(x) for x in value] if isinstance(value, (list, tuple)) else value
 
 
 def _listed(value: object) -> object:
@@ -65,132 +55,6 @@ def _readable(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
-_AnyLabels = BeforeValidator(_labels, json_schema_input_type=tuple[str | bool | float, ...])
-
-
-def _known_kind(name: str) -> str:
-    known = [kind.name for kind in kinds()]
-    if name not in known:
-        raise ValueError(f"unknown kind {name!r}; one of {', '.join(sorted(known))}")
-    return name
-
-
-class ColumnSpec(BaseModel):
-    """What the plan declares of one column. Everything declared is taken to be public knowledge."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: Annotated[str, AfterValidator(_known_kind)] | None = Field(
-        None, description="how values are compared; inferred when left out"
-    )
-    roles: Annotated[
-        tuple[Role, ...], BeforeValidator(_roles, json_schema_input_type=Role | tuple[Role, ...])
-    ] = Field((Role.FEATURE,), alias="role", description="one role or a list of roles")
-    bounds: tuple[float | date | datetime, float | date | datetime] | None = Field(
-        None, description="lowest and highest value that may occur; dates for datetime columns"
-    )
-    categories: Annotated[tuple[str, ...], _AnyLabels] | None = Field(
-        None, description="every label that may occur"
-    )
-    nullable: bool = Field(True, description="may values be missing")
-
-    @model_validator(mode="after")
-    def _consistent(self) -> ColumnSpec:
-        if self.bounds is not None:
-            if self.kind is not None and not kind_named(self.kind).numeric:
-                raise ValueError(f"bounds do not go with kind {self.kind}")
-            low, high = (_number(x) for x in self.bounds)
-            if not low <= high:
-                raise ValueError("bounds must be given as [lowest, highest]")
-            if not math.isfinite(high - low):
-                raise ValueError("bounds must be finite; a rule such as `age >= 0` leaves one end open")
-        if self.categories is not None and self.kind is not None and kind_named(self.kind).numeric:
-            raise ValueError(f"categories do not go with kind {self.kind}")
-        return self
-
-    def numeric_bounds(self, kind: Kind) -> Bounds | None:
-        """Bounds as floats, in microseconds for datetimes."""
-        if self.bounds is None or not kind.numeric:
-            return None
-        low, high = (_number(x) for x in self.bounds)
-        return low, high
-
-
-class SplitSpec(BaseModel):
-    """How control rows are set aside."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    control: float = Field(default=0.2, gt=0, lt=1, description="share of entities kept from the generator")
-
-
-class PrivacySpec(BaseModel):
-    """The privacy budget of the table: what all fits on it may spend together, ever."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    epsilon: float = Field(gt=0, le=1000, description="the most that all fits may spend together")
-    delta: float = Field(default=0.0, ge=0, lt=1, description="well below one over the number of entities")
-    per_fit: float | None = Field(
-        default=None, gt=0, description="the most epsilon of one fit; all of it when left out"
-    )
-    rows_per_entity: int | None = Field(
-        default=None,
-        ge=1,
-        le=10**6,
-        description="train is cut down to so many rows of each entity; left out, single rows are protected",
-    )
-    neighbouring: Neighbouring = Field(
-        default=Neighbouring.ADD_OR_REMOVE, description="how two tables differ that must look alike"
-    )
-
-    @model_validator(mode="after")
-    def _within(self) -> PrivacySpec:
-        if self.per_fit is not None and self.per_fit > self.epsilon:
-            raise ValueError("per_fit must not exceed epsilon")
-        return self
-
-    def terms(self, drawn: int | None) -> FitTerms:
-        """The terms of one fit; ``drawn`` is the plan's number of synthetic rows."""
-        return FitTerms(
-            total=Budget(self.epsilon, self.delta),
-            fit=Budget(self.per_fit or self.epsilon, self.delta),
-            unit=Unit.ROW if self.rows_per_entity is None else Unit.ENTITY,
-            neighbouring=self.neighbouring,
-            rows=self.rows_per_entity or 1,
-            drawn=drawn,
-        )
-
-
-class KnownAnswerSpec(BaseModel):
-    """How leaks are planted to see whether the audits would find them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    small: float = Field(
-        default=0.01, gt=0, lt=0.5, description="share of copied rows in the small planted leak"
-    )
-    max_rows: int = Field(default=10_000, ge=100, description="most rows of any table a leak is planted in")
-
-
-class FrontierSpec(BaseModel):
-    """Which candidates `synth-audit frontier` tries and how it chooses among those that pass."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    vary: dict[str, tuple[Any, ...]] = Field(
-        default_factory=dict,
-        description="settings of the generator with the values to try; several make a grid",
-    )
-    generators: tuple[PluginConfig, ...] = Field((), description="further generators to try, as they stand")
-    privacy: str | None = Field(
-        None, description="measurement to judge privacy by, `name` or `name[scope]`; chosen when left out"
-    )
-    utility: str | None = Field(None, description="measurement to judge usefulness by; chosen when left out")
-    alpha: float = Field(default=0.5, ge=0, le=1, description="weight of privacy against usefulness")
-
-    @model_validator(mode="after")
-    def _something_to_try(self) -> FrontierSpec:
-        if empty := [name for name, values in self.vary.items() if not values]:
-            raise ValueError(f"vary.{empty[0]} needs at least one value")
-        return self
-
-
 class Plan(BaseModel):
     """Everything public that decides an audit. The same plan, data and salt give the same evidence."""
 
@@ -198,7 +62,7 @@ class Plan(BaseModel):
     name: str = Field(
         "table",
         pattern=r"^[\w.-]+$",
-        max_length=_LONGEST_NAME,
+        max_length=LONGEST_NAME,
         description="what the report calls the table; the plan file's name if left out",
     )
     source: Location | None = Field(None, description="where the sensitive table is")
@@ -335,70 +199,3 @@ class Plan(BaseModel):
                 fix="`synth-audit init` writes a plan to start from",
             )
         return registry.build(room, choice.name, choice.config, where=f"{key}.{choice.name}")
-
-
-def load_plan(path: Path | str) -> Plan:
-    """Read and validate a plan file, plug-ins included.
-
-    Raises:
-        PlanError: the file is missing, is no YAML mapping, or does not validate.
-    """
-    path = Path(path)
-    try:
-        text = read_text(path)
-    except (OSError, ValueError) as error:
-        raise PlanError(
-            f"the plan cannot be read ({type(error).__name__})",
-            where=str(path),
-            expected="a YAML file in UTF-8",
-            fix="check the path, or start one with `synth-audit init`",
-        ) from None
-    try:
-        value = load_yaml(text)
-    except Malformed as error:
-        raise PlanError(
-            "the plan is not valid YAML" + (f": {error.reason}" if error.reason else ""),
-            where=f"{path}, line {error.line}" if error.line else str(path),
-            expected="a YAML mapping without doubled keys",
-            fix="put text in quotes that begins with a sign, such as a rule that begins with a backtick",
-        ) from None
-    if isinstance(value, Mapping):
-        value = {"name": re.sub(r"[^\w.-]", "_", path.stem)[:_LONGEST_NAME]} | dict(value)
-    return parse_plan(value, where=str(path)).located(path.resolve().parent).check()
-
-
-def parse_plan(value: object, *, where: str = "plan") -> Plan:
-    """Validate a plan given as plain values, without building its plug-ins.
-
-    Raises:
-        PlanError: naming each key that is wrong.
-    """
-    if not isinstance(value, Mapping):
-        raise PlanError(
-            "the plan is not a mapping",
-            where=where,
-            expected="`key: value` lines",
-            fix="`synth-audit init` writes a plan to start from",
-        )
-    try:
-        return Plan.model_validate(dict(value))
-    except ValidationError as error:
-        raise PlanError(
-            problems_of(error),
-            where=where,
-            expected=f"keys {', '.join(Plan.model_fields)}",
-            fix="`synth-audit schema` prints the plan's JSON Schema; `synth-audit init` writes an example",
-        ) from None
-
-
-def _label(value: object) -> object:
-    """Text as :func:`.arrow_values.labels_of` has it; null is no label and stays, to be refused."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return value if value is None else str(value)
-
-
-def _number(value: float | date | datetime) -> float:
-    return microseconds(value) if isinstance(value, date) else float(value)

@@ -21,7 +21,7 @@ from synth_audit.core.schema import (
 )
 
 if TYPE_CHECKING:
-    from synth_audit.core.plan import ColumnSpec
+    from synth_audit.core.column_spec import ColumnSpec
 
 _NO_CLUES = Clues()
 

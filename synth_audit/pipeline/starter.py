@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import yaml
 
 from synth_audit.core.arrow_types import is_text
-from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.rules import nameable
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.schema_inference import infer_schema, kind_of

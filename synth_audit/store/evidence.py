@@ -158,7 +158,7 @@ class Evidence:
         return tuple(o for o in self.outcomes if o.status is Status.ERROR)
 
     def measurement(self, name: str | MeasurementId, scope: str = "") -> Measurement:
-        """LineStyle up one measurement.
+        """Look up one measurement.
 
         Args:
             name: its identity, or the text of it; with a scope, ``audit.quantity`` alone.

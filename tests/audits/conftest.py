@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table

@@ -12,7 +12,7 @@ import pytest
 from synth_audit.audits.fidelity.constraints import Constraints
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table

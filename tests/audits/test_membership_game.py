@@ -24,11 +24,11 @@ from synth_audit.audits.privacy.membership_game.shadow_game import Sizes
 from synth_audit.audits.privacy.membership_game.targets import choose, outlier_columns
 from synth_audit.core.accounting import Budget, FitTerms, Unit
 from synth_audit.core.cache import Cache
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, NotApplicable, PluginError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.outcome import Status
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table

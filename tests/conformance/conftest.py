@@ -14,8 +14,8 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.audit import Leak
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject

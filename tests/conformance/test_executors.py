@@ -16,7 +16,7 @@ from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import OutOfTime, PlanError, PluginError
 from synth_audit.core.execution import Ending, dask_cluster, opened
 from synth_audit.core.outcome import Status
-from synth_audit.core.plan import KnownAnswerSpec
+from synth_audit.core.plan_sections import KnownAnswerSpec
 from synth_audit.examination.audit_runner import AuditTask, _run_one, run_audits
 from synth_audit.examination.examine import run_examination
 from synth_audit.generators.independent import Independent

@@ -10,10 +10,10 @@ import pytest
 from conformance_readme import EXAMPLE_GENERATOR  # made importable by conftest.py
 
 from synth_audit.core import registry
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import DataError
 from synth_audit.core.fitting import fit
 from synth_audit.core.generator import FitContext, batches
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.entities import entities_of, in_control, key_columns, split
 from synth_audit.core.errors import DataError
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import public_key

@@ -6,7 +6,7 @@ import pytest
 
 from synth_audit.core.errors import PlanError
 from synth_audit.core.execution_spec import ExecutionSpec
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 
 
 @pytest.mark.parametrize(

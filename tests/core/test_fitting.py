@@ -13,12 +13,12 @@ import pytest
 from synth_audit.core.accounting import Budget, FitTerms, Unit
 from synth_audit.core.accounting.terms import NO_BUDGET
 from synth_audit.core.cache import Cache
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
 from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import DataError, NotApplicable, OutOfTime, PlanError, PluginError
 from synth_audit.core.fitting import FitRecipe, draw, fit, fit_context, fit_shared
 from synth_audit.core.generator import FitContext, GeneratorInfo, Needs, batches
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
 

@@ -6,7 +6,7 @@ import pytest
 
 from synth_audit.core import paths
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.registry import build
 
 URLS = (

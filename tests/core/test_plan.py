@@ -10,7 +10,8 @@ import yaml
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import Plan, load_plan, parse_plan
+from synth_audit.core.plan import Plan
+from synth_audit.core.plan_file import load_plan, parse_plan
 from synth_audit.core.plan_json_schema import plan_schema
 
 EXAMPLE = """

@@ -11,7 +11,7 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError, PluginError
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.plan_json_schema import plan_schema
 
 AUDIT = '''

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import ColumnSpec, parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.plan_json_schema import plan_schema
 from synth_audit.core.rule_text import parse_rule, parse_rules
 from synth_audit.core.rules import (
@@ -148,7 +149,7 @@ WRITABLE = WORDS.filter(lambda word: not all(mark in word for mark in MARKS))
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**6), 10**6).map(float)
 MOMENTS = st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2250, 1, 1))
 SPACES = st.sampled_from(["", " ", "\n", " \t\u00a0"])
-BARE = re.compile(r"((?!->)[^\s,\[\]<>=!`\"'])+")
+BARE = re.compile(r"((?!->)[^\s,\[\]<>=!`\"'])+(?<!-)")  # `a->b` is no `a- > b`
 
 
 @st.composite

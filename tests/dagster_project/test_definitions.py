@@ -20,7 +20,8 @@ from dagster_project.components import AuditedTable
 from dagster_project.components.audited_table import TableSettings
 from dagster_project.definitions import defs
 from synth_audit.core.errors import GateError, PlanError
-from synth_audit.core.plan import Plan, parse_plan
+from synth_audit.core.plan import Plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.judging.judge import BUILT_IN
 from synth_audit.judging.suite import load_suite
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core import registry
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import PlanError
 from synth_audit.core.kind import Clues, Disturbance, Domain, kind_named, kinds
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.plan_json_schema import plan_schema
 from synth_audit.core.schema_inference import infer_schema, kind_of
 from synth_audit.core.table import assemble, read_table

@@ -16,7 +16,7 @@ import pytest
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.generator import FitContext, batches
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.registry import build, config_of
 from synth_audit.core.subject import Subject
 from synth_audit.examination.audit_runner import run_audits

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import GateError
 from synth_audit.core.identity import read_scoped
 from synth_audit.core.measurement import Direction, Interval, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plan import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
 from synth_audit.core.table import Table, read_table

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.plan import ColumnSpec
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.rule_text import parse_rule, parse_rules
 from synth_audit.core.rules import Determines, OneOf, Ordered, Within
 from synth_audit.core.schema_inference import infer_schema

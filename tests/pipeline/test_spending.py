@@ -17,7 +17,7 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.errors import BudgetSpent, LedgerDamaged, PlanError
 from synth_audit.core.fitting import FitRecipe, fit_shared
 from synth_audit.core.generator import GeneratorInfo
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import Result
 from synth_audit.judging.privacy_budget import PRIVACY_BUDGET, Promise, promise_results

@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.plan import ColumnSpec, parse_plan
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.pipeline.warnings import about_formulas, inspect, shown_count

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from synth_audit.core.accounting import PrivacyAccount
-from synth_audit.core.plan import Plan, parse_plan
+from synth_audit.core.plan import Plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.warnings import about_external, about_settings
 from synth_audit.store.evidence import GeneratorRecord

@@ -165,7 +165,7 @@ import os, signal, sys, tempfile
 from pathlib import Path
 from synth_audit.core.context import RunContext
 from synth_audit.core.execution import in_processes
-from synth_audit.core.plan import load_plan
+from synth_audit.core.plan_file import load_plan
 from synth_audit.pipeline import stages
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace

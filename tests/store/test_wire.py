@@ -28,7 +28,7 @@ from synth_audit.report import render_report
 from synth_audit.store import chained_log
 from synth_audit.store import evidence as store
 from synth_audit.store.evidence import parse_evidence, sha256_of
-from synth_audit.store.wire_v1 import audit_models, models
+from synth_audit.store.wire_v1 import OUTSIDE, audit_models, models
 from synth_audit.store.wire_v1.upgrades import _STEPS
 
 DATA = Path(__file__).parent / "data"
@@ -133,11 +133,37 @@ def kinds_of_mappings(plain):
     return {tuple(k for k in path if isinstance(k, str)): path for path in mappings(plain)}.values()
 
 
+def kinds_within(plain, kind=()):
+    """Each kind of mapping and each of its keys, wherever they occur."""
+    if isinstance(plain, dict):
+        return {kind}.union(*(kinds_within(v, (*kind, k)) | {(*kind, k)} for k, v in plain.items()))
+    return set().union(*(kinds_within(v, kind) for v in plain)) if isinstance(plain, list) else set()
+
+
+def cut(plain, kind=()):
+    """The same with fewer parts: of each list those with a mapping or key that none before has."""
+    if isinstance(plain, dict):
+        return {key: cut(value, (*kind, key)) for key, value in plain.items()}
+    if not isinstance(plain, list) or not any(isinstance(part, dict | list) for part in plain):
+        return plain
+    seen, kept = set(), []
+    for part in plain:
+        within = kinds_within(part, kind)
+        if not kept or within - seen:
+            seen |= within
+            kept.append(cut(part, kind))
+    return kept
+
+
 @pytest.mark.parametrize("key", ["approved", "v\u0435rdict", "value ", "__class__", ""])
 def test_an_unknown_key_anywhere_is_refused(evidence, key):
-    plain = json.loads(evidence.to_json())
+    whole = json.loads(evidence.to_json())
+    plain = cut(whole)
     paths = kinds_of_mappings(plain)
     assert len(paths) > 20
+    assert {str(kind) for kind in kinds_within(plain)} == {str(kind) for kind in kinds_within(whole)}
+    assert not refused(plain)
+    assert refused(whole | {key: "x"})
     for path in paths:
         changed = copy.deepcopy(plain)
         inside(changed, path)[key] = "x"
@@ -145,7 +171,8 @@ def test_an_unknown_key_anywhere_is_refused(evidence, key):
 
 
 def test_a_missing_key_anywhere_is_refused(evidence):
-    plain = json.loads(evidence.to_json())
+    plain = cut(json.loads(evidence.to_json()))
+    assert not refused(plain)
     for path in kinds_of_mappings(plain):
         for key in inside(plain, path):
             if path == ("tables",):
@@ -215,6 +242,17 @@ def old(request):
     return text_of(request.param)
 
 
+@pytest.fixture(scope="module")
+def short(old):
+    """The same file with one part of each kind and the digest of that."""
+    plain = json.loads(old)
+    less = cut(plain)
+    assert kinds_within(less) == kinds_within(plain)
+    less["digest"] = sha256_of({k: v for k, v in less.items() if k not in ("digest", *OUTSIDE)})
+    assert parse_evidence(json.dumps(less)).intact
+    return less
+
+
 def test_there_are_files_of_every_version_before():
     kept = {"1.1": ("pass", "fail", "scopes"), "1.2": ("pass", "budget")}
     assert {p.name for p in OLD} >= {f"evidence-{v}-{k}.json.gz" for v, kinds in kept.items() for k in kinds}
@@ -239,31 +277,35 @@ def test_an_old_file_is_read_and_judged_as_it_was(old):
     assert plain["digest"] in render_report(found)
 
 
-def test_an_old_file_that_was_altered_is_not_intact(old):
-    plain = json.loads(old)
+def test_an_old_file_that_was_altered_is_not_intact(old, short):
+    found = parse_evidence(json.dumps(short))
     for key, value in {
         "seed": 1,
         "verdict": "insufficient evidence",
         "warnings": ["x"],
         "level": 0.5,
     }.items():
-        changed = parse_evidence(json.dumps(plain | {key: value}))
+        changed = parse_evidence(json.dumps(short | {key: value}))
         assert not changed.intact
-        assert not replace(parse_evidence(old), **{key: getattr(changed, key)}).intact
-    measured = copy.deepcopy(plain)
-    measured["outcomes"][0]["measurements"][0]["value"] = 0.5
-    assert not parse_evidence(json.dumps(measured)).intact
-    assert parse_evidence(json.dumps(plain | {"created": "later"})).intact
+        assert not replace(found, **{key: getattr(changed, key)}).intact
+    for plain in (short, json.loads(old)):
+        measured = copy.deepcopy(plain)
+        measured["outcomes"][-1]["measurements"][-1]["value"] = 0.5
+        assert not parse_evidence(json.dumps(measured)).intact
+        assert parse_evidence(json.dumps(plain | {"created": "later"})).intact
 
 
-def test_an_old_file_is_read_as_strictly(old):
-    plain = json.loads(old)
-    for path in kinds_of_mappings(plain):
-        changed = copy.deepcopy(plain)
+def test_an_old_file_is_read_as_strictly(old, short):
+    for path in kinds_of_mappings(short):
+        changed = copy.deepcopy(short)
         inside(changed, path)["approved"] = "x"
         assert refused(changed)
-    for key in plain:
-        assert refused({k: v for k, v in plain.items() if k != key})
+    for key in short:
+        assert refused({k: v for k, v in short.items() if k != key})
+    whole = json.loads(old)
+    assert refused(whole | {"approved": "x"})
+    whole["outcomes"][-1]["measurements"][-1]["approved"] = "x"
+    assert refused(whole)
     assert refused(old.replace('"verdict":', '"verdict": "pass", "verdict":', 1))
 
 

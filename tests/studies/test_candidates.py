@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.plan import parse_plan
+from synth_audit.core.plan_file import parse_plan
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies import candidates
 from synth_audit.studies.candidates import candidates_of

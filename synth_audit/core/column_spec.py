@@ -1,0 +1,84 @@
+"""What a plan may declare of one column, under ``columns``."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from synth_audit.core.kind import Bounds, Kind, kind_named, kinds
+from synth_audit.core.schema import Role
+from synth_audit.core.timestamps import microseconds
+
+
+def _roles(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def _labels(value: object) -> object:
+    return [_label(x) for x in value] if isinstance(value, (list, tuple)) else value
+
+
+_AnyLabels = BeforeValidator(_labels, json_schema_input_type=tuple[str | bool | float, ...])
+
+
+def _known_kind(name: str) -> str:
+    known = [kind.name for kind in kinds()]
+    if name not in known:
+        raise ValueError(f"unknown kind {name!r}; one of {', '.join(sorted(known))}")
+    return name
+
+
+class ColumnSpec(BaseModel):
+    """What the plan declares of one column. Everything declared is taken to be public knowledge."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Annotated[str, AfterValidator(_known_kind)] | None = Field(
+        None, description="how values are compared; inferred when left out"
+    )
+    roles: Annotated[
+        tuple[Role, ...], BeforeValidator(_roles, json_schema_input_type=Role | tuple[Role, ...])
+    ] = Field((Role.FEATURE,), alias="role", description="one role or a list of roles")
+    bounds: tuple[float | date | datetime, float | date | datetime] | None = Field(
+        None, description="lowest and highest value that may occur; dates for datetime columns"
+    )
+    categories: Annotated[tuple[str, ...], _AnyLabels] | None = Field(
+        None, description="every label that may occur"
+    )
+    nullable: bool = Field(True, description="may values be missing")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ColumnSpec:
+        if self.bounds is not None:
+            if self.kind is not None and not kind_named(self.kind).numeric:
+                raise ValueError(f"bounds do not go with kind {self.kind}")
+            low, high = (_number(x) for x in self.bounds)
+            if not low <= high:
+                raise ValueError("bounds must be given as [lowest, highest]")
+            if not math.isfinite(high - low):
+                raise ValueError("bounds must be finite; a rule such as `age >= 0` leaves one end open")
+        if self.categories is not None and self.kind is not None and kind_named(self.kind).numeric:
+            raise ValueError(f"categories do not go with kind {self.kind}")
+        return self
+
+    def numeric_bounds(self, kind: Kind) -> Bounds | None:
+        """Bounds as floats, in microseconds for datetimes."""
+        if self.bounds is None or not kind.numeric:
+            return None
+        low, high = (_number(x) for x in self.bounds)
+        return low, high
+
+
+def _label(value: object) -> object:
+    """Text as :func:`.arrow_values.labels_of` has it; null is no label and stays, to be refused."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if value is None else str(value)
+
+
+def _number(value: float | date | datetime) -> float:
+    return microseconds(value) if isinstance(value, date) else float(value)

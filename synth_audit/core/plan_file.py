@@ -1,0 +1,68 @@
+"""Reads a plan from its YAML file, and says of each key what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from synth_audit.core.errors import PlanError, problems_of
+from synth_audit.core.paths import read_text
+from synth_audit.core.plan import LONGEST_NAME, Plan
+from synth_audit.core.strict_yaml import Malformed, load_yaml
+
+
+def load_plan(path: Path | str) -> Plan:
+    """Read and validate a plan file, plug-ins included.
+
+    Raises:
+        PlanError: the file is missing, is no YAML mapping, or does not validate.
+    """
+    path = Path(path)
+    try:
+        text = read_text(path)
+    except (OSError, ValueError) as error:
+        raise PlanError(
+            f"the plan cannot be read ({type(error).__name__})",
+            where=str(path),
+            expected="a YAML file in UTF-8",
+            fix="check the path, or start one with `synth-audit init`",
+        ) from None
+    try:
+        value = load_yaml(text)
+    except Malformed as error:
+        raise PlanError(
+            "the plan is not valid YAML" + (f": {error.reason}" if error.reason else ""),
+            where=f"{path}, line {error.line}" if error.line else str(path),
+            expected="a YAML mapping without doubled keys",
+            fix="put text in quotes that begins with a sign, such as a rule that begins with a backtick",
+        ) from None
+    if isinstance(value, Mapping):
+        value = {"name": re.sub(r"[^\w.-]", "_", path.stem)[:LONGEST_NAME]} | dict(value)
+    return parse_plan(value, where=str(path)).located(path.resolve().parent).check()
+
+
+def parse_plan(value: object, *, where: str = "plan") -> Plan:
+    """Validate a plan given as plain values, without building its plug-ins.
+
+    Raises:
+        PlanError: naming each key that is wrong.
+    """
+    if not isinstance(value, Mapping):
+        raise PlanError(
+            "the plan is not a mapping",
+            where=where,
+            expected="`key: value` lines",
+            fix="`synth-audit init` writes a plan to start from",
+        )
+    try:
+        return Plan.model_validate(dict(value))
+    except ValidationError as error:
+        raise PlanError(
+            problems_of(error),
+            where=where,
+            expected=f"keys {', '.join(Plan.model_fields)}",
+            fix="`synth-audit schema` prints the plan's JSON Schema; `synth-audit init` writes an example",
+        ) from None
