@@ -13,7 +13,7 @@ from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.judging.suite import Suite
 from synth_audit.kernels.encode import row_groups
-from synth_audit.store.evidence import GeneratorRecord
+from synth_audit.store.evidence_records import GeneratorRecord
 
 _FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNORECASE | re.DOTALL)
 """How a cell begins that a spreadsheet program takes for a formula; a plain number or a mere sign is none."""
