@@ -43,6 +43,13 @@ class Needs:
     memory: float = 0.0
     rows: int = 1
 
+    @property
+    def words(self) -> str:
+        """As a person reads it."""
+        size = f"about {self.memory:g} GiB of memory" if self.memory else ""
+        rows = f"{self.rows:,} rows" if self.rows > 1 else ""
+        return ", ".join(filter(None, ["a GPU" if self.gpu else "", size, rows])) or "nothing beside train"
+
     def check(self, train: Table, device: Device, title: str) -> None:
         """Refuse a fit that lacks something.
 

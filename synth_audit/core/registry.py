@@ -172,7 +172,7 @@ def _from_entry_point(room: PluginGroup, point: EntryPoint) -> PluginRef:
 def _load(ref: PluginRef) -> type:
     try:
         module = importlib.import_module(ref.module)
-    except Exception as error:
+    except Exception as error:  # a plug-in is others' code, which may fail in any way as it is imported
         raise PluginError(
             f"{ref.room} plug-in {ref.name!r} does not import",
             where=ref.module,

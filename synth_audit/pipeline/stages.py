@@ -32,8 +32,8 @@ from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.pipeline.write_evidence import Audited, write_evidence
-from synth_audit.store.evidence import (
-    Evidence,
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_records import (
     GeneratorRecord,
     TableRecord,
     column_records,

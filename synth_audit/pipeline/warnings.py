@@ -13,7 +13,7 @@ from synth_audit.core.schema import Column, Kind
 from synth_audit.core.table import Table
 from synth_audit.judging.suite import Suite
 from synth_audit.kernels.encode import row_groups
-from synth_audit.store.evidence import GeneratorRecord
+from synth_audit.store.evidence_records import GeneratorRecord
 
 _MOSTLY_ITS_OWN = 0.5
 """Share of rows with a label of their own from which a category looks like a name."""
