@@ -135,7 +135,7 @@ def _audit_candidate(plan: Plan, workspace: Workspace, rows: Path, context: RunC
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)
-    data = read_parquet(rows, made_by="synthetic")
+    data = read_parquet(rows, made_by="synthetic", named=workspace.synthetic)
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
