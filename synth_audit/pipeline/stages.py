@@ -18,6 +18,7 @@ from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
+from synth_audit.core.framing import framed
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema_inference import infer_schema
@@ -88,7 +89,7 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
     data = read_parquet(workspace.train, made_by="split")
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     start = time.perf_counter()
-    with _checkpoint(workspace, f"{plan.digest} {TableRecord.of(train, salt).hmac}") as checkpoint:
+    with _checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
         made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
         write_batches(workspace.synthetic, (batch.data for batch in made.batches()), private=True)
     context.progress(made.record.name, 2, 2)
@@ -107,9 +108,13 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
 
 
 @contextmanager
-def _checkpoint(workspace: Workspace, fit: str) -> Iterator[Path]:
-    """A folder for what this fit may resume from, gone when the candidate is there, with those of others."""
-    folder = workspace.checkpoints / hashlib.sha256(fit.encode()).hexdigest()[:16]
+def _checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
+    """A folder for what this fit may resume from, under these versions of everything that computes.
+
+    It is gone when the candidate is there, with those of other fits.
+    """
+    known = framed([*fit, *map(str, sorted(installed_versions().items()))])
+    folder = workspace.checkpoints / hashlib.sha256(known).hexdigest()[:16]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     yield folder
     shutil.rmtree(workspace.checkpoints, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import stat
@@ -325,15 +326,16 @@ def write_batches(path: Path, batches: Iterable[pa.Table], *, private: bool = Fa
         DataError: there is no batch, they differ in types, or the file could not be written.
     """
     remaining = iter(batches)
-    first = next(remaining, None)
-    if first is None:
+    first = [*itertools.islice(remaining, 1)]  # in a list, out of which it goes when it is written
+    if not first:
         raise DataError("synthetic has no rows", where=str(path), expected="at least one row")
+    schema = first[0].schema
 
     def write(temporary: Path) -> None:
-        with pq.ParquetWriter(temporary, first.schema) as file:
-            file.write_table(first)
+        with pq.ParquetWriter(temporary, schema) as file:
+            file.write_table(first.pop())
             for batch in remaining:
-                file.write_table(_of_types(batch, first.schema, path))
+                file.write_table(_of_types(batch, schema, path))
 
     return write_atomically(path, write, private=private)
 
