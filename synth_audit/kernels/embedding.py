@@ -187,7 +187,7 @@ def _weights(
         np.savez(stored, allow_pickle=False, **fitted(inputs, settings, device, network))
         return stored.getvalue()
 
-    columns = [[c.name, c.kind] for c in reader.columns]
+    columns = [[c.name, c.kind.name] for c in reader.columns]
     asked = json.dumps([columns, asdict(settings), context.seed, torch_version, device], sort_keys=True)
     made = context.cache.get("contrastive embedding", train.fingerprint, asked, make=make)
     with np.load(io.BytesIO(made)) as kept:

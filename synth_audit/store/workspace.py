@@ -318,11 +318,12 @@ def write_parquet(path: Path, data: pa.Table, *, private: bool = False) -> Path:
     return write_atomically(path, lambda p: pq.write_table(data, p), private=private)
 
 
-def read_parquet(path: Path, *, made_by: str) -> pa.Table:
+def read_parquet(path: Path, *, made_by: str, named: Path | None = None) -> pa.Table:
     """Read a workspace file.
 
     Args:
         made_by: the stage that makes it, for the message when it is missing.
+        named: the file that it is a copy of, for the same message.
     """
     try:
         with pq.ParquetFile(path) as file:
@@ -330,7 +331,7 @@ def read_parquet(path: Path, *, made_by: str) -> pa.Table:
     except (OSError, pa.ArrowException) as error:
         raise DataError(
             f"a workspace file cannot be read ({type(error).__name__})",
-            where=str(path),
+            where=str(named or path),
             expected=f"the output of the {made_by} stage",
             fix=f"run the {made_by} stage again",
         ) from None
