@@ -12,6 +12,7 @@ import dagster as dg
 from dagster_project import metadata
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
+from dagster_project.pools import pool_of
 from synth_audit.api import run_context
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         owners=list(table.owners),
         tags=dict(table.tags),
         code_version=table.code_version(stage.name),
+        pool=pool_of(table, stage.name),
         description="\n\n".join(filter(None, [stage.does, table.description])),
     )
     def run_stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:

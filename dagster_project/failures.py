@@ -21,7 +21,7 @@ def without_values(stage: str) -> Iterator[None]:
         yield
     except SynthAuditError as error:
         raise _failure(stage, type(error).__name__, str(error)) from None
-    except Exception as error:
+    except Exception as error:  # anything else may quote a cell: none may pass as it is
         from synth_audit.examination.audit_runner import describe_error
 
         raise _failure(stage, type(error).__name__, describe_error(error)) from None

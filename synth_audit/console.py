@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import os
@@ -10,14 +9,10 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from synth_audit.core import registry
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.sensitivity import derived_of
 from synth_audit.core.text import one_line, shortened
 from synth_audit.terminal import plain, say, say_json, say_whole
 
@@ -215,63 +210,6 @@ def _bytes(size: float) -> str:
             return f"{size:.0f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
-
-
-def show_catalogue(*, as_json: bool) -> None:
-    """Print every plug-in with its one-line description."""
-    rooms: tuple[registry.PluginGroup, ...] = ("source", "generator", "audit")
-    found = {room: {name: _title(ref) for name, ref in registry.catalogue(room).items()} for room in rooms}
-    if as_json:
-        say_json(json.dumps(found, indent=2))
-        return
-    usual = registry.default_audits()
-    for room, plugins in found.items():
-        say(f"{room}s", bold=True)
-        for name, title in plugins.items():
-            request = (
-                " (only when a plan or a gate names it)" if room == "audit" and name not in usual else ""
-            )
-            say(f"  {name:<20} {title}{request}")
-        say()
-    say("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
-
-
-def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
-    """Print what a plug-in says of itself, its settings and its quantities."""
-    cls = ref.load()
-    if as_json:
-        plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref)}
-        say_json(json.dumps(plain, indent=2))
-        return
-    info: Any = vars(cls)["info"]
-    say(f"{ref.name} ({ref.room}): {info.title}", bold=True)
-    if isinstance(info, AuditInfo):
-        for label in ("question", "threat_model", "not_covered"):
-            _paragraph(label.replace("_", " "), getattr(info, label))
-        _paragraph("needs", ", ".join(info.needs) or "nothing beside train and the release")
-    else:
-        _paragraph("summary", info.summary)
-    say_whole("\n" + (inspect.getdoc(cls) or "") + "\n")
-    say("settings", bold=True)
-    for field in fields(cls):
-        made = field.default if field.default_factory is MISSING else field.default_factory()
-        default = "required" if made is MISSING else f"default {made!r}"
-        say(f"  {field.name:<18} {field.type}, {default}")
-    if isinstance(info, AuditInfo):
-        say("measurements", bold=True)
-        derived = derived_of(ref.family)
-        for q in (*info.quantities, *derived):
-            say(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
-
-
-def _title(ref: registry.PluginRef) -> str:
-    info: Any = vars(ref.load())["info"]
-    return str(info.title)
-
-
-def _paragraph(label: str, text: str) -> None:
-    indent = " " * 16
-    say_whole(textwrap.fill(text, 100, initial_indent=f"  {label + ':':<14}", subsequent_indent=indent))
 
 
 def _show_gate(result: GateResult, width: int) -> None:

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("synth_audit.core", "synth_audit.resources"),
     ("synth_audit.kernels",),
+    ("synth_audit.encoding",),
     ("synth_audit.sources", "synth_audit.generators", "synth_audit.audits"),
     ("synth_audit.store",),
     ("synth_audit.examination",),
@@ -30,7 +31,7 @@ LAYERS = (
     ),
     ("dagster_project",),
 )
-PLUGIN_LAYER = 2
+PLUGIN_LAYER = 3
 
 # Packages that one layer alone may import.
 RESERVED = {"dagster": "dagster_project"}

@@ -295,6 +295,9 @@ def test_describe_shows_settings_and_measurements():
     assert "exact_match.excess" in shown
     assert "threat model" in shown
     assert "cells" in invoke("describe", "marginals").stdout
+    assert "embedding_settings.width int, default 256" in invoke("describe", "coverage").stdout
+    assert "needs:" in invoke("describe", "vine").stdout
+    assert "10 rows" in invoke("describe", "vine").stdout
     unknown = invoke("describe", "nonsense", code=2)
     assert "expected: one of" in unknown.stderr
 

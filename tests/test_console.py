@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from synth_audit import console
+from synth_audit.commands import listing
 from synth_audit.core.registry import PluginRef
 from synth_audit.core.source import SourceInfo
 
@@ -19,7 +19,7 @@ class Sample:
 
 
 def test_only_settings_without_a_default_are_required(capsys):
-    console.show_plugin(PluginRef("source", "sample", "sources", __name__, "Sample"), as_json=False)
+    listing.show_plugin(PluginRef("source", "sample", "sources", __name__, "Sample"), as_json=False)
     settings = capsys.readouterr().out.partition("settings\n")[2].splitlines()
     ends = {line.split()[0]: line.rpartition(", ")[2] for line in settings if "delimiter" not in line}
     assert ends == {"path": "required", "names": "default {'a': 'b'}"}

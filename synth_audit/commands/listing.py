@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import textwrap
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
 
 import click
 
-from synth_audit import console
 from synth_audit.commands import options
 from synth_audit.core import registry
+from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import PlanError
+from synth_audit.core.generator import GeneratorInfo
 from synth_audit.core.plan_json_schema import plan_schema
+from synth_audit.core.sensitivity import derived_of
 from synth_audit.exits import Exit, guarded
-from synth_audit.terminal import say_json
+from synth_audit.terminal import say, say_json, say_whole
 
 
 @click.command("list")
@@ -25,7 +31,7 @@ def list_plugins(as_json: bool) -> Exit:
     Example:
       synth-audit list --json
     """
-    console.show_catalogue(as_json=as_json)
+    show_catalogue(as_json=as_json)
     return Exit.PASS
 
 
@@ -51,7 +57,7 @@ def describe(name: str, as_json: bool) -> Exit:
             fix="`synth-audit list` shows every plug-in",
         )
     for ref in refs:
-        console.show_plugin(ref, as_json=as_json)
+        show_plugin(ref, as_json=as_json)
     return Exit.PASS
 
 
@@ -69,3 +75,70 @@ def schema(what: str) -> Exit:
 
     say_json(json.dumps(plan_schema() if what == "plan" else evidence_schema(), indent=2))
     return Exit.PASS
+
+
+def show_catalogue(*, as_json: bool) -> None:
+    """Print every plug-in with its one-line description."""
+    rooms: tuple[registry.PluginGroup, ...] = ("source", "generator", "audit")
+    found = {room: {name: _title(ref) for name, ref in registry.catalogue(room).items()} for room in rooms}
+    if as_json:
+        say_json(json.dumps(found, indent=2))
+        return
+    usual = registry.default_audits()
+    for room, plugins in found.items():
+        say(f"{room}s", bold=True)
+        for name, title in plugins.items():
+            request = (
+                " (only when a plan or a gate names it)" if room == "audit" and name not in usual else ""
+            )
+            say(f"  {name:<20} {title}{request}")
+        say()
+    say("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
+
+
+def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
+    """Print what a plug-in says of itself, its settings and its quantities."""
+    cls = ref.load()
+    if as_json:
+        plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref)}
+        say_json(json.dumps(plain, indent=2))
+        return
+    info: Any = vars(cls)["info"]
+    say(f"{ref.name} ({ref.room}): {info.title}", bold=True)
+    if isinstance(info, AuditInfo):
+        for label in ("question", "threat_model", "not_covered"):
+            _paragraph(label.replace("_", " "), getattr(info, label))
+        _paragraph("needs", ", ".join(info.needs) or "nothing beside train and the release")
+    else:
+        _paragraph("summary", info.summary)
+    if isinstance(info, GeneratorInfo):
+        _paragraph("needs", info.needs.words)
+    say_whole("\n" + (inspect.getdoc(cls) or "") + "\n")
+    say("settings", bold=True)
+    _show_settings(cls)
+    if isinstance(info, AuditInfo):
+        say("measurements", bold=True)
+        derived = derived_of(ref.family)
+        for q in (*info.quantities, *derived):
+            say(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
+
+
+def _show_settings(cls: Any, within: str = "") -> None:
+    """Type and default of each setting; of those that hold others, each of them."""
+    for field in fields(cls):
+        made = field.default if field.default_factory is MISSING else field.default_factory()
+        if is_dataclass(made):
+            _show_settings(made, f"{field.name}.")
+            continue
+        default = "required" if made is MISSING else f"default {made!r}"
+        say(f"  {within + field.name:<18} {field.type}, {default}")
+
+
+def _title(ref: registry.PluginRef) -> str:
+    info: Any = vars(ref.load())["info"]
+    return str(info.title)
+
+
+def _paragraph(label: str, text: str) -> None:
+    indent = " " * 16
+    say_whole(textwrap.fill(text, 100, initial_indent=f"  {label + ':':<14}", subsequent_indent=indent))

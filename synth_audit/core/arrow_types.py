@@ -15,3 +15,8 @@ def is_binary(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
     )
+
+
+def is_datetime(kind: pa.DataType) -> bool:
+    """True for dates and timestamps."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))

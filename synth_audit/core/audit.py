@@ -66,7 +66,7 @@ class AuditInfo:
     source: str = ""
 
     def quantity(self, name: str) -> Quantity:
-        """LineStyle up a declared quantity; raises ``KeyError`` for a name that was not declared."""
+        """Look up a declared quantity; raises ``KeyError`` for a name that was not declared."""
         return {q.name: q for q in self.quantities}[name]
 
 

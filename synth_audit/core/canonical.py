@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrow_types import is_text
+from synth_audit.core.arrow_values import nan_as_missing
 from synth_audit.core.fingerprint import row_digests
-from synth_audit.core.schema import nan_as_missing
 
 _UNITS = ("s", "ms", "us", "ns")
 _DICTIONARY = re.compile(r"dictionary<values=([^,]+), .*>")

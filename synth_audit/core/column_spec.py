@@ -6,9 +6,10 @@ import math
 from datetime import date, datetime
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from synth_audit.core.schema import Bounds, Kind, Role
+from synth_audit.core.kind import Bounds, Kind, kind_named, kinds
+from synth_audit.core.schema import Role
 from synth_audit.core.timestamps import microseconds
 
 
@@ -23,11 +24,20 @@ def _labels(value: object) -> object:
 _AnyLabels = BeforeValidator(_labels, json_schema_input_type=tuple[str | bool | float, ...])
 
 
+def _known_kind(name: str) -> str:
+    known = [kind.name for kind in kinds()]
+    if name not in known:
+        raise ValueError(f"unknown kind {name!r}; one of {', '.join(sorted(known))}")
+    return name
+
+
 class ColumnSpec(BaseModel):
     """What the plan declares of one column. Everything declared is taken to be public knowledge."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: Kind | None = Field(None, description="how values are compared; inferred when left out")
+    kind: Annotated[str, AfterValidator(_known_kind)] | None = Field(
+        None, description="how values are compared; inferred when left out"
+    )
     roles: Annotated[
         tuple[Role, ...], BeforeValidator(_roles, json_schema_input_type=Role | tuple[Role, ...])
     ] = Field((Role.FEATURE,), alias="role", description="one role or a list of roles")
@@ -42,14 +52,14 @@ class ColumnSpec(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> ColumnSpec:
         if self.bounds is not None:
-            if self.kind in (Kind.CATEGORICAL, Kind.BOOLEAN):
+            if self.kind is not None and not kind_named(self.kind).numeric:
                 raise ValueError(f"bounds do not go with kind {self.kind}")
             low, high = (_number(x) for x in self.bounds)
             if not low <= high:
                 raise ValueError("bounds must be given as [lowest, highest]")
             if not math.isfinite(high - low):
                 raise ValueError("bounds must be finite; a rule such as `age >= 0` leaves one end open")
-        if self.categories is not None and self.kind is not None and self.kind.numeric:
+        if self.categories is not None and self.kind is not None and kind_named(self.kind).numeric:
             raise ValueError(f"categories do not go with kind {self.kind}")
         return self
 
@@ -62,7 +72,7 @@ class ColumnSpec(BaseModel):
 
 
 def _label(value: object) -> object:
-    """Text as in :func:`synth_audit.core.schema.labels_of`; null is no label and stays, to be refused."""
+    """Text as :func:`.arrow_values.labels_of` has it; null is no label and stays, to be refused."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():

@@ -65,7 +65,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
         yield temporary
         flush(temporary)
         temporary.replace(path)
-    except BaseException:
+    except BaseException:  # an interruption too: what was written may be real rows and must not stay
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise

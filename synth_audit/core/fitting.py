@@ -14,7 +14,7 @@ import numpy as np
 from synth_audit.core.accounting.terms import NO_BUDGET, FitTerms
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import PluginError
-from synth_audit.core.generator import FitContext, Generator, Model, Truncatable, TruncatableModel
+from synth_audit.core.generator import FitContext, Generator, Model, Truncatable, TruncatableModel, needs_of
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.registry import config_of
 
@@ -58,10 +58,10 @@ def fit(generator: Generator, train: Table, context: FitContext) -> Fitted:
 
     Raises:
         DataError: train has too few rows for it.
-        PluginError: it needs a GPU, and the device is the processor.
+        PluginError: it needs a GPU, and the device is the processor or the machine has none.
         BudgetSpent: the budget does not bear it; nothing ran that was not paid for.
     """
-    generator.info.needs.check(train, context.device, generator.info.title)
+    needs_of(generator).check(train, context.device, generator.info.title)
     model = generator.fit(train, context)
     accountant = context.accountant
     return Fitted(model, accountant.guarantee(), bool(accountant.mechanisms))
@@ -175,11 +175,14 @@ def _kept_fit(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -
 
 
 def _fit(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:
-    accountant, rng = recipe.terms.detached(), np.random.default_rng(seed)
+    generator, accountant = recipe.generator, recipe.terms.detached()
+    with untrusted():
+        needs, title = needs_of(generator), generator.info.title
+    needs.check(train, context.device, title)  # its words are ours, and say what to do
     try:
         with untrusted():
-            handed = fit_context(train, rng, accountant, context, recipe.base)
-            return fit(recipe.generator, train, handed)
+            handed = fit_context(train, np.random.default_rng(seed), accountant, context, recipe.base)
+            return fit(generator, train, handed)
     except PluginError:
         context.deadline.check()  # out of time is then the reason, whatever the generator made of it
         raise

@@ -15,7 +15,7 @@ from synth_audit.core.accounting.accountant import Accountant
 from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.context import Device, Progress, silent
 from synth_audit.core.deadline import NEVER, Deadline
-from synth_audit.core.errors import DataError, PluginError
+from synth_audit.core.needs import Needs
 from synth_audit.core.noise import Noise
 from synth_audit.core.public_domain import PublicDomain
 
@@ -27,43 +27,6 @@ if TYPE_CHECKING:
 
 BATCH = 100_000
 """Rows that are drawn at a time; a constant, since another number would give other rows."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Needs:
-    """What a fit cannot do without.
-
-    Attributes:
-        gpu: it computes on a GPU; the plan's ``execution.device`` must allow one.
-        memory: GiB beyond the table, roughly; 0 for little. Fits that need much do not run beside others.
-        rows: fewest training rows.
-    """
-
-    gpu: bool = False
-    memory: float = 0.0
-    rows: int = 1
-
-    def check(self, train: Table, device: Device, title: str) -> None:
-        """Refuse a fit that lacks something.
-
-        Raises:
-            DataError: train has too few rows.
-            PluginError: a GPU is needed and the device is the processor.
-        """
-        if train.n_rows < self.rows:
-            raise DataError(
-                f"train has {train.n_rows} rows, too few for the generator {title!r}",
-                where="train",
-                expected=f"at least {self.rows} rows",
-                fix="use more rows, or the generator `independent`",
-            )
-        if self.gpu and device == "cpu":
-            raise PluginError(
-                f"the generator {title!r} needs a GPU",
-                where="execution.device: cpu",
-                expected="cuda, or auto",
-                fix="run it where there is one, with `--device cuda`",
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +142,22 @@ def batches(model: Model, n: int, rng: np.random.Generator, size: int = BATCH) -
         return
     for start in range(0, n, size):
         yield model.sample(min(size, n - start), rng)
+
+
+@runtime_checkable
+class Demanding(Protocol):
+    """A generator whose needs follow from its settings, such as those of an inner one; one without ``needs``
+    has those of its ``info``."""
+
+    @property
+    def needs(self) -> Needs:
+        """What a fit under these settings cannot do without."""
+        ...
+
+
+def needs_of(generator: Generator) -> Needs:
+    """What a fit of this generator cannot do without."""
+    return generator.needs if isinstance(generator, Demanding) else generator.info.needs
 
 
 @runtime_checkable

@@ -28,6 +28,8 @@ def plan_schema() -> dict[str, Any]:
             schema["properties"][key] = {k: old[k] for k in ("description",) if k in old} | new
     listed = schema["$defs"]["FrontierSpec"]["properties"]["generators"]
     listed["items"] = {"$ref": "#/$defs/generator_plugin"}
+    kind = schema["$defs"]["ColumnSpec"]["properties"]["kind"]
+    kind["anyOf"] = [{"enum": list(registry.catalogue("kind"))}, {"type": "null"}]
     schema["$defs"].pop("PluginChoice", None)
     return schema
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from synth_audit.core.schema import Bounds, Kind, Schema
+from synth_audit.core.kind import Bounds, Kind
+from synth_audit.core.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class PublicColumn:
     @property
     def known(self) -> bool:
         """True when nothing of its domain need be read off the rows."""
-        return self.bounds is not None or self.categories is not None or self.kind is Kind.BOOLEAN
+        own = self.kind is not None and bool(self.kind.own_labels)
+        return own or self.bounds is not None or self.categories is not None
 
 
 @dataclass(frozen=True)

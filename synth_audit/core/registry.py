@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core.errors import PlanError, PluginError, problems_of
 
-PluginGroup = Literal["source", "generator", "audit"]
+PluginGroup = Literal["source", "generator", "audit", "kind"]
 
 PRIVACY = "privacy"
 """Family of the audits that look for leaks, and that must show that they would see one."""
@@ -29,6 +29,7 @@ _PACKAGES: dict[PluginGroup, tuple[str, ...]] = {
         "synth_audit.audits.fidelity",
         "synth_audit.audits.utility",
     ),
+    "kind": ("synth_audit.encoding.kinds",),
 }
 
 
@@ -172,7 +173,7 @@ def _from_entry_point(room: PluginGroup, point: EntryPoint) -> PluginRef:
 def _load(ref: PluginRef) -> type:
     try:
         module = importlib.import_module(ref.module)
-    except Exception as error:
+    except Exception as error:  # a plug-in is others' code, which may fail in any way as it is imported
         raise PluginError(
             f"{ref.room} plug-in {ref.name!r} does not import",
             where=ref.module,

@@ -161,7 +161,7 @@ def declared_rules(schema: Schema) -> tuple[Rule, ...]:
 
 def _of_column(column: Column) -> list[Rule]:
     found: list[Rule] = []
-    name, dates = column.name, column.kind == "datetime"
+    name, dates = column.name, column.kind.instants
     if column.declared_bounds is not None:
         low, high = column.declared_bounds
         ends = " and ".join(_shown(x, dates) for x in (low, high))
@@ -226,7 +226,7 @@ def _unfit(rule: Rule, columns: Sequence[Column]) -> tuple[str, str, str] | None
                 "declare its kind under `columns`, or convert it at its source; for labels write "
                 "`column in [label, …]`",
             )
-    dates = {c.kind == "datetime" for c in known}
+    dates = {c.kind.instants for c in known}
     match rule:
         case Within() if dates == {not rule.dates}:
             mixed = "numbers with a date" if rule.dates else "dates with a number"

@@ -9,30 +9,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from synth_audit.core.arrow_types import is_binary
 from synth_audit.core.errors import DataError
+from synth_audit.core.kind import Bounds, Domain, Kind
 
 if TYPE_CHECKING:
     from synth_audit.core.rules import Rule
-
-Bounds = tuple[float, float]
-
-
-class Kind(StrEnum):
-    """How a column's values are compared."""
-
-    CONTINUOUS = "continuous"
-    INTEGER = "integer"
-    CATEGORICAL = "categorical"
-    BOOLEAN = "boolean"
-    DATETIME = "datetime"
-
-    @property
-    def numeric(self) -> bool:
-        """True where differences have a meaning; datetimes count in microseconds."""
-        return self in (Kind.CONTINUOUS, Kind.INTEGER, Kind.DATETIME)
 
 
 class Role(StrEnum):
@@ -58,7 +40,7 @@ class Column:
         kind_declared: False when the kind was inferred.
         declared_bounds, declared_categories: from the plan; public knowledge.
         inferred_bounds, inferred_categories: read off train; private, and never a basis for a
-            differential privacy claim. Categories are labels (see :func:`labels_of`), sorted.
+            differential privacy claim. Categories are labels, sorted.
     """
 
     name: str
@@ -81,6 +63,11 @@ class Column:
     def categories(self) -> tuple[str, ...]:
         """Declared categories, else inferred ones; empty for a numeric column."""
         return self.declared_categories or self.inferred_categories or ()
+
+    @property
+    def domain(self) -> Domain:
+        """Bounds and categories, declared or else inferred."""
+        return Domain(self.bounds, self.categories)
 
     @property
     def released(self) -> bool:
@@ -160,72 +147,3 @@ def check_names(names: Sequence[str], *, where: str) -> None:
             expected="distinct column names",
             fix="rename or drop the duplicate before the audit",
         )
-
-
-def labels_of(values: pa.ChunkedArray, kind: Kind = Kind.CATEGORICAL) -> pa.ChunkedArray:
-    """Values as text labels, missing as null, the same for every storage of a value.
-
-    Whole numbers read as integers, so 1, 1.0 and the decimal 1.00 agree; a boolean column stored as
-    numbers reads 1 as true and 0 as false.
-    """
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64())
-    texts = _texts(values)
-    if kind is Kind.BOOLEAN and not pa.types.is_boolean(values.type):
-        texts = pc.if_else(pc.equal(texts, "1"), "true", pc.if_else(pc.equal(texts, "0"), "false", texts))
-    return texts
-
-
-def nan_as_missing(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values with every NaN as null."""
-    if not pa.types.is_floating(values.type):
-        return values
-    return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
-
-
-def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = values.type
-    if pa.types.is_floating(kind):
-        return _float_labels(values)
-    if pa.types.is_duration(kind):
-        values = values.cast(pa.int64())
-    if is_binary(kind):
-        hexed = [None if x is None else x.hex() for x in values.to_pylist()]
-        return pa.chunked_array([pa.array(hexed, pa.string())])
-    return values.cast(pa.string())
-
-
-def _float_labels(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_float16(values.type):
-        values = values.cast(pa.float32())
-    values = nan_as_missing(values)
-    exact = pc.less_equal(pc.abs(values), pa.scalar(2.0**53, values.type))
-    whole = pc.and_(exact, pc.equal(pc.round(values), values))
-    integers = pc.if_else(whole, values, pa.scalar(None, values.type)).cast(pa.int64())
-    return pc.if_else(whole, integers.cast(pa.string()), values.cast(pa.string()))
-
-
-def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values as float64, missing as null; datetimes as microseconds since 1970 (UTC)."""
-    if pa.types.is_temporal(values.type):
-        values = values.cast(pa.timestamp("us", tz=getattr(values.type, "tz", None)), safe=False)
-        values = values.cast(pa.int64())
-    return values.cast(pa.float64(), safe=False)
-
-
-def storage_allows(kind: Kind, storage: pa.DataType) -> bool:
-    """True when values stored as ``storage`` can be read as ``kind``."""
-    if pa.types.is_null(storage):
-        return True
-    number = pa.types.is_integer(storage) or pa.types.is_floating(storage) or pa.types.is_decimal(storage)
-    match kind:
-        case Kind.CONTINUOUS | Kind.INTEGER:
-            return bool(number)
-        case Kind.DATETIME:
-            return bool(pa.types.is_timestamp(storage) or pa.types.is_date(storage))
-        case Kind.BOOLEAN:
-            return bool(pa.types.is_boolean(storage) or number)
-        case Kind.CATEGORICAL:
-            return bool(not pa.types.is_nested(storage))

@@ -7,29 +7,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from synth_audit.core.arrow_types import is_text
+from synth_audit.core.arrow_values import nan_as_missing
 from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.kind import Clues, Kind, kind_named, kinds
 from synth_audit.core.rules import Rule, check_rules, ordering
 from synth_audit.core.schema import (
     RELEASED,
     Column,
-    Kind,
     Role,
     Schema,
     check_names,
-    labels_of,
-    nan_as_missing,
-    numbers_of,
-    storage_allows,
 )
 
 if TYPE_CHECKING:
     from synth_audit.core.column_spec import ColumnSpec
 
-MAX_CATEGORIES = 10_000
-"""More distinct labels than this is an identifier or free text, not a category."""
+_NO_CLUES = Clues()
 
 
 def infer_schema(
@@ -75,8 +69,9 @@ def _infer_column(
 ) -> Column:
     values = nan_as_missing(values)
     storage = values.type
-    kind = spec.kind if spec and spec.kind else _infer_kind(name, values, spec, ranked, where)
-    if not storage_allows(kind, storage):
+    declared = kind_named(spec.kind) if spec and spec.kind else None
+    kind = declared or _infer_kind(name, values, spec, ranked, where)
+    if not kind.allows(storage):
         raise DataError(
             f"column {name!r} is declared {kind} but holds {storage}",
             where=where,
@@ -96,7 +91,7 @@ def _infer_column(
         kind=kind,
         storage=storage,
         roles=roles,
-        kind_declared=bool(spec and spec.kind),
+        kind_declared=declared is not None,
         nullable=spec.nullable if spec else True,
         declared_bounds=spec.numeric_bounds(kind) if spec else None,
         declared_categories=_declared_labels(spec, kind),
@@ -105,63 +100,52 @@ def _infer_column(
 
 
 def _declared_labels(spec: ColumnSpec | None, kind: Kind) -> tuple[str, ...] | None:
-    if spec is None or spec.categories is None or kind is not Kind.BOOLEAN:
-        return spec.categories if spec else None
-    return tuple({"1": "true", "0": "false"}.get(label, label) for label in spec.categories)
+    if spec is None or spec.categories is None:
+        return None
+    return tuple(kind.label_meant(label) for label in spec.categories)
 
 
 def _infer_kind(
     name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, ranked: bool, where: str
 ) -> Kind:
-    storage = values.type
-    if pa.types.is_boolean(storage):
-        return Kind.BOOLEAN
-    if spec and spec.categories is not None:
-        return Kind.CATEGORICAL
-    if pa.types.is_timestamp(storage) or pa.types.is_date(storage):
-        return Kind.DATETIME
-    if pa.types.is_decimal(storage):
-        return Kind.CONTINUOUS
-    if pa.types.is_integer(storage) or pa.types.is_floating(storage):
-        if pc.count_distinct(values).as_py() == 2 and not (ranked or (spec and spec.bounds)):
-            return Kind.CATEGORICAL
-        return Kind.INTEGER if pa.types.is_integer(storage) else Kind.CONTINUOUS
-    if is_text(storage) or pa.types.is_dictionary(storage) or pa.types.is_null(storage):
-        return Kind.CATEGORICAL
-    if spec and not RELEASED.issuperset(spec.roles) and not pa.types.is_nested(storage):
-        return Kind.CATEGORICAL  # an identifier is only compared for equality
+    clues = Clues(
+        categories=spec is not None and spec.categories is not None,
+        bounds=spec is not None and spec.bounds is not None,
+        ranked=ranked,
+        released=spec is None or RELEASED.issuperset(spec.roles),
+    )
+    if kind := kind_of(values, clues):
+        return kind
     raise DataError(
-        f"column {name!r} has type {storage}, which cannot be audited",
+        f"column {name!r} has type {values.type}, which cannot be audited",
         where=where,
         expected="numbers, text, booleans, dates or timestamps",
         fix=f"cast {name!r} in the source query, or give it `role: identifier`",
     )
 
 
+def kind_of(values: pa.ChunkedArray, clues: Clues = _NO_CLUES) -> Kind | None:
+    """The first kind that values suit; None where they suit none."""
+    return next((kind for kind in kinds() if kind.suits(values, clues)), None)
+
+
 def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
     """The column with its inferred domain, after checking the declared one."""
-    if column.kind.numeric:
-        numbers = numbers_of(values)
-        ends = pc.min_max(numbers).as_py()
-        if ends["min"] is None:
-            return column
-        found = (float(ends["min"]), float(ends["max"]))
-        if (known := column.declared_bounds) and (found[0] < known[0] or found[1] > known[1]):
-            raise _outside(column, "bounds", where)
-        return replace(column, inferred_bounds=found)
-    found_labels = labels_of(values, column.kind).unique().to_pylist()
-    labels = tuple(sorted(x for x in found_labels if x is not None))
+    found, known = column.kind.domain(values), column.declared_bounds
+    if found.bounds and known and (found.bounds[0] < known[0] or found.bounds[1] > known[1]):
+        raise _outside(column, "bounds", where)
+    labels, most = found.categories or (), column.kind.most_labels
     if column.declared_categories is not None:
         if set(labels) - set(column.declared_categories):
             raise _outside(column, "categories", where)
-    elif len(labels) > MAX_CATEGORIES:
+    elif most is not None and len(labels) > most:
         raise DataError(
             f"column {column.name!r} has {len(labels):,} categories",
             where=where,
-            expected=f"at most {MAX_CATEGORIES:,} categories",
+            expected=f"at most {most:,} categories",
             fix=f"give {column.name!r} `role: identifier`, or group its values at the source",
         )
-    return replace(column, inferred_categories=labels)
+    return replace(column, inferred_bounds=found.bounds, inferred_categories=found.categories)
 
 
 def _outside(column: Column, what: str, where: str) -> DataError:

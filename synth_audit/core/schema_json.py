@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from synth_audit.core.kind import Bounds, kind_named
 from synth_audit.core.rule_text import parse_rules
-from synth_audit.core.schema import Bounds, Column, Kind, Role, Schema
+from synth_audit.core.schema import Column, Role, Schema
 
 
 def schema_to_plain(schema: Schema) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def _from_column(column: Column) -> dict[str, Any]:
     storage = pa.schema([pa.field("x", column.storage)]).serialize().to_pybytes()
     return {
         "name": column.name,
-        "kind": column.kind.value,
+        "kind": column.kind.name,
         "storage": base64.b64encode(storage).decode("ascii"),
         "roles": sorted(column.roles),
         "kind_declared": column.kind_declared,
@@ -59,7 +60,7 @@ def _to_column(plain: Mapping[str, Any]) -> Column:
     lists = {k: None if plain[k] is None else tuple(plain[k]) for k in plain if k.endswith("_categories")}
     bounds = {k: range_from_plain(plain[k]) for k in plain if k.endswith("_bounds")}
     read = {
-        "kind": Kind(plain["kind"]),
+        "kind": kind_named(plain["kind"]),
         "storage": storage,
         "roles": frozenset(Role(r) for r in plain["roles"]),
     }

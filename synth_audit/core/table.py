@@ -12,19 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Labels, Positions
+from synth_audit.core.arrow_values import nan_as_missing
 from synth_audit.core.canonical import unsigned_zeros
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.schema import (
-    Column,
-    Kind,
-    Schema,
-    check_names,
-    labels_of,
-    nan_as_missing,
-    numbers_of,
-    storage_allows,
-)
+from synth_audit.core.schema import Column, Schema, check_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,12 +46,12 @@ class Table:
 
     def numbers(self, name: str) -> Floats:
         """A numeric column as float64, shape (n,); missing is NaN, datetimes are microseconds."""
-        values = numbers_of(self.data.column(name)).to_numpy()
+        values = self.schema[name].kind.numbers(self.data.column(name)).to_numpy()
         return np.asarray(values, dtype=np.float64)
 
     def labels(self, name: str) -> Labels:
         """A column as text labels, shape (n,), dtype object; missing is None."""
-        texts = labels_of(self.data.column(name), self.schema[name].kind)
+        texts = self.schema[name].kind.labels(self.data.column(name))
         return np.asarray(texts.to_numpy(), dtype=object)
 
     def missing(self, name: str) -> Bools:
@@ -135,12 +127,12 @@ def assemble(schema: Schema, columns: Mapping[str, Floats | Labels]) -> Table:
         columns: for every column of ``schema`` float64 with NaN (numeric kinds; datetimes in
             microseconds; integers are rounded) or labels with None (categorical, boolean).
     """
-    stored = {c.name: _stored(c, columns[c.name]) for c in schema}
+    stored = {c.name: c.kind.stored(columns[c.name], c.storage) for c in schema}
     return Table(schema, pa.table(stored))
 
 
 def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    if not storage_allows(column.kind, values.type):
+    if not column.kind.allows(values.type):
         raise DataError(
             f"column {column.name!r} is {column.kind} but {where} holds {values.type}",
             where=where,
@@ -158,33 +150,3 @@ def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedA
             fix="replace infinities by a finite value or by null at the source",
         )
     return values
-
-
-def _stored(column: Column, values: Floats | Labels) -> pa.Array:
-    storage = column.storage
-    if pa.types.is_null(storage):
-        return pa.nulls(len(values))
-    if column.kind is Kind.BOOLEAN and not pa.types.is_boolean(storage):
-        values = np.array([{"true": "1", "false": "0"}.get(x, x) for x in values], dtype=object)
-    if not column.kind.numeric:
-        return _stored_labels(values, storage)
-    numbers = np.asarray(values, dtype=np.float64)
-    missing = np.isnan(numbers)
-    if pa.types.is_decimal(storage):  # an int64 does not cast to a decimal of fewer than 19 digits
-        whole_kind = column.kind is Kind.INTEGER
-        return pa.array(np.rint(numbers) if whole_kind else numbers, mask=missing).cast(storage, safe=False)
-    if column.kind is not Kind.CONTINUOUS or pa.types.is_integer(storage):
-        whole = pa.array(np.where(missing, 0, np.rint(numbers)).astype(np.int64), mask=missing)
-        if column.kind is Kind.DATETIME:
-            whole = whole.cast(pa.timestamp("us", tz=getattr(storage, "tz", None)))
-        return whole.cast(storage, safe=False)
-    return pa.array(numbers, mask=missing).cast(storage, safe=False)
-
-
-def _stored_labels(labels: Floats | Labels, storage: pa.DataType) -> pa.Array:
-    text = pa.array(labels, type=pa.string())
-    if pa.types.is_dictionary(storage):
-        return text.cast(storage.value_type).dictionary_encode().cast(storage)
-    if pa.types.is_decimal(storage):
-        return text.cast(pa.float64()).cast(storage, safe=False)
-    return text.cast(storage)

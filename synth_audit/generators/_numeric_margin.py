@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.core.arrays import Floats
-from synth_audit.core.schema import Bounds, Column, Kind
+from synth_audit.core.kind import Bounds
+from synth_audit.core.schema import Column
 from synth_audit.kernels.margins import Margin, empirical_margin, kde_margin
 
 MarginMethod = Literal["kde", "empirical"]
@@ -32,7 +33,7 @@ def numeric_margin(column: Column, values: Floats, method: MarginMethod) -> Marg
     if method == "empirical":
         return empirical_margin(values, step=step, limits=limits)
     bounds = column.declared_bounds
-    if bounds is None and column.kind is Kind.DATETIME:
+    if bounds is None and column.kind.instants:
         bounds = (-np.inf, np.inf)  # 1970 is no natural zero
     return kde_margin(values, step=step, bounds=bounds, limits=limits)
 
@@ -40,7 +41,7 @@ def numeric_margin(column: Column, values: Floats, method: MarginMethod) -> Marg
 def _step(column: Column) -> float:
     if pa.types.is_date(column.storage):
         return _DAY
-    return float(column.kind is Kind.INTEGER or pa.types.is_integer(column.storage))
+    return float(column.kind.whole or pa.types.is_integer(column.storage))
 
 
 def _limits(column: Column) -> Bounds:

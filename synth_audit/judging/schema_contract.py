@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from synth_audit.core.errors import GateError
-from synth_audit.core.schema import Column, Kind, Schema, storage_allows
+from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table
 from synth_audit.judging.suite import key_of
 
@@ -19,13 +16,6 @@ if TYPE_CHECKING:
 
 COLUMNS_TYPE = "expect_table_columns_to_match_set"
 _PREFIX = "contract: "
-_TYPES = {
-    Kind.CONTINUOUS: ["float64"],
-    Kind.INTEGER: ["int64", "Int64Dtype"],
-    Kind.CATEGORICAL: ["str"],
-    Kind.BOOLEAN: ["str"],
-    Kind.DATETIME: ["datetime64[us]"],
-}
 
 
 def contract(schema: Schema) -> tuple[dict[str, Any], ...]:
@@ -74,14 +64,13 @@ def gate_frame(table: Table) -> pd.DataFrame:
 
 
 def _of_column(column: Column) -> list[dict[str, Any]]:
-    name = column.name
-    found = [
-        _expectation("expect_column_values_to_be_in_type_list", column=name, type_list=_TYPES[column.kind])
-    ]
+    name, kind = column.name, column.kind
+    types = list(kind.info.frame_types)
+    found = [_expectation("expect_column_values_to_be_in_type_list", column=name, type_list=types)]
     if not column.nullable:
         found.append(_expectation("expect_column_values_to_not_be_null", column=name))
     if column.declared_bounds is not None:
-        low, high = (_bound(x, column.kind) for x in column.declared_bounds)
+        low, high = (kind.framed_bound(x) for x in column.declared_bounds)
         found.append(
             _expectation("expect_column_values_to_be_between", column=name, min_value=low, max_value=high)
         )
@@ -95,26 +84,10 @@ def _expectation(kind: str, **kwargs: Any) -> dict[str, Any]:
     return {"type": kind, "kwargs": kwargs, "severity": "critical"}
 
 
-def _bound(x: float, kind: Kind) -> float | str:
-    if kind is not Kind.DATETIME:
-        return x
-    return (datetime(1970, 1, 1) + timedelta(microseconds=x)).isoformat()  # UTC, as in the frame
-
-
 def _series(table: Table, name: str) -> pd.Series[Any]:
     import pandas as pd
 
     column, values = table.schema[name], table.data.column(name)
-    if not column.released or not storage_allows(column.kind, values.type):
+    if not column.released or not column.kind.allows(values.type):
         return pd.Series(values.to_pandas().astype(object))
-    if column.kind is Kind.DATETIME:
-        # By way of whole microseconds, which strips a time zone without moving the instant.
-        zoned = values.cast(pa.timestamp("us", tz=getattr(values.type, "tz", None)), safe=False)
-        return pd.Series(zoned.cast(pa.int64()).cast(pa.timestamp("us")).to_pandas())
-    if not column.kind.numeric:
-        return pd.Series(table.labels(name), dtype=object)
-    numbers = pd.Series(table.numbers(name))
-    present = numbers.dropna()
-    if column.kind is Kind.CONTINUOUS or not (present == present.round()).all():
-        return numbers
-    return numbers.astype("int64" if len(present) == len(numbers) else "Int64")
+    return column.kind.framed(values)

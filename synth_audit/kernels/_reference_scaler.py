@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Integers
-from synth_audit.core.schema import Column, labels_of
+from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 
 MOST_LABELS = 64
@@ -32,7 +32,7 @@ def coded(table: Table, columns: Sequence[Column]) -> Floats:
 
 
 def _positions(table: Table, column: Column) -> Floats:
-    labels = labels_of(table.data.column(column.name), column.kind)
+    labels = column.kind.labels(table.data.column(column.name))
     if not column.categories or pa.types.is_null(labels.type):
         return np.where(table.missing(column.name), np.nan, 0.0)
     found = pc.index_in(labels, value_set=pa.array(column.categories, labels.type))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -37,7 +37,9 @@ MASKED, MISSING, UNSEEN, FIRST_LABEL = range(4)
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingSettings:
-    """How the network is built and trained.
+    """How the network is built and trained, in a plan the ``embedding_settings`` of an audit.
+
+    Audits of one run whose settings are equal share one network.
 
     Fields:
         dimension: of the sphere; left out, ``10·max(1, ⌊(n − 5)/10⌋)`` for n columns that vary in train,
@@ -73,6 +75,9 @@ class EmbeddingSettings:
     patience: int = 10
     validation_share: float = 0.1
     max_rows: int = 50_000
+
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+    """A plan's misspelt setting is refused, not ignored."""
 
     def __post_init__(self) -> None:
         least = dict.fromkeys(("width", "depth", "max_epochs", "max_steps", "window", "patience"), 1)
@@ -182,7 +187,7 @@ def _weights(
         np.savez(stored, allow_pickle=False, **fitted(inputs, settings, device, network))
         return stored.getvalue()
 
-    columns = [[c.name, c.kind] for c in reader.columns]
+    columns = [[c.name, c.kind.name] for c in reader.columns]
     asked = json.dumps([columns, asdict(settings), context.seed, torch_version, device], sort_keys=True)
     made = context.cache.get("contrastive embedding", train.fingerprint, asked, make=make)
     with np.load(io.BytesIO(made)) as kept:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Labels
-from synth_audit.core.schema import Column, Kind
+from synth_audit.core.kind import Disturbance
+from synth_audit.core.schema import Column
 from synth_audit.core.table import Table, assemble
 
 
@@ -44,20 +45,6 @@ class LeakNoise:
         return assemble(table.schema, {c.name: self._disturbed(table, c, rng) for c in table.schema})
 
     def _disturbed(self, table: Table, column: Column, rng: np.random.Generator) -> Floats | Labels:
-        if not column.kind.numeric:
-            return self._flipped(table.labels(column.name), column, rng)
-        values = table.numbers(column.name)
-        if column.kind is Kind.INTEGER:
-            return values + rng.poisson(self.rate, len(values))
-        spread = float(np.nanstd(values)) if np.isfinite(values).any() else 0.0
-        return values + rng.normal(0.0, 1.0, len(values)) * self.sigma * spread
-
-    def _flipped(self, labels: Labels, column: Column, rng: np.random.Generator) -> Labels:
-        known = np.array(column.categories, dtype=object)
-        if len(known) < 2:
-            return labels
-        position = {label: i for i, label in enumerate(known)}
-        old = np.array([position.get(x, 0) for x in labels], dtype=np.int64)
-        moved = (old + rng.integers(1, len(known), len(labels))) % len(known)
-        flips = (rng.random(len(labels)) < self.flip) & (labels != None)  # noqa: E711 (elementwise)
-        return np.where(flips, known[moved], labels)
+        values = (table.numbers if column.kind.numeric else table.labels)(column.name)
+        how = Disturbance(self.sigma, self.rate, self.flip)
+        return column.kind.disturbed(values, column.domain, how, rng)

@@ -127,19 +127,16 @@ def search_k(space: SearchSpace, k: int) -> Positions:
     return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
 
 
-class _Buffers:
+class _Buffers(threading.local):
     """One block of scores for each thread: asking the system for its memory anew costs as much as scoring."""
 
     def __init__(self, space: SearchSpace) -> None:
-        self._shape, self._dtype = space.block, space.dtype
-        self._own = threading.local()
+        """Called anew in every thread."""
+        self._own = np.empty(space.block[0] * space.block[1], space.dtype)
 
     def take(self, n: int, m: int) -> Scores:
         """Memory for n × m scores, no more than a block."""
-        if not hasattr(self._own, "memory"):
-            self._own.memory = np.empty(self._shape[0] * self._shape[1], self._dtype)
-        memory: Scores = self._own.memory[: n * m].reshape(n, m)
-        return memory
+        return self._own[: n * m].reshape(n, m)
 
 
 def _candidates(

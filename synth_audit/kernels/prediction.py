@@ -71,7 +71,7 @@ def fit(name: ModelName, x: Floats, y: Target, n_classes: int, seed: int) -> Pre
     with single_threaded(), warnings.catch_warnings():
         _tolerate_slow_convergence()
         model.fit(x, y)
-    if hasattr(model, "n_jobs"):
+    if name == "random_forest":
         # A forest's trees are the same for any number of threads, but threads add their votes in the order
         # in which they finish, and so the last digits of a prediction would differ from run to run.
         model.n_jobs = 1

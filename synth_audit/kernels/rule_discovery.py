@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Bools, Codes32, Counts, Floats, Positions
 from synth_audit.core.rules import Ordered, Rule, determines, ordered
-from synth_audit.core.schema import Column, Kind
+from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import MISSING, codes
 
@@ -72,7 +72,7 @@ def discover(table: Table, columns: Sequence[Column], most: int = MOST_RULES) ->
 
 def _inequalities(table: Table, columns: Sequence[Column]) -> Iterator[Proposal]:
     for dates in (True, False):
-        alike = [c.name for c in columns if c.kind.numeric and (c.kind is Kind.DATETIME) is dates]
+        alike = [c.name for c in columns if c.kind.numeric and c.kind.instants is dates]
         if len(alike) < 2:
             continue
         numbers = [table.numbers(name) for name in alike]
@@ -207,9 +207,9 @@ def _dependencies(table: Table, columns: Sequence[Column]) -> Iterator[Proposal]
 
 def _is_discrete(table: Table, column: Column) -> bool:
     """Labels, and whole numbers, which may be stored with a fraction only because some are missing."""
-    if column.kind is Kind.DATETIME or column.typeless:
+    if column.kind.instants or column.typeless:
         return False
-    if column.kind is not Kind.CONTINUOUS:
+    if column.kind.whole or not column.kind.numeric:
         return True
     known = table.numbers(column.name)
     return bool(np.all((known == np.rint(known)) | np.isnan(known)))

@@ -13,8 +13,6 @@ from synth_audit.core.rules import Determines, OneOf, Ordered, Rule, Within, as_
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import MISSING, codes, row_groups
 
-_BOOLEANS = {"1": "true", "0": "false"}
-
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -116,9 +114,7 @@ def _allowed(rule: OneOf, table: Table) -> tuple[Floats | Labels, tuple[float | 
     if kind.numeric:
         read = [read_value(v) for v in rule.allowed]
         return table.numbers(rule.column), tuple(as_number(v) for v in read if v is not None)
-    if kind == "boolean":
-        return table.labels(rule.column), tuple(_BOOLEANS.get(v, v.casefold()) for v in rule.allowed)
-    return table.labels(rule.column), rule.allowed
+    return table.labels(rule.column), tuple(kind.label_meant(v) for v in rule.allowed)
 
 
 def _determined(rule: Determines, table: Table, train: Table) -> Question:

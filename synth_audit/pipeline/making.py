@@ -26,7 +26,7 @@ from synth_audit.core.schema import Schema
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
 from synth_audit.pipeline.spending import Spender, account_of
-from synth_audit.store.evidence import GeneratorRecord, TableRecord
+from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
 
 
 def pull_source(plan: Plan) -> Table:

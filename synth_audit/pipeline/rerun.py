@@ -18,7 +18,8 @@ from synth_audit.judging.suite import load_suite
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, split_source
-from synth_audit.store.evidence import Evidence, installed_versions, read_evidence
+from synth_audit.store.evidence import Evidence, read_evidence
+from synth_audit.store.evidence_records import installed_versions
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import at_work
 from synth_audit.store.workspace import Workspace, read_parquet

@@ -18,6 +18,7 @@ from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
+from synth_audit.core.framing import framed
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema_inference import infer_schema
@@ -32,8 +33,9 @@ from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.pipeline.write_evidence import Audited, write_evidence
-from synth_audit.store.evidence import (
-    Evidence,
+from synth_audit.store.batch_writing import write_batches
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_records import (
     GeneratorRecord,
     TableRecord,
     column_records,
@@ -41,9 +43,9 @@ from synth_audit.store.evidence import (
 )
 from synth_audit.store.evidence_store import begin_attempt
 from synth_audit.store.salts import known_salt, workspace_salt
-from synth_audit.store.scratch import at_work, in_use
+from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
-from synth_audit.store.workspace import Workspace, read_parquet, write_batches, write_parquet
+from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -88,7 +90,7 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
     data = read_parquet(workspace.train, made_by="split")
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     start = time.perf_counter()
-    with _checkpoint(workspace, f"{plan.digest} {TableRecord.of(train, salt).hmac}") as checkpoint:
+    with _checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
         made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
         write_batches(workspace.synthetic, (batch.data for batch in made.batches()), private=True)
     context.progress(made.record.name, 2, 2)
@@ -107,9 +109,13 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
 
 
 @contextmanager
-def _checkpoint(workspace: Workspace, fit: str) -> Iterator[Path]:
-    """A folder for what this fit may resume from, gone when the candidate is there, with those of others."""
-    folder = workspace.checkpoints / hashlib.sha256(fit.encode()).hexdigest()[:16]
+def _checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
+    """A folder for what this fit may resume from, under these versions of everything that computes.
+
+    It is gone when the candidate is there, with those of other fits.
+    """
+    known = framed([*fit, *map(str, sorted(installed_versions().items()))])
+    folder = workspace.checkpoints / hashlib.sha256(known).hexdigest()[:16]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     yield folder
     shutil.rmtree(workspace.checkpoints, ignore_errors=True)
@@ -126,10 +132,16 @@ def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
+    with held(workspace.synthetic, workspace) as rows:  # as another run may make another candidate meanwhile
+        return write_evidence(_audit_candidate(plan, workspace, rows, context), workspace, rows)
+
+
+def _audit_candidate(plan: Plan, workspace: Workspace, rows: Path, context: RunContext) -> Audited:
+    """Audit the rows in a file, if they are the candidate that the stages before have made."""
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)
-    data = read_parquet(workspace.synthetic, made_by="synthetic")
+    data = read_parquet(rows, made_by="synthetic", named=workspace.synthetic)
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
@@ -146,7 +158,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
     )
-    return write_evidence(audited.numbered(attempt, ledger), workspace, workspace.synthetic)
+    return audited.numbered(attempt, ledger)
 
 
 def examine(

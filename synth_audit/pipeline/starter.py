@@ -12,8 +12,8 @@ import yaml
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.rules import nameable
-from synth_audit.core.schema import Column, Kind, Role
-from synth_audit.core.schema_inference import MAX_CATEGORIES, infer_schema
+from synth_audit.core.schema import Column, Role
+from synth_audit.core.schema_inference import infer_schema, kind_of
 from synth_audit.core.table import Table, read_table
 
 _HEAD = """\
@@ -88,9 +88,15 @@ def _read(data: pa.Table) -> Table:
     crowded = {
         field.name: ColumnSpec.model_validate({"role": Role.IDENTIFIER})
         for field, values in zip(data.schema, data.columns, strict=True)
-        if is_text(field.type) and pc.count_distinct(values).as_py() > MAX_CATEGORIES
+        if is_text(field.type) and _too_many(values)
     }
     return read_table(data, infer_schema(data, crowded, where="source"), where="source")
+
+
+def _too_many(values: pa.ChunkedArray) -> bool:
+    kind = kind_of(values)
+    most = None if kind is None else kind.most_labels
+    return most is not None and bool(pc.count_distinct(values).as_py() > most)
 
 
 def _proposed(table: Table) -> dict[str, dict[str, str]]:
@@ -100,8 +106,9 @@ def _proposed(table: Table) -> dict[str, dict[str, str]]:
 
 def _column(table: Table, column: Column) -> dict[str, str]:
     said = {"kind": str(column.kind)}
-    numbered = column.kind in (Kind.INTEGER, Kind.CATEGORICAL)
-    if not column.released or (numbered and len(set(table.labels(column.name))) == table.n_rows > 1):
+    n = table.n_rows
+    names_rows = n > 1 and column.kind.like_identifier(n, n, n)
+    if not column.released or (names_rows and len(set(table.labels(column.name))) == n):
         said["role"] = str(Role.IDENTIFIER)
     return said
 

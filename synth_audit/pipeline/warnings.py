@@ -9,14 +9,11 @@ import pyarrow as pa
 
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.plan import Plan
-from synth_audit.core.schema import Column, Kind
+from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.judging.suite import Suite
 from synth_audit.kernels.encode import row_groups
-from synth_audit.store.evidence import GeneratorRecord
-
-_MOSTLY_ITS_OWN = 0.5
-"""Share of rows with a label of their own from which a category looks like a name."""
+from synth_audit.store.evidence_records import GeneratorRecord
 
 _FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNORECASE | re.DOTALL)
 """How a cell begins that a spreadsheet program takes for a formula; a plain number or a mere sign is none."""
@@ -47,25 +44,10 @@ def _column_warning(train: Table, column: Column) -> str:
     if distinct == 1:
         return f"column {column.name!r} is constant in train; it carries no information"
     present = int((~missing).sum())
-    if (
-        column.kind is Kind.CATEGORICAL
-        and present >= _ENOUGH_TO_JUDGE
-        and distinct >= present * _MOSTLY_ITS_OWN
-    ):
-        return (
-            f"column {column.name!r} has {distinct:,} labels for {present:,} rows, like names or free text; "
-            f"labels are released as they are, so give it `role: identifier` or group them at the source"
-        )
-    if column.kind is Kind.INTEGER and _like_identifier(distinct, missing):
-        return (
-            f"column {column.name!r} has a different value in every row, like an identifier; "
-            f"if it is one, give it `role: identifier`"
-        )
-    return ""
-
-
-def _like_identifier(distinct: int, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> bool:
-    return bool(not missing.any() and distinct == len(missing) >= _ENOUGH_TO_JUDGE)
+    if present < _ENOUGH_TO_JUDGE:
+        return ""
+    why = column.kind.like_identifier(distinct, present, train.n_rows)
+    return why and f"column {column.name!r} {why}"
 
 
 def _overlap_warning(train: Table, control: Table, suppression: int) -> str:

@@ -9,7 +9,8 @@ from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.measurement_sensitivity import sight_line, witnesses
 from synth_audit.report.page import page
 from synth_audit.report.view import Fact, ReportView
-from synth_audit.store.evidence import Evidence, installed_versions
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_records import installed_versions
 from synth_audit.store.report_marks import WRITTEN_BY, audit_marks, read_marks
 
 _TABLES = ("source", "train", "control", "synthetic")

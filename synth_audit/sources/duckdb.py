@@ -139,7 +139,7 @@ class DuckDB:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
             connection.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM {_INCOMING}")  # noqa: S608
             connection.commit()
-        except BaseException:
+        except BaseException:  # an interruption too must leave the table as it was
             connection.rollback()
             raise
 

@@ -4,99 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from synth_audit.core import identity
-from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.errors import DataError, MeasurementNameError
 from synth_audit.core.exposed_groups import RecordView
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.salt import Salt
-from synth_audit.core.schema import Schema
 from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateReport, Result, TableCheck
 from synth_audit.store.chained_log import Head
+from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
 from synth_audit.store.untrusted_file import read_plain
 
 SCHEMA_VERSION = "1.3"
-
-_RECORDED_PACKAGES = (
-    "synth-audit",
-    "numpy",
-    "scipy",
-    "pandas",
-    "pyarrow",
-    "duckdb",
-    "scikit-learn",
-    "pyvinecopulib",
-    "great-expectations",
-)
-
-
-@dataclass(frozen=True)
-class TableRecord:
-    """Identity of one table: its rows and its order-independent content hash.
-
-    A plain hash would confirm a guess: who knows all cells but one could try every value of the last. So it
-    stands here of a candidate that passed alone, whose cells everybody may see.
-
-    Attributes:
-        hmac: of the content hash, under the salt; see :meth:`synth_audit.core.salt.Salt.digest`.
-        sha256: the content hash itself, by which everybody can tell what passed; None for anything else.
-    """
-
-    rows: int
-    hmac: str = ""
-    sha256: str | None = None
-
-    @classmethod
-    def of(cls, table: Table, salt: Salt, *, public: bool = False) -> TableRecord:
-        """Record a table; ``public`` when it may leave."""
-        return cls(
-            table.n_rows,
-            salt.digest(table.fingerprint.encode()),
-            table.fingerprint if public else None,
-        )
-
-    @property
-    def identity(self) -> str:
-        """The hash that any record of this table has: under the salt, or plain in old files."""
-        return self.hmac or self.sha256 or ""
-
-
-@dataclass(frozen=True)
-class ColumnRecord:
-    """What was known of a column, without a single value of it."""
-
-    name: str
-    kind: str
-    storage: str
-    roles: tuple[str, ...]
-    kind_declared: bool
-    domain_declared: bool
-    categories: int | None
-
-
-@dataclass(frozen=True)
-class GeneratorRecord:
-    """Which generator made the synthetic table, how it was configured and what it may claim.
-
-    Attributes:
-        privacy: what its fit spent and what that guarantees, or why there is no guarantee.
-    """
-
-    name: str
-    config: Mapping[str, Any]
-    privacy: PrivacyAccount
 
 
 @dataclass(frozen=True)
@@ -158,7 +84,7 @@ class Evidence:
         return tuple(o for o in self.outcomes if o.status is Status.ERROR)
 
     def measurement(self, name: str | MeasurementId, scope: str = "") -> Measurement:
-        """LineStyle up one measurement.
+        """Look up one measurement.
 
         Args:
             name: its identity, or the text of it; with a scope, ``audit.quantity`` alone.
@@ -285,33 +211,6 @@ def evidence_schema() -> dict[str, Any]:
     from synth_audit.store.wire_v1 import schema
 
     return schema()
-
-
-def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:
-    """The columns as they may stand in a reviewed file."""
-    return tuple(
-        ColumnRecord(
-            name=c.name,
-            kind=str(c.kind),
-            storage=str(c.storage),
-            roles=tuple(sorted(c.roles)),
-            kind_declared=c.kind_declared,
-            domain_declared=bool(c.declared_bounds or c.declared_categories),
-            categories=len(c.categories) if c.released and not c.kind.numeric else None,
-        )
-        for c in schema
-    )
-
-
-def installed_versions() -> dict[str, str]:
-    """Versions of everything that computes, for the evidence."""
-    found = {"python": platform.python_version()}
-    for name in _RECORDED_PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def sha256_of(value: object) -> str:

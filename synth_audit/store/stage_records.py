@@ -10,7 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.strict_yaml import load_json
-from synth_audit.store.evidence import ColumnRecord, GeneratorRecord, TableRecord
+from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
 from synth_audit.store.workspace import write_text
 
 _STRICT = ConfigDict(extra="forbid")

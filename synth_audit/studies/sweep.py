@@ -23,7 +23,8 @@ from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import kept_because
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.checked_evidence import checked_evidence
-from synth_audit.store.evidence import Evidence, TableRecord, installed_versions
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_records import TableRecord, installed_versions
 from synth_audit.store.folders import link_or_copy, replacing_folder
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.salts import workspace_salt

@@ -18,8 +18,9 @@ from synth_audit.audits.fidelity.associations.gaps import (
     readable_pairs,
 )
 from synth_audit.core.errors import NotApplicable
+from synth_audit.core.kind import kind_named
 from synth_audit.core.measurement import Direction
-from synth_audit.core.schema import Column, Kind
+from synth_audit.core.schema import Column
 from synth_audit.kernels.association import JackknifeRows
 
 
@@ -405,7 +406,10 @@ def test_information_of_two_cells_is_withheld_where_it_tells_a_count():
     cells = np.column_stack([~here, (np.arange(300) < 4) | (np.arange(300) >= 250)]).astype(np.int64)
     numbers = np.where(here, 5.0 + np.arange(300), np.nan)[:, None]
     rows = JackknifeRows.of(cells, np.array([2, 2]), numbers)
-    lab, rare = Column("lab", Kind.CONTINUOUS, pa.float64()), Column("rare", Kind.CATEGORICAL, pa.string())
+    lab, rare = (
+        Column("lab", kind_named("continuous"), pa.float64()),
+        Column("rare", kind_named("categorical"), pa.string()),
+    )
     scale = ColumnCells((lab, rare), {"lab": np.empty(0)}, {}, {})
     assert readable_pairs(rows, scale, 10, missing_counts=True)[0, 1]
     assert not readable_pairs(rows, scale, 10)[0, 1]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.closest_record import ClosestRecord, distance_spaces
+from synth_audit.audits.privacy.closest_record import ClosestRecord
 from synth_audit.kernels.dcr import privacy_score
 from synth_audit.kernels.embedding import EmbeddingSettings
 
@@ -187,12 +187,10 @@ def test_only_the_distances_named_are_measured(subject_of, measure):
     assert found["nnaa"].value < 0.05
 
 
-def test_the_embedding_sees_a_copy_and_no_leak_in_strangers(subject_of, measure, monkeypatch):
+def test_the_embedding_sees_a_copy_and_no_leak_in_strangers(subject_of, measure):
     pytest.importorskip("torch")
-    monkeypatch.setattr(
-        distance_spaces, "EmbeddingSettings", lambda: EmbeddingSettings(width=32, max_epochs=5)
-    )
-    audit = ClosestRecord(distances=("embedding",), n_bootstrap=100)
+    small = EmbeddingSettings(width=32, max_epochs=5)
+    audit = ClosestRecord(distances=("embedding",), embedding_settings=small, n_bootstrap=100)
     for change, low, high in (
         (shuffled, 0.9, 1.0),
         (lambda train, rng: people(400, rng), -0.1, 0.1),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.fidelity.coverage import Coverage, spaces
+from synth_audit.audits.fidelity.coverage import Coverage
 from synth_audit.audits.fidelity.coverage.pair import (
     Curves,
     RowsInSpace,
@@ -265,14 +265,18 @@ def test_the_embedding_is_learnt_once_and_sees_a_copy(subject_of, measure, monke
     pytest.importorskip("torch")
     from synth_audit.kernels import embedding
 
-    monkeypatch.setattr(spaces, "EmbeddingSettings", lambda: EmbeddingSettings(width=32, max_epochs=5))
     learnt = []
     in_order = embedding._in_order
     monkeypatch.setattr(embedding, "_in_order", lambda inputs: learnt.append(1) or in_order(inputs))
     rng = np.random.default_rng(14)
     train, control = people(300, rng), people(100, rng)
     found, findings = measure(
-        Coverage(spaces=("features", "embedding"), n_bootstrap=100), subject_of(train, control, train)
+        Coverage(
+            spaces=("features", "embedding"),
+            embedding_settings=EmbeddingSettings(width=32, max_epochs=5),
+            n_bootstrap=100,
+        ),
+        subject_of(train, control, train),
     )
     assert len(learnt) == 1
     for name in SCORES:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core import needs
 from synth_audit.core.accounting import Budget, FitTerms, Unit
 from synth_audit.core.accounting.terms import NO_BUDGET
 from synth_audit.core.cache import Cache
@@ -18,7 +19,8 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import DataError, NotApplicable, OutOfTime, PlanError, PluginError
 from synth_audit.core.fitting import FitRecipe, draw, fit, fit_context, fit_shared
-from synth_audit.core.generator import FitContext, GeneratorInfo, Needs, batches
+from synth_audit.core.generator import FitContext, GeneratorInfo, batches, needs_of
+from synth_audit.core.needs import Needs
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
 
@@ -164,13 +166,64 @@ class Demanding:
         return context
 
 
-def test_what_a_fit_needs_is_asked_before_it_begins():
+@pytest.fixture
+def gpu(monkeypatch):
+    """Says whether this machine has a GPU."""
+    return lambda found: monkeypatch.setattr(needs, "gpu_found", lambda: found)
+
+
+def test_what_a_fit_needs_is_asked_before_it_begins(gpu):
     rng = np.random.default_rng(0)
+    gpu(True)
     with pytest.raises(DataError, match="4 rows, too few"):
         fit(Demanding(), table(4), FitContext(rng=rng, device="cuda"))
-    with pytest.raises(PluginError, match="needs a GPU"):
+    for device in ("auto", "cuda"):
+        assert fit(Demanding(), table(5), FitContext(rng=rng, device=device)).model.device == device
+
+
+def test_a_gpu_that_is_needed_and_missing_is_told_of_with_what_to_do(gpu):
+    rng = np.random.default_rng(0)
+    gpu(True)
+    with pytest.raises(PluginError, match="needs a GPU, and the plan computes on the processor") as caught:
         fit(Demanding(), table(5), FitContext(rng=rng))
-    fit(Demanding(), table(5), FitContext(rng=rng, device="auto"))
+    assert "--device cuda" in caught.value.fix
+    gpu(False)
+    with pytest.raises(PluginError, match="needs a GPU, and none was found") as caught:
+        fit(Demanding(), table(5), FitContext(rng=rng, device="auto"))
+    assert "pool `gpu`" in caught.value.fix
+    with pytest.raises(PluginError, match="needs a GPU, and none was found"):  # in a game too
+        fit_shared(FitRecipe(Demanding()), table(5), 1, RunContext(device="cuda"))
+
+
+def test_needs_may_follow_from_the_settings(gpu):
+    @dataclass(frozen=True)
+    class Around(Ladder):
+        of: str = "demanding"
+
+        @property
+        def needs(self):
+            return Ladder.info.needs | Demanding.info.needs
+
+    gpu(False)
+    assert needs_of(Around()) == Needs(gpu=True, rows=5)
+    with pytest.raises(PluginError, match="needs a GPU"):
+        fit(Around(), table(5), FitContext(rng=np.random.default_rng(0), device="cuda"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (Needs(), Needs(memory=2.0, rows=7), Needs(memory=2.0, rows=7)),
+        (Needs(gpu=True, memory=3.0), Needs(memory=2.0, rows=7), Needs(gpu=True, memory=3.0, rows=7)),
+    ],
+)
+def test_what_two_need_is_what_the_needier_needs(one, other, both):
+    assert one | other == other | one == both
+
+
+def test_needs_are_told_in_words():
+    assert Needs(gpu=True, memory=24, rows=1000).words == "a GPU, about 24 GiB of memory, 1,000 rows"
+    assert Needs().words == "nothing beside train"
 
 
 def test_what_a_run_knows_reaches_the_fit(tmp_path):

@@ -9,8 +9,9 @@ import pytest
 
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import SynthAuditError
-from synth_audit.core.schema_inference import MAX_CATEGORIES, infer_schema
+from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.encoding.kinds._labels import TextLabels
 
 WORD = "Bartholomew-Quincy"
 NUMBER = 918_273_645
@@ -32,7 +33,7 @@ FAULTS = {
     "outside bounds": specified([1, 2, NUMBER], bounds=(0, 5)),
     "text declared numeric": specified([WORD, "a"], kind="continuous"),
     "bounds on text": specified([WORD, "a"], bounds=(0, 1)),
-    "too many categories": specified([f"{WORD} {i}" for i in range(MAX_CATEGORIES + 1)]),
+    "too many categories": specified([f"{WORD} {i}" for i in range(TextLabels.most_labels + 1)]),
     "nested": specified([[WORD], ["a"]]),
     "binary": specified([WORD.encode(), b"a"]),
     "text in a numeric column": against_good(x=[WORD, "1", "2"]),

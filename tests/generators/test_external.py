@@ -171,10 +171,10 @@ def test_a_program_sees_the_features_and_is_asked_for_rows(program, form):
     assert "made by another program" in context.accountant.why_none
     first, second = model.sample(3, rng), model.sample(2, rng)
     assert (first.n_rows, second.n_rows) == (3, 2)
-    seeds = [int(t.numbers("a")[0]) for t in (first, second)]
+    seeds = [int(t.labels("a")[0]) for t in (first, second)]
     assert seeds[0] != seeds[1]
-    assert [t.numbers("a")[1] for t in (first, second)] == [0, 1], "the model's folder stays"
-    assert first.numbers("a")[2] == 1.0, "the first training row"
+    assert [t.labels("a")[1] for t in (first, second)] == ["0", "1"], "the model's folder stays"
+    assert first.labels("a")[2] == "1", "the first training row"
 
 
 def test_the_same_generator_state_gives_the_program_the_same_seed(program):
@@ -206,12 +206,12 @@ def test_a_program_runs_once_for_all_batches_and_is_saved_with_what_it_learnt(pr
     model = generator.fit(TRAIN, FitContext(rng=rng))
     parts = list(batches(model, 5, rng, size=2))
     assert [part.n_rows for part in parts] == [2, 2, 1]
-    assert [part.numbers("a")[0] for part in parts][1] == 1.0, "the third row of the one run"
+    assert [part.labels("a")[0] for part in parts][1] == "1", "the third row of the one run"
     (tmp_path / "kept").mkdir()
     model.save(tmp_path / "kept")
     again = generator.load(tmp_path / "kept")
-    assert again.sample(3, rng).numbers("a")[1] == 1.0, "it ran once before"
-    assert model.sample(3, rng).numbers("a")[1] == 1.0, "each has a folder of its own"
+    assert again.sample(3, rng).labels("a")[1] == "1", "it ran once before"
+    assert model.sample(3, rng).labels("a")[1] == "1", "each has a folder of its own"
 
 
 def test_its_private_folder_is_where_the_context_says(program, tmp_path):

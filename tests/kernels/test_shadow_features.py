@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.schema import Column, Kind
+from synth_audit.core.kind import kind_named
+from synth_audit.core.schema import Column
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.kernels import shadow_features
@@ -28,12 +29,12 @@ from synth_audit.kernels.shadow_features import (
 
 
 def number(name):
-    return Column(name, Kind.CONTINUOUS, pa.float64())
+    return Column(name, kind_named("continuous"), pa.float64())
 
 
 def label(name, k):
     return Column(
-        name, Kind.CATEGORICAL, pa.string(), inferred_categories=tuple(f"c{i:03}" for i in range(k))
+        name, kind_named("categorical"), pa.string(), inferred_categories=tuple(f"c{i:03}" for i in range(k))
     )
 
 

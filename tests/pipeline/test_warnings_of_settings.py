@@ -11,7 +11,7 @@ from synth_audit.core.plan import Plan
 from synth_audit.core.plan_file import parse_plan
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.warnings import about_external, about_settings
-from synth_audit.store.evidence import GeneratorRecord
+from synth_audit.store.evidence_records import GeneratorRecord
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import WORST_SUBGROUP, PlantedLeaks
 from synth_audit.core.series import Series
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
-from synth_audit.store.evidence import ColumnRecord, Evidence, GeneratorRecord, TableRecord
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
 
 PLANTING = PlantedLeaks(19542, 9758, 19541, SHARES)
 OF_SEX = WORST_SUBGROUP.derived(MeasurementId("singling_out", "risk", "3 columns"), "sex")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Labels
-from synth_audit.core.schema import Column, Kind
+from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.ordering import scale_by_frequency, scale_by_response
 
@@ -141,7 +141,7 @@ def _encode(train: Table, column: Column, response: Floats | None) -> ColumnCode
     labels, inverse = np.unique(texts[~missing].astype(str), return_inverse=True)
     codes = np.full(len(texts), -1, dtype=np.intp)
     codes[~missing] = inverse
-    if column.kind is Kind.BOOLEAN:
+    if column.kind.ranked_labels:
         scale = np.arange(len(labels), dtype=np.intp)
     elif response is None:
         scale = scale_by_frequency(codes, len(labels))

@@ -17,13 +17,8 @@ from synth_audit.core.series import Series
 from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.store.chained_log import Head
-from synth_audit.store.evidence import (
-    ColumnRecord,
-    Evidence,
-    GeneratorRecord,
-    OlderFile,
-    TableRecord,
-)
+from synth_audit.store.evidence import Evidence, OlderFile
+from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
 from synth_audit.store.wire_v1 import audit_models, models
 from synth_audit.store.wire_v1.privacy import read_account
 from synth_audit.store.wire_v1.upgrades import upgraded

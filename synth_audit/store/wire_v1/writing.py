@@ -12,7 +12,8 @@ from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import PlantedLeaks, SensitivityCurve
 from synth_audit.core.series import Series
 from synth_audit.core.verdict import GateReport, GateResult
-from synth_audit.store.evidence import Evidence, GeneratorRecord
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_records import GeneratorRecord
 from synth_audit.store.wire_v1 import audit_models, models
 from synth_audit.store.wire_v1.privacy import write_account
 

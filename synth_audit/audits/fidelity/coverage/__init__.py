@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from synth_audit.core.measurement import Direction, Estimate, Findings, Quantity
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.kernels.embedding import EmbeddingSettings
 from synth_audit.kernels.encode import row_groups
 
 ALPHA_PRECISION = Quantity(
@@ -73,6 +74,7 @@ class Coverage:
     Fields:
         spaces: ``features`` (without a setting), standardised and one-hot, and ``embedding``, the contrastive
             embedding, which takes minutes.
+        embedding_settings: how the network of the embedding is built and trained.
         max_queries: at most this many rows, drawn at random, are asked for authenticity, all of train being
             searched.
         max_resampled: the bootstrap weights at most this many rows of each table, drawn at random, as
@@ -86,6 +88,7 @@ class Coverage:
     """
 
     spaces: tuple[SpaceName, ...] = ("features",)
+    embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     max_queries: int = 3000
     max_resampled: int = 5000
     n_bootstrap: int = 200
@@ -124,7 +127,7 @@ class Coverage:
                 found: dict[MeasurementId, Estimate] = {}
                 seen.append({})
                 for space in self.spaces:
-                    pair = placed(space, subject, table, keeping)
+                    pair = placed(space, subject, table, self.embedding_settings, keeping)
                     seen[-1][space] = Curves.of(pair)
                     estimates = self._estimates(pair, seen[-1][space], subject.level, draws)
                     found |= {

@@ -20,11 +20,14 @@ SpaceName = Literal["features", "embedding"]
 SPACES: tuple[SpaceName, ...] = ("features", "embedding")
 
 
-def placed(space: SpaceName, subject: Subject, table: Table, context: RunContext) -> RowsInSpace:
+def placed(
+    space: SpaceName, subject: Subject, table: Table, settings: EmbeddingSettings, context: RunContext
+) -> RowsInSpace:
     """Rows of train and of ``table`` in one space that is anchored on train.
 
     ``features``: numeric columns standardised, beyond ten standard deviations by logarithm; discrete ones
-    one-hot; missing an indicator of its own. ``embedding``: the contrastive embedding.
+    one-hot; missing an indicator of its own. ``embedding``: the contrastive embedding
+    of these settings.
 
     Raises:
         NotApplicable: no column varies in train, or the embedding has too little to learn from.
@@ -38,7 +41,6 @@ def placed(space: SpaceName, subject: Subject, table: Table, context: RunContext
     groups = row_groups(tables, varying)
     met = np.isin(groups[0], groups[1]), np.isin(groups[1], groups[0])
     if space == "embedding":
-        settings = EmbeddingSettings()
         known, other = embed(subject.train, tables, subject.features, settings=settings, context=context)
         return RowsInSpace(known, other, *met)
     with np.errstate(over="ignore"):  # an absurd value may be infinitely many deviations away, and is tamed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from synth_audit.core.measurement import (
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import dcr
+from synth_audit.kernels.embedding import EmbeddingSettings
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
 from synth_audit.kernels.mixed_hamming import cells, least_disagreement
 from synth_audit.kernels.neighbours import Nearest
@@ -78,6 +79,7 @@ class ClosestRecord:
 
     Fields:
         distances: which of ``euclidean``, ``gower``, ``ranks`` and ``embedding`` to search by.
+        embedding_settings: how the network of the embedding is built and trained.
         alpha: percentile of real distances that counts as close, in (0, 0.5].
         max_queries: at most this many rows of each table are looked up, drawn at random; all rows
             of train and control stay in the reference.
@@ -93,6 +95,7 @@ class ClosestRecord:
     """
 
     distances: tuple[Distance, ...] = ("euclidean", "gower", "ranks")
+    embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     alpha: float = 0.02
     max_queries: int = 50_000
     max_within: int = 5_000
@@ -144,7 +147,7 @@ class ClosestRecord:
         found = [self._score(*self._disagreements(subject, rng), AGREEMENT, subject.level, rng)]
         series: tuple[Series, ...] = ()
         notes: tuple[str, ...] = ()
-        for name, space in spaces(subject, self.distances, context):
+        for name, space in spaces(subject, self.distances, self.embedding_settings, context):
             chosen = self._draw(space.size("synthetic"), self.max_queries, rng)
             to_train = space.nearest("synthetic", chosen, "train")
             to_control = space.nearest("synthetic", chosen, "control")

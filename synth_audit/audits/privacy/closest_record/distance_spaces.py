@@ -44,9 +44,12 @@ class Space(Generic[Rows]):
 
 
 def spaces(
-    subject: Subject, distances: Sequence[Distance], context: RunContext
+    subject: Subject, distances: Sequence[Distance], settings: EmbeddingSettings, context: RunContext
 ) -> Iterator[tuple[Distance, Space[Coordinates] | Space[gower.Mixed]]]:
     """Each distance by name with its space, one at a time, since each holds all rows.
+
+    Args:
+        settings: of the embedding.
 
     Raises:
         NotApplicable: the embedding is asked for and has too little to learn from.
@@ -61,7 +64,7 @@ def spaces(
             yield name, Space(dict(zip(parts, mixed, strict=True)), gower.nearest, gower.nearest_other)
             continue
         if name == "embedding":
-            placed = embed(subject.train, tables, columns, settings=EmbeddingSettings(), context=context)
+            placed = embed(subject.train, tables, columns, settings=settings, context=context)
         elif name == "ranks":  # control is in train's units for certain, the release perhaps in its own
             placed = RankEncoder(columns).encode([subject.train, subject.train, subject.synthetic], tables)
         else:

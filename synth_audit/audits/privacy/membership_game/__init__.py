@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy.membership_game import measures
-from synth_audit.audits.privacy.membership_game.measures import Played
+from synth_audit.audits.privacy.membership_game.game_estimates import Played, played
 from synth_audit.audits.privacy.membership_game.shadow_game import GAME, ShadowGame, Sizes
 from synth_audit.audits.privacy.membership_game.targets import choose, outlier_columns
 from synth_audit.core.accounting import PrivacyGuarantee
@@ -140,7 +140,7 @@ class MembershipGame:
         )
         scores = context.map("iteration", game.play, range(self.iterations))
         kinds = {kind: np.searchsorted(targets, rows) for kind, rows in chosen.items()}
-        games = measures.played(scores, kinds)
+        games = played(scores, kinds)
         requested = {kind: self.iterations * wanted[kind] for kind in chosen}
         found = measures.measured(games, requested, subject.level)
         promise = scores[0].guarantee

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -109,6 +109,7 @@ class SinglingOut:
         univariate: guess on single columns.
         multivariate: numbers of columns to join, each at least 2; one larger than the table is the table's.
         embedding: guess on outliers of the embedding (needs torch).
+        embedding_settings: how its network is built and trained.
         published: also report the risk with the published correction for a control smaller than train.
         n_attacks: guesses wanted in each setting.
         n_minimum: with fewer, a setting is insufficient evidence; at most n_attacks.
@@ -125,6 +126,7 @@ class SinglingOut:
     univariate: bool = True
     multivariate: tuple[int, ...] = (4, 8, 12)
     embedding: bool = False
+    embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     published: bool = False
     n_attacks: int = 2000
     n_minimum: int = 500
@@ -212,9 +214,12 @@ class SinglingOut:
 
     def _outliers(self, subject: Subject, context: RunContext) -> Positions:
         """Synthetic rows by falling distance to their second-nearest other row in the embedding."""
-        settings = EmbeddingSettings()
         [points] = embed(
-            subject.train, [subject.synthetic], subject.features, settings=settings, context=context
+            subject.train,
+            [subject.synthetic],
+            subject.features,
+            settings=self.embedding_settings,
+            context=context,
         )
         few = np.sort(context.rng.choice(len(points), min(len(points), self.max_outliers), replace=False))
         apart = nearest_other(points, few).second

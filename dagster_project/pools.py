@@ -1,0 +1,46 @@
+"""Which stages must not run beside too many of their like: those whose fits need a GPU or much memory.
+
+A pool's limit is set in the deployment, not here; see ``docs/dagster.md``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from dagster_project.entry import TableEntry
+from synth_audit.core.audit import Need
+from synth_audit.core.generator import Generator, needs_of
+from synth_audit.core.needs import Needs
+
+GPU = "gpu"
+"""Pool of stages with a fit that needs a GPU."""
+
+MEMORY = "memory"
+"""Pool of stages with a fit that needs much memory, and no GPU."""
+
+
+def pool_of(table: TableEntry, stage: str) -> str | None:
+    """The pool in which a stage waits for its turn; None for what may run beside anything."""
+    needs = Needs()
+    for generator in _fitted(table, stage):
+        needs |= needs_of(generator)
+    return GPU if needs.gpu else MEMORY if needs.memory else None
+
+
+def _fitted(table: TableEntry, stage: str) -> Iterator[Generator]:
+    """The generators that a stage fits: games do so too, and a sweep all its candidates."""
+    plan = table.plan
+    if stage == "frontier":
+        from synth_audit.studies.candidates import candidates_of
+
+        yield from (candidate.plan.build_generator() for candidate in candidates_of(plan, sys.maxsize))
+    elif plan.generator is not None and (stage == "synthetic" or (stage == "audit" and _plays(table))):
+        yield plan.build_generator()
+
+
+def _plays(table: TableEntry) -> bool:
+    """True when an audit of the plan, or one that a gate brings along, fits the generator again."""
+    from synth_audit.pipeline.stages import audits_of
+
+    return any(Need.GENERATOR in a.info.needs for a in audits_of(table.plan, table.suite).values())

@@ -1,0 +1,31 @@
+"""Every verb as a function, on pandas frames, Arrow tables or files; the command line calls these."""
+
+from __future__ import annotations
+
+from synth_audit.api.auditing import audit, rerun, run
+from synth_audit.api.evidence import gate, render_report, verify, write_report
+from synth_audit.api.plans import PlanLike, as_plan, workspace_of
+from synth_audit.api.releasing import purge, release
+from synth_audit.api.running import Execution, Running, run_context
+from synth_audit.api.studies import calibrate, frontier, swept
+
+__all__ = [
+    "Execution",
+    "PlanLike",
+    "Running",
+    "as_plan",
+    "audit",
+    "calibrate",
+    "frontier",
+    "gate",
+    "purge",
+    "release",
+    "render_report",
+    "rerun",
+    "run",
+    "run_context",
+    "swept",
+    "verify",
+    "workspace_of",
+    "write_report",
+]

@@ -1,0 +1,113 @@
+"""What needs evidence alone: to judge it by another suite, to report it, to verify it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synth_audit.core.errors import DataError
+from synth_audit.frames import as_arrow
+
+if TYPE_CHECKING:
+    from synth_audit.frames import Frame
+    from synth_audit.pipeline.check import Check
+    from synth_audit.store.evidence import Evidence
+
+
+def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
+    """Judge existing evidence by another suite; needs no data. The result is no basis for a release."""
+    from synth_audit.judging import judge as room
+    from synth_audit.judging.privacy_budget import promise_of
+
+    known = _evidence(evidence)
+    if not known.intact:
+        raise DataError(
+            "the evidence was altered after the audit",
+            where=str(evidence) if isinstance(evidence, (str, Path)) else "evidence",
+            expected="evidence whose digest matches its content",
+            fix="run the audit again; `synth-audit verify` shows what does not agree",
+        )
+    report = room.judge(
+        room.load_suite(suite, Path.cwd()), known.outcomes, known.table_checks, promise_of(known)
+    )
+    return replace(known, gates=report, verdict=report.verdict).sealed()
+
+
+def render_report(evidence: Evidence | str | Path, path: str | Path | None = None) -> str:
+    """Render the report from evidence alone; also write it to ``path`` if given."""
+    from synth_audit.report import render_report as render
+    from synth_audit.store.workspace import write_text
+
+    html = render(_evidence(evidence))
+    if path is not None:
+        write_text(Path(path), html)
+    return html
+
+
+def write_report(evidence: str | Path) -> Path:
+    """Render the report of an audit into its folder, where one that is there stays: it may have been signed.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+
+    Returns:
+        Where the report is.
+
+    Raises:
+        DataError: another report is there.
+    """
+    from synth_audit.report import file_report
+    from synth_audit.store.locate import locate_evidence
+
+    return file_report(locate_evidence(Path(evidence)))
+
+
+def verify(
+    evidence: Evidence | str | Path,
+    tables: Mapping[str, Frame] | None = None,
+    *,
+    salt: str | Path | None = None,
+) -> tuple[Check, ...]:
+    """Recompute hashes, values against limits and verdict; compare what lies beside the evidence with it.
+
+    Args:
+        evidence: evidence, its file, the folder of its audit, or a workspace, whose newest audit is meant.
+        tables: any of ``source``, ``train``, ``control``, ``synthetic`` still at hand; those in the
+            restricted folder beside the evidence are checked without being named.
+        salt: file of the workspace's salt, where the evidence does not lie in its workspace. Without it only
+            a synthetic table that passed can be compared.
+
+    Returns:
+        What holds, what does not, and what is not checkable here.
+
+    Raises:
+        DataError: the evidence or the salt cannot be read, or the salt is of another workspace.
+    """
+    from synth_audit.pipeline.verify import purged_check, refuse_foreign, verify_filed
+    from synth_audit.pipeline.verify import verify as check
+    from synth_audit.report import page_check
+    from synth_audit.store.locate import locate_evidence
+    from synth_audit.store.salts import read_salt
+
+    named = {name: as_arrow(t, name) for name, t in (tables or {}).items()}
+    secret = None if salt is None else read_salt(Path(salt))
+    if not isinstance(evidence, (str, Path)):
+        if secret is not None:
+            refuse_foreign(secret, evidence)
+        return check(evidence, named, secret)
+    if (purged := purged_check(Path(evidence))) is not None:
+        return (purged,)
+    found = locate_evidence(Path(evidence))
+    known, checks = verify_filed(found, named, secret)
+    return (*checks, *page_check(known, found))
+
+
+def _evidence(evidence: Evidence | str | Path) -> Evidence:
+    from synth_audit.store.checked_evidence import checked_evidence
+    from synth_audit.store.locate import locate_evidence
+
+    if not isinstance(evidence, (str, Path)):
+        return evidence
+    return checked_evidence(locate_evidence(Path(evidence)))

@@ -1,0 +1,68 @@
+"""Where the work of a verb is done, and who is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from synth_audit.core.plan import Plan
+
+if TYPE_CHECKING:
+    from synth_audit.core.context import Device, Progress, RunContext
+    from synth_audit.core.execution import ExecutorName
+
+
+class Execution(TypedDict, total=False):
+    """Where the work is done; no number depends on it.
+
+    What is given here stands above the plan's ``execution``.
+
+    Attributes:
+        workers: processes to spread audits and games over; 1 if left out.
+        executor: ``serial``, ``processes`` or ``dask``; what the others imply if left out.
+        scheduler: address of a Dask scheduler; without one, ``dask`` means a cluster on this machine.
+        deadline: longest time in seconds of one candidate's audits, and of one fit of its generator.
+        device: what networks are computed on: ``cpu``, ``cuda`` or ``auto``.
+    """
+
+    workers: int | None
+    executor: ExecutorName | None
+    scheduler: str | None
+    deadline: float | None
+    device: Device | None
+
+
+class Running(Execution, total=False):
+    """Where the work is done, and who is told of it.
+
+    Attributes:
+        progress: called with what is under way and how many pieces are done.
+    """
+
+    progress: Progress | None
+
+
+@contextmanager
+def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Running]) -> Iterator[RunContext]:
+    """The context that a verb's work is done in: here, and nowhere else, it is made.
+
+    Args:
+        scratch: where temporary folders are made; the system's place for them if None.
+    """
+    from synth_audit.core.context import RunContext, silent
+    from synth_audit.core.deadline import Deadline
+    from synth_audit.core.execution import opened
+
+    progress = running.pop("progress", None)
+    settled = plan.execution.changed(running)
+    with opened(settled.name, settled.n_workers, settled.scheduler) as executor:
+        yield RunContext(
+            seed=plan.seed,
+            executor=executor,
+            progress=progress or silent,
+            deadline=Deadline.within(settled.deadline),
+            device=settled.device,
+            scratch=scratch,
+        )

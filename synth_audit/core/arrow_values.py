@@ -1,0 +1,55 @@
+"""Arrow values as numbers and as labels, the same for every storage of a value."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.core.arrow_types import is_binary
+
+
+def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as text labels, missing as null; whole numbers read as integers, so 1, 1.0 and 1.00 agree."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return _float_labels(values)
+    if pa.types.is_duration(kind):
+        values = values.cast(pa.int64())
+    if is_binary(kind):
+        hexed = [None if x is None else x.hex() for x in values.to_pylist()]
+        return pa.chunked_array([pa.array(hexed, pa.string())])
+    return values.cast(pa.string())
+
+
+def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as float64, missing as null; datetimes as microseconds since 1970 (UTC)."""
+    if pa.types.is_temporal(values.type):
+        values = in_microseconds(values).cast(pa.int64())
+    return values.cast(pa.float64(), safe=False)
+
+
+def in_microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dates and times as timestamps of one unit, in the zone that they have."""
+    zone = values.type.tz if pa.types.is_timestamp(values.type) else None
+    return values.cast(pa.timestamp("us", tz=zone), safe=False)
+
+
+def nan_as_missing(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values with every NaN as null."""
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+
+
+def _float_labels(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
+    values = nan_as_missing(values)
+    exact = pc.less_equal(pc.abs(values), pa.scalar(2.0**53, values.type))
+    whole = pc.and_(exact, pc.equal(pc.round(values), values))
+    integers = pc.if_else(whole, values, pa.scalar(None, values.type)).cast(pa.int64())
+    return pc.if_else(whole, integers.cast(pa.string()), values.cast(pa.string()))

@@ -1,0 +1,166 @@
+"""The contract of a column kind: all that the house asks of the values of a column, in one place.
+
+A kind is one file in ``synth_audit/encoding/kinds/``, holding one frozen dataclass with a class variable
+``info``; its name is the file's. What kinds of numbers and kinds of labels have in common is in ``_numbers``
+and ``_labels`` there, to be inherited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+
+import numpy as np
+import pyarrow as pa
+
+from synth_audit.core import registry
+from synth_audit.core.arrays import Floats, Labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindInfo:
+    """What is said of a kind.
+
+    Attributes:
+        title, summary: for people.
+        precedence: the kinds are asked in this order, highest first, whether values are theirs.
+        frame_types: what the type of a released column may be called in a pandas frame.
+    """
+
+    title: str
+    summary: str
+    precedence: int = 0
+    frame_types: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clues:
+    """What a plan says of a column whose kind it does not declare.
+
+    Attributes:
+        categories, bounds: whether it declares them.
+        ranked: whether a rule asks for an order of its values.
+        released: false for identifiers and split keys.
+    """
+
+    categories: bool = False
+    bounds: bool = False
+    ranked: bool = False
+    released: bool = True
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values of a column: the ends of numbers (None where all are missing), or the sorted labels."""
+
+    bounds: Bounds | None = None
+    categories: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """How strongly values are disturbed; see :class:`synth_audit.kernels.leak_noise.LeakNoise`."""
+
+    sigma: float
+    rate: float
+    flip: float
+
+
+class Kind(Protocol):
+    """How the values of a column are read, compared, disturbed and given back."""
+
+    info: ClassVar[KindInfo]
+
+    @property
+    def name(self) -> str:
+        """As a plan and evidence name it."""
+
+    @property
+    def numeric(self) -> bool:
+        """True where differences have a meaning: values are numbers, else labels."""
+
+    @property
+    def whole(self) -> bool:
+        """True for numbers without a fraction."""
+
+    @property
+    def instants(self) -> bool:
+        """True for numbers that are microseconds since 1970 (UTC)."""
+
+    @property
+    def ranked_labels(self) -> bool:
+        """True for labels that have an order of their own, which is that of their texts."""
+
+    @property
+    def own_labels(self) -> tuple[str, ...]:
+        """The labels of every column of this kind, sorted; empty where they differ by column."""
+
+    @property
+    def most_labels(self) -> int | None:
+        """More distinct labels than this are no category; None where any number is."""
+
+    def allows(self, storage: pa.DataType) -> bool:
+        """True when values stored so can be read as this kind; of a column without a type always."""
+
+    def suits(self, values: pa.ChunkedArray, clues: Clues) -> bool:
+        """True when values whose kind nobody declared are of this one."""
+
+    def labels(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Values as text labels, missing as null, the same for every storage of a value."""
+
+    def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Values as float64, missing as null.
+
+        Raises:
+            TypeError: for a kind that is not numeric.
+        """
+
+    def label_meant(self, text: str) -> str:
+        """The label that a plan or a rule means by a text."""
+
+    def domain(self, values: pa.ChunkedArray) -> Domain:
+        """The values that occur."""
+
+    def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
+        """Plain values, shape (n,), in a storage type: float64 with NaN for numbers (whole ones are
+        rounded), or labels with None."""
+
+    def disturbed(
+        self,
+        values: Floats | Labels,
+        domain: Domain,
+        how: Disturbance,
+        rng: np.random.Generator,
+    ) -> Floats | Labels:
+        """Plain values a little changed, as they may look in a leak; missing ones stay missing."""
+
+    def framed(self, values: pa.ChunkedArray) -> pd.Series:
+        """A released column as expectations see it, of one of ``info.frame_types`` if it holds its kind."""
+
+    def framed_bound(self, bound: float) -> float | str:
+        """A declared bound as expectations compare it with :meth:`framed`."""
+
+    def like_identifier(self, distinct: int, present: int, rows: int) -> str:
+        """A warning's end where so many different values look like names of rows, empty where they do not."""
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Every kind, in the order in which they are asked."""
+    found = [kind_named(name) for name in registry.catalogue("kind")]
+    return tuple(sorted(found, key=lambda kind: -kind.info.precedence))
+
+
+@cache
+def kind_named(name: str) -> Kind:
+    """The kind of that name.
+
+    Raises:
+        PlanError: there is none.
+    """
+    return cast("Kind", registry.find("kind", name).load()())

@@ -1,0 +1,1 @@
+"""From tables to arrays: the kinds of columns."""

@@ -1,0 +1,113 @@
+"""What kinds of numbers have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.arrow_values import labels_of, numbers_of
+from synth_audit.core.kind import Clues, Disturbance, Domain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Numbers:
+    """Numbers: differences have a meaning."""
+
+    numeric = True
+    whole = False
+    instants = False
+    ranked_labels = False
+    own_labels: tuple[str, ...] = ()
+    most_labels: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return type(self).__module__.rpartition(".")[2]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def allows(self, storage: pa.DataType) -> bool:
+        """Numbers of any type, and what has none."""
+        return is_number(storage) or bool(pa.types.is_null(storage))
+
+    def labels(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Numbers as text."""
+        return labels_of(values)
+
+    def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Numbers as float64."""
+        return numbers_of(values)
+
+    def label_meant(self, text: str) -> str:
+        """The text itself."""
+        return text
+
+    def domain(self, values: pa.ChunkedArray) -> Domain:
+        """Least and greatest number."""
+        ends = pc.min_max(self.numbers(values)).as_py()
+        return Domain() if ends["min"] is None else Domain(bounds=(float(ends["min"]), float(ends["max"])))
+
+    def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
+        """Numbers in a type for whole numbers are rounded."""
+        numbers = np.asarray(values, dtype=np.float64)
+        missing = np.isnan(numbers)
+        if pa.types.is_null(storage):
+            return pa.nulls(len(numbers))
+        if pa.types.is_decimal(storage):  # an int64 does not cast to a decimal of fewer than 19 digits
+            return pa.array(np.rint(numbers) if self.whole else numbers, mask=missing).cast(
+                storage, safe=False
+            )
+        if self.whole or pa.types.is_integer(storage):
+            return rounded(numbers, missing).cast(storage, safe=False)
+        return pa.array(numbers, mask=missing).cast(storage, safe=False)
+
+    def disturbed(
+        self, values: Floats | Labels, domain: Domain, how: Disturbance, rng: np.random.Generator
+    ) -> Floats | Labels:
+        """``x + N(0, σ²)`` in units of the column's standard deviation."""
+        numbers = np.asarray(values, dtype=np.float64)
+        spread = float(np.nanstd(numbers)) if np.isfinite(numbers).any() else 0.0
+        moved: Floats = numbers + rng.normal(0.0, 1.0, len(numbers)) * how.sigma * spread
+        return moved
+
+    def framed(self, values: pa.ChunkedArray) -> pd.Series:
+        """As float64."""
+        import pandas as pd
+
+        return pd.Series(np.asarray(self.numbers(values).to_numpy(), dtype=np.float64))
+
+    def framed_bound(self, bound: float) -> float | str:
+        """The number itself."""
+        return bound
+
+    def like_identifier(self, distinct: int, present: int, rows: int) -> str:
+        """A number with a fraction names no row."""
+        return ""
+
+
+def is_number(storage: pa.DataType) -> bool:
+    """True for integers, floats and decimals."""
+    types = pa.types
+    return bool(types.is_integer(storage) or types.is_floating(storage) or types.is_decimal(storage))
+
+
+def counts(values: pa.ChunkedArray, clues: Clues) -> bool:
+    """True for numbers that are no codes: two distinct ones are codes, unless an order is asked of them."""
+    if clues.categories:
+        return False
+    if pa.types.is_decimal(values.type) or clues.ranked or clues.bounds:
+        return is_number(values.type)
+    return is_number(values.type) and pc.count_distinct(values).as_py() != 2
+
+
+def rounded(numbers: Floats, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:
+    """The nearest whole numbers as int64."""
+    return pa.array(np.where(missing, 0, np.rint(numbers)).astype(np.int64), mask=missing)

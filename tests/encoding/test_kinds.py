@@ -1,0 +1,186 @@
+"""Every column kind keeps the contract, and one new file is a new kind."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.errors import PlanError
+from synth_audit.core.kind import Clues, Disturbance, Domain, kind_named, kinds
+from synth_audit.core.plan_json_schema import plan_schema
+from synth_audit.core.schema_inference import infer_schema, kind_of
+from synth_audit.core.table import assemble, read_table
+
+EXAMPLES = {
+    "continuous": [pa.array([0.5, None, -3.25, 2.0]), pa.array([1.5, 2.5, 9.0]).cast(pa.decimal128(9, 2))],
+    "integer": [pa.array([3, None, -7, 12], pa.int16()), pa.array([1.0, None, 4.0])],
+    "datetime": [
+        pa.array([1, None, 10**15], pa.timestamp("us")),
+        pa.array([0, 86_400], pa.timestamp("s", "Europe/Oslo")),
+        pa.array([18_000, None], pa.date32()),
+    ],
+    "boolean": [pa.array([True, None, False]), pa.array([1, 0, None], pa.int8()), pa.array([1.0, 0.0])],
+    "categorical": [
+        pa.array(["b", None, "a"]),
+        pa.array(["b", "a"]).dictionary_encode(),
+        pa.array([1, 2, 1]),
+        pa.array(["x"], pa.large_string()),
+    ],
+}
+every_example = pytest.mark.parametrize(
+    ("kind", "values"),
+    [pytest.param(kind_named(n), v, id=f"{n} as {v.type}") for n, many in EXAMPLES.items() for v in many],
+)
+
+
+def plain(kind, values):
+    """Values as a generator hands them over."""
+    values = pa.chunked_array([values])
+    if kind.numeric:
+        return np.asarray(kind.numbers(values).to_numpy(), dtype=np.float64)
+    return np.asarray(kind.labels(values).to_numpy(), dtype=object)
+
+
+def test_all_kinds_are_tried():
+    assert {kind.name for kind in kinds()} == set(EXAMPLES)
+
+
+@every_example
+def test_values_come_back_in_their_type(kind, values):
+    assert kind.allows(values.type)
+    assert kind.stored(plain(kind, values), values.type).equals(values)
+
+
+@every_example
+def test_a_column_without_a_type_is_of_any_kind(kind, values):
+    assert kind.allows(pa.null())
+    assert kind.stored(plain(kind, values), pa.null()).null_count == len(values)
+
+
+@every_example
+def test_the_domain_is_what_occurs(kind, values):
+    found, known = kind.domain(pa.chunked_array([values])), plain(kind, values.drop_null())
+    if kind.numeric:
+        assert found == Domain(bounds=(known.min(), known.max()))
+    else:
+        assert found == Domain(categories=tuple(sorted(set(known))))
+    assert kind.domain(pa.chunked_array([values.filter(pa.array([False] * len(values)))])).bounds is None
+
+
+@every_example
+def test_a_frame_holds_one_of_its_types(kind, values):
+    framed = kind.framed(pa.chunked_array([values]))
+    assert len(framed) == len(values)
+    assert int(framed.isna().sum()) == values.null_count
+    names = {str(framed.dtype), type(framed.dtype).__name__, *{type(x).__name__ for x in framed.dropna()}}
+    assert names & set(kind.info.frame_types)
+
+
+@every_example
+def test_noise_keeps_what_is_missing_and_none_changes_nothing(kind, values):
+    before, domain = plain(kind, values), kind.domain(pa.chunked_array([values]))
+    rng = np.random.default_rng(0)
+    for how in (Disturbance(0.0, 0.0, 0.0), Disturbance(2.0, 5.0, 1.0)):
+        after = kind.disturbed(before.copy(), domain, how, rng)
+        assert np.array_equal(kind.stored(after, values.type).is_null(), values.is_null())
+        if not how.flip:
+            assert kind.stored(after, values.type).equals(values)
+    if values.null_count < len(values) - 1:
+        assert not kind.stored(after, values.type).equals(values)
+
+
+@every_example
+def test_a_kind_is_plain_to_a_reader(kind, values):
+    assert str(kind) == kind.name
+    assert kind_named(kind.name) is kind
+    assert kind.info.title
+    assert kind.info.summary
+    assert ColumnSpec(kind=kind.name).kind == kind.name
+
+
+@pytest.mark.parametrize(
+    ("values", "clues", "name"),
+    [
+        (pa.array([1, 2, 1]), Clues(), "categorical"),
+        (pa.array([1, 2, 1]), Clues(ranked=True), "integer"),
+        (pa.array([1.5, 2.5]), Clues(bounds=True), "continuous"),
+        (pa.array([1.5, 2.5, 3.5]), Clues(categories=True), "categorical"),
+        (pa.array([True, False]), Clues(categories=True), "boolean"),
+        (pa.array([1, 2], pa.timestamp("s")), Clues(released=False), "datetime"),
+        (pa.array([1, 2], pa.timestamp("s")), Clues(categories=True), "categorical"),
+        (pa.array([1, 2], pa.time32("s")), Clues(released=False), "categorical"),
+        (pa.array([b"a"]), Clues(released=False), "categorical"),
+        (pa.array([1, 2], pa.time32("s")), Clues(), None),
+        (pa.array([[1]]), Clues(released=False), None),
+    ],
+)
+def test_the_kind_follows_from_storage_values_and_clues(values, clues, name):
+    found = kind_of(pa.chunked_array([values]), clues)
+    assert (found and found.name) == name
+
+
+NEW = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from synth_audit.core.kind import KindInfo
+from synth_audit.encoding.kinds._labels import TextLabels
+
+
+@dataclass(frozen=True)
+class Postcode(TextLabels):
+    info: ClassVar[KindInfo] = KindInfo(
+        title="Postcode", summary="Five digits.", precedence=30, frame_types=("str",)
+    )
+
+    def allows(self, storage):
+        return pa.types.is_string(storage) or pa.types.is_null(storage)
+
+    def suits(self, values, clues):
+        return pa.types.is_string(values.type) and all(
+            len(x) == 5 and x.isdigit() for x in values.drop_null().to_pylist()
+        )
+
+    def label_meant(self, text):
+        return text.zfill(5)
+"""
+
+
+@pytest.fixture
+def one_more(tmp_path, monkeypatch):
+    """A file put beside the others, and nothing else."""
+    from synth_audit.encoding import kinds as room
+
+    (tmp_path / "postcode.py").write_text(NEW)
+    monkeypatch.setattr(room, "__path__", [*room.__path__, str(tmp_path)])
+    registry._built_in.cache_clear()
+    yield
+    registry._built_in.cache_clear()
+    sys.modules.pop("synth_audit.encoding.kinds.postcode", None)
+
+
+@pytest.mark.usefixtures("one_more")
+def test_one_new_file_is_a_new_kind():
+    data = pa.table({"zip": ["01234", "99999"], "city": ["Oslo", "Bergen"]})
+    schema = infer_schema(data, {"city": ColumnSpec(kind="categorical")})
+    assert [c.kind.name for c in schema] == ["postcode", "categorical"]
+    table = read_table(data, schema, where="train")
+    assert assemble(schema, {n: table.labels(n) for n in table.names}).data.equals(data)
+    declared = infer_schema(data, {"zip": ColumnSpec(categories=("1234", "99999"))})["zip"]
+    assert declared.declared_categories == ("01234", "99999")
+    choices = plan_schema()["$defs"]["ColumnSpec"]["properties"]["kind"]["anyOf"][0]["enum"]
+    assert "postcode" in choices
+
+
+def test_an_unknown_kind_is_refused_with_those_there_are():
+    with pytest.raises(ValueError, match="unknown kind 'colour'; one of boolean, categorical, continuous"):
+        ColumnSpec(kind="colour")
+    with pytest.raises(PlanError):
+        kind_named("colour")
