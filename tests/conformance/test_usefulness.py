@@ -143,8 +143,10 @@ HARD = {
     "a release of twice the size": lambda a, b, c: (a.slice(0, 300), b, c),
     "no control": lambda a, b, c: (a, None, c),
     # 320 labels, more than a projection keeps apart.
-    "more columns than rows": lambda *t: (wide(x.slice(0, n), 13, 80) for x, n in zip(t, (80, 40, 80))),
-    "200 columns": lambda *t: (wide(x.slice(0, n), 100, 93) for x, n in zip(t, (120, 60, 120))),
+    "more columns than rows": lambda *t: (
+        wide(x.slice(0, n), 13, 80) for x, n in zip(t, (80, 40, 80), strict=True)
+    ),
+    "200 columns": lambda *t: (wide(x.slice(0, n), 100, 93) for x, n in zip(t, (120, 60, 120), strict=True)),
 }
 SLOW = {"200 columns"}
 
