@@ -487,7 +487,7 @@ def test_a_candidate_that_passed_is_released_and_no_other(swept):
         api.release(plan, swept.workspace.root, candidate="resample")
     assert not target.exists()
     assert api.release(plan, swept.workspace.root, candidate="independent").table.rows > 100
-    assert pq.read_table(target).equals(pq.read_table(own(swept, "independent").synthetic))
+    assert fingerprint(pq.read_table(target)) == fingerprint(pq.read_table(own(swept, "independent").synthetic))
     with pytest.raises(PlanError, match="no candidate 'vine'"):
         api.release(plan, swept.workspace.root, candidate="vine")
     swept.replan(seed=9)
