@@ -30,7 +30,7 @@ from synth_audit.store.locate import LocatedEvidence, purged_entry
 from synth_audit.store.salts import read_salt
 from synth_audit.store.seal import seal_path
 from synth_audit.store.untrusted_file import read_plain, sha256_of_bytes
-from synth_audit.store.workspace import read_parquet
+from synth_audit.store.workspace_files import read_parquet
 
 __all__ = ["Check", "purged_check", "refuse_foreign", "verify", "verify_filed"]
 

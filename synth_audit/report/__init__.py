@@ -50,7 +50,7 @@ def file_report(found: LocatedEvidence) -> Path:
     from synth_audit.store.checked_evidence import checked_evidence
     from synth_audit.store.evidence_store import REPORT, add_report
     from synth_audit.store.journal import read_journal
-    from synth_audit.store.workspace import write_bytes
+    from synth_audit.store.workspace_files import write_bytes
 
     html = render_report(checked_evidence(found)).encode()
     if found.folder is not None and found.workspace is not None and read_journal(found.workspace) is not None:

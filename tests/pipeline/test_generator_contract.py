@@ -23,7 +23,7 @@ from synth_audit.core.table import Table
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import fit_plan
 from synth_audit.store.salts import known_salt
-from synth_audit.store.workspace import read_parquet, write_batches
+from synth_audit.store.workspace_files import read_parquet, write_batches
 
 STEPS = 5
 LOG = "steps"
