@@ -91,7 +91,7 @@ def test_nothing_is_written_unless_asked(plan, tmp_path):
     assert {p.name for p in folder.iterdir()} == {"evidence.json", "measurements.parquet", "report.html"}
     kept = {str(p.relative_to(tmp_path / "out/restricted")) for p in (tmp_path / "out/restricted").rglob("*")}
     tables = {"exposed_records.parquet", "journal.json", ".journal.lock", "ledger.jsonl", "salt"}
-    tables |= {"scratch", ".in-use.lock"}
+    tables |= {"scratch", ".in-use.lock", "ledger.head"}
     assert kept == tables, "positions and hashes, and no real row"
     assert json.loads((folder / "evidence.json").read_text())["digest"] == evidence.digest
     assert json.loads((review / "newest.json").read_text())["digest"] == evidence.digest

@@ -26,6 +26,7 @@ from synth_audit.store.workspace import Workspace
 
 RECORDED, SEAL, RELEASED = "entry in the journal", "seal", "pointer to what was released"
 
+_NEWEST = "newest attempt on these rows"
 _NO_JOURNAL = "the journal in the restricted folder is not at hand"
 
 
@@ -61,10 +62,9 @@ class Provenance:
             found.append(seal)
         if REPORT in self.filed.files:
             found.append(self._report(self.filed.files[REPORT]))
-        if self.journal is not None:
-            found.append(self._governs(self.journal))
-            if ledger := self._ledger(self.journal):
-                found.append(ledger)
+        found.append(self._governs())
+        if self.journal is not None and (ledger := self._ledger(self.journal)):
+            found.append(ledger)
         if self.workspace is not None:
             found += [_newest(self.workspace, self.journal), _released(self.workspace, self.journal)]
         return tuple(found)
@@ -119,14 +119,20 @@ class Provenance:
         same = found is not None and (found.audit, found.gates) == (wanted.audit, wanted.gates)
         return Check("marks of the report", same, "digest, verdict, values and limits of every gate")
 
-    def _governs(self, journal: Journal) -> Check:
-        what = "newest attempt on these rows"
+    def _governs(self) -> Check:
+        if self.journal is None:
+            return newest_unknown()
         about = self.evidence.tables.get("synthetic")
-        last = journal.governing(about.identity if about else "")
+        last = self.journal.governing(about.identity if about else "")
         if last is None:
-            return Check(what, None, "the journal knows of no audit of these rows")
+            return Check(_NEWEST, None, "the journal knows of no audit of these rows")
         outdone = self.evidence.verdict is Result.PASS and last.verdict is not Result.PASS
-        return Check(what, not outdone, f"attempt {last.number}: {last.verdict}")
+        return Check(_NEWEST, not outdone, f"attempt {last.last}: {last.verdict}")
+
+
+def newest_unknown() -> Check:
+    """What no seal can tell: whether a later attempt on the same rows failed."""
+    return Check(_NEWEST, None, f"{_NO_JOURNAL}, which alone knows of later ones")
 
 
 def seal_check(path: Path, files: Mapping[str, bytes], *, needed: bool) -> Check | None:

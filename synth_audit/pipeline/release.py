@@ -21,12 +21,11 @@ from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import TableRecord
-from synth_audit.store.evidence_store import FiledAudit, drop_rows, enter, keep_rows, point_to_release
+from synth_audit.store.evidence_store import FiledAudit, drop_rows, keep_rows, point_to_release
 from synth_audit.store.folders import new_folder
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.salts import known_salt
-from synth_audit.store.seal import KEY_VARIABLE
 from synth_audit.store.workspace import Workspace, write_bytes, write_parquet
 
 
@@ -61,10 +60,8 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     workspace.home.prepare()
     with open_journal(workspace) as journal:
         _refuse_unless_newest(workspace, evidence, journal.now)
-        if found.journal is None:  # another machine, where a seal vouches for what was audited elsewhere
-            enter(workspace, filed, evidence, journal, evidence.attempt)
-        else:  # once more, since another process may have filed something meanwhile
-            refuse_unless_filed(replace(found, journal=journal.now))
+        # Once more, since another process may have filed something meanwhile.
+        refuse_unless_filed(replace(found, journal=journal.now))
         _adopt(workspace, filed, journal.now, synthetic)
         where = _written(target, plan, leaving, journal, evidence.digest)
         point_to_release(workspace.home, journal.now)
@@ -188,7 +185,7 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
 def refuse_unless_filed(found: Provenance) -> None:
     """Raise ``ReleaseRefused`` when the audit is not what was filed here, or a later attempt did not pass.
 
-    It takes either the journal in the restricted folder or a seal made with the key at hand to tell.
+    It takes the journal to tell: a seal would vouch for an old pass for ever, whatever was found since.
     """
     interrupted = found.journal is not None and found.journal.releasing is not None
     # After a kill the pointer may be older than what is out there; to release again puts it right.
@@ -199,10 +196,11 @@ def refuse_unless_filed(found: Provenance) -> None:
                 f"{check.what}: {check.detail}",
                 "`synth-audit verify` shows all that does not agree; find out why, then run the audit again",
             )
-    if not any(check.holds for check in checks if check.what in (RECORDED, SEAL)):
+    if not any(check.holds for check in checks if check.what == RECORDED):
         raise _refusal(
-            "nothing vouches for the evidence but itself",
-            f"release where it was audited, or give the key that sealed it in {KEY_VARIABLE}",
+            "the journal of the table is not here, and nothing else knows of later attempts",
+            "release where it was audited, or bring journal.json, ledger.jsonl and ledger.head from its "
+            "restricted folder",
         )
 
 

@@ -42,7 +42,7 @@ from synth_audit.store.evidence_records import (
 )
 from synth_audit.store.evidence_store import begin_attempt
 from synth_audit.store.salts import known_salt, workspace_salt
-from synth_audit.store.scratch import at_work, in_use
+from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace, read_parquet, write_batches, write_parquet
 
@@ -131,10 +131,16 @@ def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
+    with held(workspace.synthetic, workspace) as rows:  # as another run may make another candidate meanwhile
+        return write_evidence(_audit_candidate(plan, workspace, rows, context), workspace, rows)
+
+
+def _audit_candidate(plan: Plan, workspace: Workspace, rows: Path, context: RunContext) -> Audited:
+    """Audit the rows in a file, if they are the candidate that the stages before have made."""
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)
-    data = read_parquet(workspace.synthetic, made_by="synthetic")
+    data = read_parquet(rows, made_by="synthetic")
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
@@ -151,7 +157,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
         warnings=about_external(making.generator),
         timings={"generate": making.seconds},
     )
-    return write_evidence(audited.numbered(attempt, ledger), workspace, workspace.synthetic)
+    return audited.numbered(attempt, ledger)
 
 
 def examine(

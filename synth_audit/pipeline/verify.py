@@ -22,7 +22,7 @@ from synth_audit.core.verdict import GateResult
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.check import Check
-from synth_audit.pipeline.provenance import RECORDED, Provenance, seal_check
+from synth_audit.pipeline.provenance import RECORDED, Provenance, newest_unknown, seal_check
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
 from synth_audit.store.evidence_store import EVIDENCE, FiledAudit
 from synth_audit.store.journal import read_journal
@@ -84,6 +84,7 @@ def verify_filed(
         around: tuple[Check, ...] = (
             _recorded(found, evidence, content[found.file.name]),
             *([seal] if seal else []),
+            newest_unknown(),
         )
     else:
         filed = FiledAudit.load(found.folder)

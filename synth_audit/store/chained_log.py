@@ -1,7 +1,8 @@
 """A file that only grows: JSON lines, each with the hash of the one before; safe under kills and in parallel.
 
 *What shows.* A changed, removed, inserted or reordered line breaks the chain. Lines cut off at the end do
-not: keep :meth:`ChainedLog.head` elsewhere and ask :meth:`ChainedLog.extends`.
+not: a mark beside the file, made before its first entry, says how far it had come and that there must be one.
+Who takes the mark away too is found out by a head kept elsewhere; see :meth:`ChainedLog.extends`.
 
 *What a kill leaves.* A line counts once its last byte but the line break is there. Appending returns after
 the disk has it, so bytes that make no whole line at the end of the file belong to an append that never
@@ -16,13 +17,18 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict, with_config
+
 from synth_audit.core.errors import LedgerDamaged
+from synth_audit.core.files import replacing
+from synth_audit.store.pointers import parse_strict, to_json
+from synth_audit.store.untrusted_file import read_plain
 
 VERSION = 1
 _START = "0" * 64
@@ -30,6 +36,7 @@ _START = "0" * 64
 Entry = Mapping[str, Any]
 
 
+@with_config(ConfigDict(extra="forbid", strict=True))
 @dataclass(frozen=True)
 class Head:
     """How far a log had come: its number of lines and the hash of the last one."""
@@ -73,6 +80,19 @@ class ChainedLog:
         digests = (_START, *self._content().digests)
         return 0 <= head.lines < len(digests) and digests[head.lines] == head.digest
 
+    @property
+    def mark(self) -> Path:
+        """Holds the head after the last append that returned."""
+        return self.path.with_suffix(".head")
+
+    def _marked(self) -> Head | None:
+        try:
+            return parse_strict(Head, read_plain(self.mark))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            raise self._damaged(f"{self.mark.name}, the mark beside it, is damaged") from None
+
     @contextmanager
     def appending(self) -> Iterator[Appending]:
         """Exclusive use of the file: what is read inside cannot change before what is appended inside.
@@ -96,7 +116,7 @@ class ChainedLog:
 
     @contextmanager
     def _opened(self, how: int) -> Iterator[int | None]:
-        if self.expected and not self.path.exists():
+        if (self.expected or os.path.lexists(self.mark)) and not self.path.exists():
             raise self._damaged("the ledger is missing")
         try:
             descriptor = os.open(self.path, how | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -134,6 +154,8 @@ class ChainedLog:
             raise self._damaged("the ledger is of a version that this one does not know", line=1)
         if self.expected and not entries:
             raise self._damaged("the ledger is empty")
+        if (head := self._marked()) is not None and [head.digest] != digests[head.lines - 1 : head.lines]:
+            raise self._damaged("lines that it held are gone or changed")
         return _Content(tuple(entries), tuple(digests), whole, tail, last is None)
 
     def _damaged(self, what: str, line: int = 0) -> LedgerDamaged:
@@ -167,17 +189,29 @@ class Appending:
                 though nothing ran.
         """
         notes: list[Entry] = []
-        if not self._content.entries:
-            notes.append({"kind": "opened", "version": VERSION})
         if tail := self._content.tail:
             notes.append({"kind": "torn", "bytes": len(tail), "sha256": _sha256(tail)})
+        if not self._content.entries:  # the mark stands before there is anything to lose
+            self._add([{"kind": "opened", "version": VERSION}, *notes])
+            notes = []
+        self._add([*notes, entry])
+
+    def _add(self, entries: Sequence[Entry]) -> None:
         text = b"" if self._content.ended else b"\n"
         previous = self._content.digests[-1] if self._content.digests else _START
-        for item in (*notes, entry):
-            line, previous = chained(item, previous)
+        for entry in entries:
+            line, previous = chained(entry, previous)
             text += line + b"\n"
         self._write(text)
         self._content = self._log._checked(_read_all(self._descriptor))
+        self._set_mark(Head(len(self._content.digests), previous))
+
+    def _set_mark(self, head: Head) -> None:
+        try:
+            with replacing(self._log.mark, private=True) as temporary:
+                temporary.write_text(to_json(head))
+        except OSError as error:
+            raise self._unwritable(error) from None
 
     def _write(self, text: bytes) -> None:
         """Put ``text`` after the last whole entry, in one call."""
@@ -192,12 +226,15 @@ class Appending:
             if not self._content.entries:
                 _flush_folder(self._log.path.parent)
         except OSError as error:
-            raise LedgerDamaged(
-                f"the ledger cannot be written ({type(error).__name__})",
-                where=str(self._log.path),
-                expected="a disk with space that can be written",
-                fix="free space and try again; nothing runs that is not in the ledger",
-            ) from None
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> LedgerDamaged:
+        return LedgerDamaged(
+            f"the ledger cannot be written ({type(error).__name__})",
+            where=str(self._log.path),
+            expected="a disk with space that can be written",
+            fix="free space and try again; nothing runs that is not in the ledger",
+        )
 
 
 def chained(entry: Entry, previous: str) -> tuple[bytes, str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.verdict import Result
 from synth_audit.store.audit_folder import AuditFolder
 from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence, parse_evidence
@@ -88,7 +89,7 @@ def file_audit(
     """
     with open_journal(workspace) as journal:
         ledger = table_ledger(workspace, journal.now)
-        number = evidence.attempt or _unannounced(ledger, evidence, journal.now)
+        number = evidence.attempt or ledger.attempt(plan=evidence.plan_sha256, candidate=_candidate(evidence))
         filed = _filed(workspace, evidence, contents, journal, number)
         ledger.judged(number, verdict=evidence.verdict, evidence=evidence.digest)
         _seal(workspace, journal, filed)
@@ -124,14 +125,6 @@ def begin_attempt(workspace: Workspace, *, plan: str, candidate: str) -> tuple[i
     return number, ledger.head()
 
 
-def _unannounced(ledger: Ledger, evidence: Evidence, journal: Journal) -> int:
-    """The number of an attempt of which the ledger did not hear before."""
-    known = journal.entry(evidence.digest)
-    if known is not None:
-        return known.number
-    return ledger.attempt(plan=evidence.plan_sha256, candidate=_candidate(evidence))
-
-
 def _candidate(evidence: Evidence) -> str:
     return evidence.tables["synthetic"].identity if "synthetic" in evidence.tables else ""
 
@@ -153,25 +146,25 @@ def _filed(
             raise _altered(folder, "was never filed")
         if any(n in there.files or n in (EVIDENCE, MEASUREMENTS) for n in there.altered(known)):
             raise _altered(folder, "does not hold what was filed")
-        if known.purged:  # a purge was broken off before its folder went
-            journal.write(journal.now.with_entry(replace(known, purged="")))
+        # That a purge of it was broken off is over too.
+        journal.write(journal.now.with_entry(replace(known, purged="", latest=_latest(known, number))))
         return there  # perhaps without its report, which comes later and can be written again
     filed = FiledAudit(folder, {EVIDENCE: evidence.to_json().encode(), **contents})
     with new_folder(folder.path) as temporary:
         for name, content in filed.files.items():
             write_bytes(temporary / name, content)
         # Known before it can be seen: an attempt that is not in the journal does not exist.
-        enter(workspace, filed, evidence, journal, number)
+        _enter(workspace, filed, evidence, journal, number)
     return filed
 
 
-def enter(
+def _enter(
     workspace: Workspace, filed: FiledAudit, evidence: Evidence, journal: OpenJournal, number: int
 ) -> None:
     """Enter an audit into the journal with its files as they are.
 
     Args:
-        number: of the attempt; one that the journal knows by another number keeps it.
+        number: of the attempt; one that the journal knows by another number keeps that as its first.
     """
     known = journal.now.entry(evidence.digest)
     entry = AuditEntry(
@@ -182,8 +175,18 @@ def enter(
         created=evidence.created,
         place=workspace.place,
         files={name: sha256_of_bytes(content) for name, content in filed.files.items()},
+        latest=_latest(known, number) if known else number,
     )
     journal.write(journal.now.with_entry(entry).with_newest(workspace.place, evidence.digest))
+
+
+def _latest(known: AuditEntry, number: int) -> int:
+    """The number that an audit which was found again has among others on the same rows.
+
+    A failure counts anew. A pass does not: its evidence and report bear the number of the first attempt, and
+    would hide that another failed in between.
+    """
+    return known.last if known.verdict is Result.PASS else max(known.last, number)
 
 
 def _seal(workspace: Workspace, journal: OpenJournal, filed: FiledAudit) -> None:

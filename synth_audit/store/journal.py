@@ -36,6 +36,7 @@ class AuditEntry:
 
     Attributes:
         number: of the first attempt that found it, as the table's ledger has it.
+        latest: of the last one, if it is no pass.
         candidate: content hash of the candidate as the evidence has it; empty if it names none.
         place: of an audit within a sweep, its candidate's folder; else empty.
         files: SHA-256 of each file in the audit's folder.
@@ -50,6 +51,12 @@ class AuditEntry:
     place: str
     files: Mapping[str, Digest]
     purged: str = ""
+    latest: Count = 0
+
+    @property
+    def last(self) -> int:
+        """The number by which it is newer or older than others on the same rows."""
+        return max(self.number, self.latest)
 
 
 @with_config(_STRICT)
@@ -75,14 +82,14 @@ class Journal:
         return next((e for e in self.audits if e.digest == digest), None)
 
     def governing(self, candidate: str) -> AuditEntry | None:
-        """The last attempt on these very rows: what it found counts, whatever was found before."""
+        """What the last attempt on these very rows found: that counts, whatever others found before."""
         about = [e for e in self.audits if candidate and e.candidate == candidate]
-        return max(about, key=lambda e: e.number, default=None)
+        return max(about, key=lambda e: e.last, default=None)
 
     def with_entry(self, entry: AuditEntry) -> Journal:
         """With an audit added, or in the place of what is known of it."""
         others = [e for e in self.audits if e.digest != entry.digest]
-        audits = sorted((*others, entry), key=lambda e: e.number)
+        audits = sorted((*others, entry), key=lambda e: e.last)
         return replace(self, audits=tuple(audits))
 
     def with_newest(self, place: str, digest: str) -> Journal:

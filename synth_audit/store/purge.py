@@ -152,7 +152,7 @@ def _audits(
     known = [e for e in reversed(journal.audits) if e.digest in there]
     for rank, entry in enumerate(known, start=1):
         folders = tuple(place / entry.digest for place in places if entry.digest in _names(place))
-        told = f"attempt {entry.number}, {entry.verdict}" + f" ({entry.place})" * bool(entry.place)
+        told = f"attempt {entry.last}, {entry.verdict}" + f" ({entry.place})" * bool(entry.place)
         made = entry.created
         item = PurgeItem(entry.digest, made, told, (entry.digest,), folders, _size(folders))
         needed = _needed(entry, journal)

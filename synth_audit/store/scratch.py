@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.files import scratch_in
+from synth_audit.core.files import scratch_in, temporary_folder
+from synth_audit.store.folders import link_or_copy
 from synth_audit.store.journal import private_lock
 from synth_audit.store.workspace import Workspace, make_private
 
@@ -79,6 +80,21 @@ def _alone(lock: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+@contextmanager
+def held(file: Path, workspace: Workspace) -> Iterator[Path]:
+    """A private file as it is now, under a second name: who replaces it meanwhile replaces the first alone.
+
+    A file that does not exist keeps its name.
+    """
+    if not file.is_file():
+        yield file
+        return
+    with temporary_folder(workspace.scratch) as folder:
+        second = Path(folder) / file.name
+        link_or_copy(file, second)
+        yield second
 
 
 def at_work(

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import SynthAuditError
+from synth_audit.core.errors import ReleaseRefused, SynthAuditError
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import render_report, write_report
@@ -400,21 +400,35 @@ def sealed(case, monkeypatch):
     made(case)
     pipeline.release_synthetic(case.plan, case.workspace)
     shutil.move(case.workspace.synthetic, case.folder / "candidate.parquet")
-    shutil.rmtree(case.workspace.restricted)
+    shutil.move(case.workspace.restricted, case.folder / "there")
     return case
+
+
+def bring(case, *names):
+    """Copy what the other machine has in its restricted folder."""
+    case.workspace.prepare()
+    for name in names:
+        shutil.copy(case.folder / "there" / name, case.workspace.restricted / name)
+
+
+HISTORY = ("journal.json", "ledger.jsonl", "ledger.head")
 
 
 def leave(case):
     return api.release(case.plan, case.workspace.root, case.folder / "candidate.parquet")
 
 
-def test_a_seal_vouches_where_the_journal_is_not_at_hand(honest, monkeypatch):
+def test_a_seal_vouches_elsewhere_and_a_release_takes_the_journal_too(honest, monkeypatch):
     case = sealed(honest, monkeypatch)
     holds = {c.what: c.holds for c in api.verify(case.workspace.root)}
     assert holds["seal"] is True
     assert holds["pointer to what was released"] is True
     assert holds["entry in the journal"] is None
+    assert holds["newest attempt on these rows"] is None, "a later one may have failed"
     assert False not in holds.values()
+    with pytest.raises(ReleaseRefused, match="journal of the table is not here"):
+        leave(case)
+    bring(case, *HISTORY)
     assert leave(case).table.rows == case.evidence.tables["synthetic"].rows
 
 
@@ -435,11 +449,31 @@ def test_a_seal_that_is_missing_or_wrong(honest, monkeypatch, attack):
     else:
         path.write_text(path.read_text()[:20])
     before = out(case).read_bytes()
+    checks = {c.what: c.holds for c in api.verify(case.workspace.root)}
+    assert checks["seal"] is (None if attack == "no key" else False)
+    bring(case, *HISTORY)
     with pytest.raises(SynthAuditError):
         leave(case)
     assert out(case).read_bytes() == before
-    checks = {c.what: c.holds for c in api.verify(case.workspace.root)}
-    assert checks["seal"] is (None if attack == "no key" else False)
+
+
+def test_sealed_evidence_is_not_replayed_after_a_newer_fail(honest, monkeypatch, make_gate):
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    made(honest)
+    old = shutil.copytree(honest.workspace.root, honest.folder / "old")
+    stricter(honest, make_gate)
+    honest.set_gates(make_gate("copies", "exact_match.excess", 0.2))
+    shutil.rmtree(old / "restricted")
+    other = Workspace(old)
+    before = out(honest).read_bytes() if out(honest).exists() else None
+    with pytest.raises(SynthAuditError):
+        api.release(honest.plan, old, honest.workspace.synthetic)
+    other.prepare()
+    for name in HISTORY:
+        shutil.copy(honest.workspace.restricted / name, other.restricted / name)
+    with pytest.raises(ReleaseRefused, match="newest"):
+        api.release(honest.plan, old, honest.workspace.synthetic)
+    assert (out(honest).read_bytes() if out(honest).exists() else None) == before
 
 
 def test_a_key_where_the_evidence_was_never_sealed(honest, monkeypatch):

@@ -94,6 +94,7 @@ def test_real_rows_are_readable_by_their_owner_alone(case, finished):
         "synthetic.json",
         "journal.json",
         "ledger.jsonl",
+        "ledger.head",
         ".journal.lock",
         ".in-use.lock",
         "salt",

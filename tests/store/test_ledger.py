@@ -46,6 +46,10 @@ def path_of(ledger: Ledger) -> Path:
     return ledger.folder / FILE
 
 
+def mark_of(ledger: Ledger) -> Path:
+    return ledger.log.mark
+
+
 def toy_fit(values: np.ndarray, ledger: Ledger, epsilon: float, total: Budget) -> float:
     """A generator of one number: the noisy sum of values in [0, 1]."""
     accountant = ledger.accountant(Budget(epsilon), plan=PLAN, total=total, unit=Unit.ENTITY)
@@ -182,6 +186,10 @@ def test_lines_cut_off_at_the_end_show_against_a_head_kept_elsewhere(ledger):
     assert ledger.extends(head)
     assert ledger.extends(Head(0, "0" * 64))
     path_of(ledger).write_bytes(b"".join(lines[:-1]))
+    for use in (ledger.debits, lambda: ledger.extends(head), lambda: debit(ledger, 0.3)):
+        with pytest.raises(LedgerDamaged, match="gone or changed"):
+            use()
+    mark_of(ledger).unlink()
     assert not ledger.extends(head)
     debit(ledger, 0.3)
     assert ledger.head().lines == head.lines
@@ -203,6 +211,59 @@ def test_a_missing_ledger_beside_history_is_an_error(tmp_path):
         debit(history, 0.1)
     debit(Ledger(tmp_path), 0.1)
     assert len(history.debits()) == 1
+
+
+def test_a_ledger_that_is_deleted_after_a_debit_is_missed(ledger):
+    """Nothing was filed yet, so that nothing else knows of it; the debit was on the disk before the fit."""
+    debit(ledger, 0.75)
+    path_of(ledger).unlink()
+    uses = (ledger.debits, lambda: debit(ledger, 0.75), lambda: ledger.attempt(plan=PLAN, candidate=""))
+    for use in uses:
+        with pytest.raises(LedgerDamaged, match="is missing"):
+            use()
+    path_of(ledger).touch()
+    with pytest.raises(LedgerDamaged, match="gone or changed"):
+        debit(ledger, 0.75)
+    other = Ledger(ledger.folder / "other")
+    other.folder.mkdir()
+    debit(other, 0.1)
+    path_of(ledger).write_bytes(path_of(other).read_bytes())
+    with pytest.raises(LedgerDamaged, match="gone or changed"):
+        debit(ledger, 0.75)
+
+
+def test_the_mark_stands_before_the_first_entry(ledger):
+    code = """
+write, calls = os.pwrite, []
+def second_dies(descriptor, text, offset):
+    calls.append(text)
+    if len(calls) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(descriptor, text, offset)
+os.pwrite = second_dies
+debit(0.5)
+"""
+    done = _start(code, ledger.folder)
+    _, errors = done.communicate()
+    assert done.returncode == -signal.SIGKILL, errors
+    assert json.loads(mark_of(ledger).read_text())["lines"] == 1
+    assert ledger.debits() == ()
+    path_of(ledger).unlink()
+    with pytest.raises(LedgerDamaged, match="is missing"):
+        debit(ledger, 0.5)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"lines": 1, "digest": "", "more": 1}', b"\xff"])
+def test_a_damaged_mark_stops_everything(ledger, content):
+    debit(ledger, 0.5)
+    mark_of(ledger).write_bytes(content)
+    with pytest.raises(LedgerDamaged, match="the mark beside it, is damaged"):
+        ledger.debits()
+
+
+def test_a_mark_is_private(ledger):
+    debit(ledger, 0.5)
+    assert stat.S_IMODE(mark_of(ledger).stat().st_mode) == 0o600
 
 
 def test_no_folder_is_an_error(tmp_path):
@@ -233,12 +294,14 @@ def test_an_entry_that_makes_no_sense_is_damage(ledger):
 def test_an_append_cut_anywhere_counts_wholly_or_not_at_all(tmp_path, cut):
     ledger = Ledger(tmp_path)
     path_of(ledger).unlink(missing_ok=True)
+    mark_of(ledger).unlink(missing_ok=True)
     debit(ledger, 0.25)
-    whole = path_of(ledger).read_bytes()
+    whole, mark = path_of(ledger).read_bytes(), mark_of(ledger).read_bytes()
     debit(ledger, 0.5)
     longer = path_of(ledger).read_bytes()
     kept = len(whole) + cut % (len(longer) - len(whole) + 1)
     path_of(ledger).write_bytes(longer[:kept])
+    mark_of(ledger).write_bytes(mark)
 
     counted = kept >= len(longer) - 1  # all but the line break
     assert ledger.spent(0.0).epsilon == (0.75 if counted else 0.25)
@@ -251,8 +314,10 @@ def test_an_append_cut_anywhere_counts_wholly_or_not_at_all(tmp_path, cut):
 
 def test_a_short_entry_after_a_long_torn_one(ledger):
     debit(ledger, 0.25)
+    mark = mark_of(ledger).read_bytes()
     debit(ledger, *[0.001] * 50)
     path_of(ledger).write_bytes(path_of(ledger).read_bytes()[:-2])
+    mark_of(ledger).write_bytes(mark)
     ledger.attempt(plan=PLAN, candidate="b" * 64)
     assert path_of(ledger).read_bytes().endswith(b"}\n")
     assert len(ledger.attempts()) == 1
