@@ -16,7 +16,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.judging.measurement_frame import measurement_frame
 from synth_audit.pipeline.check import Check
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_store import MEASUREMENTS, REPORT, FiledAudit, table_ledger
+from synth_audit.store.filed_audit import MEASUREMENTS, REPORT, FiledAudit, table_ledger
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
 from synth_audit.store.pointers import Newest, Released, read_pointer
 from synth_audit.store.report_marks import marks_of, read_marks

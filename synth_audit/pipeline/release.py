@@ -21,7 +21,7 @@ from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import TableRecord
-from synth_audit.store.evidence_store import FiledAudit, drop_rows, keep_rows, point_to_release
+from synth_audit.store.filed_audit import FiledAudit, drop_rows, keep_rows, point_to_release
 from synth_audit.store.folders import new_folder
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released

@@ -40,7 +40,7 @@ from synth_audit.store.evidence_records import (
     column_records,
     installed_versions,
 )
-from synth_audit.store.evidence_store import begin_attempt
+from synth_audit.store.filed_audit import begin_attempt
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord

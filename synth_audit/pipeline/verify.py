@@ -24,7 +24,7 @@ from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.provenance import RECORDED, Provenance, newest_unknown, seal_check
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
-from synth_audit.store.evidence_store import EVIDENCE, FiledAudit
+from synth_audit.store.filed_audit import EVIDENCE, FiledAudit
 from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import LocatedEvidence, purged_entry
 from synth_audit.store.salts import read_salt

@@ -32,7 +32,7 @@ def write_report(workspace: Workspace) -> Path:
     One that is there stays as it is: it may have been signed.
     """
     from synth_audit.store.checked_evidence import checked_evidence
-    from synth_audit.store.evidence_store import add_report
+    from synth_audit.store.filed_audit import add_report
     from synth_audit.store.locate import LocatedEvidence
 
     folder = workspace.newest
@@ -48,7 +48,7 @@ def file_report(found: LocatedEvidence) -> Path:
     """
     from synth_audit.core.errors import DataError
     from synth_audit.store.checked_evidence import checked_evidence
-    from synth_audit.store.evidence_store import REPORT, add_report
+    from synth_audit.store.filed_audit import REPORT, add_report
     from synth_audit.store.journal import read_journal
     from synth_audit.store.workspace import write_bytes
 
@@ -85,7 +85,7 @@ def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
     """
     from synth_audit.pipeline.check import Check
     from synth_audit.report.render import check_page
-    from synth_audit.store.evidence_store import REPORT
+    from synth_audit.store.filed_audit import REPORT
     from synth_audit.store.untrusted_file import read_plain
 
     what = "pictures and sentences of the report"
