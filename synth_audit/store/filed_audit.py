@@ -10,12 +10,11 @@ from pathlib import Path
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.verdict import Result
+from synth_audit.store.attempts import table_ledger
 from synth_audit.store.audit_folder import AuditFolder
-from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence, parse_evidence
 from synth_audit.store.folders import link_or_copy, new_folder
-from synth_audit.store.journal import AuditEntry, Journal, OpenJournal, open_journal, read_journal
-from synth_audit.store.ledger import Ledger
+from synth_audit.store.journal import AuditEntry, Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Newest, to_json
 from synth_audit.store.seal import seal_of, seal_path
 from synth_audit.store.untrusted_file import is_plain_folder, read_plain, sha256_of_bytes
@@ -53,6 +52,36 @@ class FiledAudit:
         if EVIDENCE not in files:
             raise _altered(folder, "holds no evidence")
         return cls(folder, files)
+
+    @property
+    def digest(self) -> str:
+        """The digest that its evidence must have."""
+        return self.folder.digest
+
+    @property
+    def where(self) -> Path:
+        """Where its evidence lies, for messages."""
+        return self.folder.evidence
+
+    @property
+    def measurements(self) -> bytes | None:
+        """Its measurements as a file, where they are there."""
+        return self.files.get(MEASUREMENTS)
+
+    @property
+    def report(self) -> bytes | None:
+        """Its report, where one is there."""
+        return self.files.get(REPORT)
+
+    @property
+    def seal(self) -> bytes | None:
+        """The seal of its evidence, where one is there."""
+        return self.files.get(seal_path(self.folder.evidence).name)
+
+    @property
+    def evidence_file(self) -> bytes:
+        """Its evidence as a file."""
+        return self.files[EVIDENCE]
 
     @property
     def evidence(self) -> Evidence:
@@ -100,29 +129,6 @@ def file_audit(
         drop_rows(workspace, journal.now)
         point(workspace, journal.now)
     return filed.evidence
-
-
-def table_ledger(workspace: Workspace, journal: Journal | None) -> Ledger:
-    """The ledger of the table, which all its candidates and partitions share.
-
-    Args:
-        journal: the table's; where it has seen the ledger, there must be one.
-    """
-    return Ledger(workspace.home.restricted, history=journal is not None and journal.ledger is not None)
-
-
-def begin_attempt(workspace: Workspace, *, plan: str, candidate: str) -> tuple[int, Head]:
-    """Enter an attempt into the table's ledger, before the candidate is attacked: broken off it counts too.
-
-    Returns:
-        Its number, and how far the ledger has come with it.
-
-    Raises:
-        LedgerDamaged: the ledger is missing beside what was filed, or cannot be trusted; nothing may run.
-    """
-    ledger = table_ledger(workspace, read_journal(workspace))
-    number = ledger.attempt(plan=plan, candidate=candidate)
-    return number, ledger.head()
 
 
 def _candidate(evidence: Evidence) -> str:
