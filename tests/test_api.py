@@ -247,6 +247,7 @@ def test_verify_finds_tables_beside_the_evidence_and_takes_others(plan, tmp_path
         "content of control",
         "content of synthetic",
         "entry in the journal",
+        "newest attempt on these rows",
         "pointer to the newest audit",
         "pointer to what was released",
     ]

@@ -15,6 +15,7 @@ HEAVY = (
     "sklearn",
     "pyvinecopulib",
     "great_expectations",
+    "pandas",
     "dagster",
     "matplotlib",
     "lark",
@@ -74,4 +75,4 @@ def test_nothing_heavy_is_imported(step, imported):
 
 @pytest.mark.xdist_group("light start")
 def test_the_look_would_find_something(imported):
-    assert imported["something heavy"] == ["sklearn"]
+    assert "sklearn" in imported["something heavy"]

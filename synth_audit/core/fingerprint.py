@@ -14,6 +14,9 @@ from synth_audit.core.errors import DataError
 
 Bytes = npt.NDArray[np.uint8]
 
+_BATCH = 2**16
+"""Rows whose bytes are held at a time."""
+
 
 def fingerprint(data: pa.Table) -> str:
     """SHA-256 over the column names and types and the sorted SHA-256 digests of all rows.
@@ -41,10 +44,12 @@ def row_digests(data: pa.Table) -> list[bytes]:
         DataError: a column has no content hash.
     """
     names = _order(data)
-    if not names or not data.num_rows:
-        return []
-    rows = np.ascontiguousarray(np.hstack([_canonical(n, data.column(n)) for n in names]))
-    return [hashlib.sha256(row).digest() for row in rows]
+    found: list[bytes] = []
+    for start in range(0, data.num_rows if names else 0, _BATCH):
+        part = data.slice(start, _BATCH)
+        rows = np.ascontiguousarray(np.hstack([_canonical(n, part.column(n)) for n in names]))
+        found += [hashlib.sha256(row).digest() for row in rows]
+    return found
 
 
 def _order(data: pa.Table) -> list[str]:

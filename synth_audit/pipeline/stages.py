@@ -34,6 +34,7 @@ from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.pipeline.write_evidence import Audited, write_evidence
 from synth_audit.store.attempts import begin_attempt
+from synth_audit.store.batch_writing import write_batches
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import (
     GeneratorRecord,
@@ -44,7 +45,7 @@ from synth_audit.store.evidence_records import (
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
-from synth_audit.store.workspace import Workspace, read_parquet, write_batches, write_parquet
+from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -140,7 +141,7 @@ def _audit_candidate(plan: Plan, workspace: Workspace, rows: Path, context: RunC
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace)
-    data = read_parquet(rows, made_by="synthetic")
+    data = read_parquet(rows, made_by="synthetic", named=workspace.synthetic)
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])

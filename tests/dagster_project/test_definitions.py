@@ -34,7 +34,7 @@ pytestmark = [
 
 Make = Callable[..., AuditedTable]
 STAGES = ["split", "synthetic", "audit", "report", "release"]
-HEAVY = ["torch", "opacus", "sklearn", "pyvinecopulib", "great_expectations"]
+HEAVY = ["torch", "opacus", "sklearn", "pyvinecopulib", "great_expectations", "pandas", "scipy"]
 DEFS = Path(__file__).parents[2] / "dagster_project/defs"
 
 

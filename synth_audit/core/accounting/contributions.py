@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
 from synth_audit.core.arrays import Positions
 from synth_audit.core.errors import PlanError
@@ -27,7 +26,9 @@ def bound_contributions(keys: Sequence[str], most: int, rng: np.random.Generator
     """
     if most < 1:
         raise PlanError("an entity must be allowed rows", where="most rows per entity", expected="1 or more")
-    entity, _ = pd.factorize(np.asarray(keys, dtype=object))
+    from pandas import factorize  # here, so that looking around stays light
+
+    entity, _ = factorize(np.asarray(keys, dtype=object))
     order = np.lexsort((rng.random(len(entity)), entity))
     grouped = entity[order]
     first = (
