@@ -242,8 +242,10 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
 
 
 def _files(workspace: Workspace) -> list[Path]:
-    newest = workspace.newest
-    return [newest.report, newest.evidence]
+    from synth_audit.store.evidence_store import evidence_store
+
+    where = evidence_store(workspace).where()
+    return [where["report"], where["evidence"]]
 
 
 def _tell_release(record: ReleaseRecord, *, err: bool = False) -> None:

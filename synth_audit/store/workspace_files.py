@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -116,39 +115,6 @@ def write_bytes(path: Path, content: bytes, *, private: bool = False) -> Path:
 def write_parquet(path: Path, data: pa.Table, *, private: bool = False) -> Path:
     """Write a Parquet file atomically; see :func:`write_atomically`."""
     return write_atomically(path, lambda p: pq.write_table(data, p), private=private)
-
-
-def write_batches(path: Path, batches: Iterable[pa.Table], *, private: bool = False) -> Path:
-    """Write a Parquet file by batches, in their order, holding one of them at a time; all or nothing.
-
-    Raises:
-        DataError: there is no batch, they differ in types, or the file could not be written.
-    """
-    remaining = iter(batches)
-    first = [*itertools.islice(remaining, 1)]  # in a list, out of which it goes when it is written
-    if not first:
-        raise DataError("synthetic has no rows", where=str(path), expected="at least one row")
-    schema = first[0].schema
-
-    def write(temporary: Path) -> None:
-        with pq.ParquetWriter(temporary, schema) as file:
-            file.write_table(first.pop())
-            for batch in remaining:
-                file.write_table(_of_types(batch, schema, path))
-
-    return write_atomically(path, write, private=private)
-
-
-def _of_types(batch: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
-    try:
-        return batch.select(schema.names).cast(schema)
-    except (pa.ArrowException, KeyError) as error:
-        raise DataError(
-            f"the batches of a table differ in their columns or types ({type(error).__name__})",
-            where=str(path),
-            expected="the same columns and types in every batch",
-            fix="have the generator draw each column in the type that train has",
-        ) from None
 
 
 def read_parquet(path: Path, *, made_by: str, named: Path | None = None) -> pa.Table:

@@ -12,7 +12,7 @@ from synth_audit.core.errors import SynthAuditError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import render_report
-from synth_audit.store.evidence_store import table_ledger
+from synth_audit.store.attempts import table_ledger
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import FILE, Ledger
 from synth_audit.store.workspace import Workspace
