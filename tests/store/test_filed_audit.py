@@ -76,6 +76,28 @@ def test_attempts_are_numbered_and_the_same_one_is_none(workspace, evidence):
     assert workspace.newest.digest == evidence.digest, "the newest is the one that was found last"
 
 
+@pytest.mark.parametrize(
+    ("order", "governs"),
+    [("FPF", "F"), ("PFF", "F"), ("FFP", "P"), ("FPGF", "F"), ("FPFG", "G"), ("PFP", "F"), ("FPG", "G")],
+)
+def test_the_newest_attempt_on_the_same_rows_governs(workspace, evidence, order, governs):
+    """F and G failed, P passed. A failure that is found again counts anew, a pass hides none since."""
+    found = {
+        "P": evidence,
+        "F": other(evidence, verdict=Result.FAIL),
+        "G": other(evidence, verdict=Result.FAIL, seed=99),
+    }
+    for name in order:
+        file(workspace, found[name])
+    journal = read_journal(workspace)
+    [rows] = {e.candidate for e in journal.audits}
+    assert journal.governing(rows).digest == found[governs].digest
+    assert workspace.newest.digest == found[order[-1]].digest
+    passed = workspace.audit(evidence.digest)
+    told = {c.what: c.holds for c in Provenance.of(FiledAudit.load(passed), evidence, workspace).checks()}
+    assert told["newest attempt on these rows"] is (governs == "P")
+
+
 def test_the_same_audit_again_leaves_its_folder_as_it_was(workspace, evidence):
     file(workspace, evidence)
     path = workspace.evidence
