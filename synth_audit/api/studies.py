@@ -94,7 +94,8 @@ def calibrate(
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report.calibration import render_calibration
     from synth_audit.store.scratch import in_use
-    from synth_audit.store.workspace import Workspace, write_text
+    from synth_audit.store.workspace import Workspace
+    from synth_audit.store.workspace_files import write_text
     from synth_audit.studies import calibration
 
     settled = narrowed(as_plan(plan if plan is not None else named_after(train)), only, seed)

@@ -26,7 +26,8 @@ from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.salts import known_salt
-from synth_audit.store.workspace import Workspace, write_parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_parquet
 
 
 @dataclass(frozen=True)

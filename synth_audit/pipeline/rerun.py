@@ -23,7 +23,8 @@ from synth_audit.store.evidence_records import installed_versions
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import at_work
-from synth_audit.store.workspace import Workspace, read_parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import read_parquet
 
 _SHOWN = 3
 """Measurements that are named where more differ."""

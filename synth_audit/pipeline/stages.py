@@ -45,7 +45,8 @@ from synth_audit.store.evidence_records import (
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
-from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import read_parquet, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",

@@ -27,7 +27,7 @@ from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import LocatedEvidence, purged_entry
 from synth_audit.store.salts import read_salt
-from synth_audit.store.workspace import read_parquet
+from synth_audit.store.workspace_files import read_parquet
 
 __all__ = ["Check", "purged_check", "refuse_foreign", "verify", "verify_filed"]
 

@@ -12,7 +12,8 @@ from synth_audit.judging.measurement_frame import measurement_frame
 from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.workspace import Workspace, write_parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_parquet
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,8 @@ from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.pointers import Newest, Released, read_pointer
 from synth_audit.store.seal import seal_holds, seal_path
 from synth_audit.store.untrusted_file import read_plain
-from synth_audit.store.workspace import Workspace, write_bytes
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_bytes
 
 
 @dataclass(frozen=True)

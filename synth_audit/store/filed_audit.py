@@ -18,7 +18,8 @@ from synth_audit.store.journal import AuditEntry, Journal, OpenJournal, open_jou
 from synth_audit.store.pointers import Newest, to_json
 from synth_audit.store.seal import seal_of, seal_path
 from synth_audit.store.untrusted_file import is_plain_folder, read_plain, sha256_of_bytes
-from synth_audit.store.workspace import Workspace, write_bytes, write_text
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_bytes, write_text
 
 EVIDENCE, MEASUREMENTS, REPORT = "evidence.json", "measurements.parquet", "report.html"
 

@@ -24,7 +24,8 @@ from synth_audit.core.verdict import Result
 from synth_audit.store.chained_log import Head
 from synth_audit.store.pointers import SCHEMA_VERSION, Count, Digest, Released, parse_strict, to_json
 from synth_audit.store.untrusted_file import read_plain, sha256_of_bytes
-from synth_audit.store.workspace import Workspace, making, write_text
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import making, write_text
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 

@@ -16,7 +16,8 @@ from synth_audit.store.journal import AuditEntry, read_journal
 from synth_audit.store.pointers import Released, read_pointer
 from synth_audit.store.seal import seal_path
 from synth_audit.store.untrusted_file import read_plain
-from synth_audit.store.workspace import Workspace, write_bytes
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_bytes
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from synth_audit.store.folders import link_or_copy, replacing_folder
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
-from synth_audit.store.workspace import Workspace, read_parquet, write_text
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import read_parquet, write_text
 from synth_audit.studies.candidates import Candidate, candidates_of, column_count
 from synth_audit.studies.correlations import Correlations, Scales
 from synth_audit.studies.frontier import FrontierRecord

@@ -15,7 +15,8 @@ from synth_audit.report import render_report
 from synth_audit.store.attempts import table_ledger
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import FILE, Ledger
-from synth_audit.store.workspace import Workspace, write_parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_parquet
 
 
 def ledger_of(case):
