@@ -15,7 +15,7 @@ from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.report import interval_plot, words
-from synth_audit.report.known_answer import sight_sign, sight_text
+from synth_audit.report.known_answer import sensitivity_sign, sensitivity_text
 from synth_audit.report.leak_intervals import leak_sentence
 from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, quantity_texts
 from synth_audit.report.series_figures import pictures_of
@@ -119,7 +119,7 @@ class _Said:
     def sight(self, m: Measurement) -> str:
         """Whether it sees a full copy."""
         w = self.witness(m)
-        return words.sentence(sight_text(w)) if w is not None else ""
+        return words.sentence(sensitivity_text(w)) if w is not None else ""
 
     def judging(self, m: Measurement) -> tuple[GateView, ...]:
         """The gates that judge exactly this number."""
@@ -150,8 +150,8 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
         missing=not math.isfinite(m.value),
         gates=said.judging(m),
         picture=drawing,
-        sight=sight_sign(witness.response.sight) if witness else None,
-        sight_text=said.sight(m),
+        sight=sensitivity_sign(witness.response.sight) if witness else None,
+        sensitivity_text=said.sight(m),
         leak=said.leak(m),
         leak_gates=said.judging(witness.restated) if witness and witness.restated else (),
     )
