@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
-from synth_audit.core.fitting import draw, fit_shared
+from synth_audit.core.fitting import FitRecipe, draw, fit_shared
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.plan_file import parse_plan
@@ -90,9 +90,8 @@ class Field:
         made = plan.build_generator()
         subject = anchored_subject(self.train, self.control, self.train, plan)
         known = subject.train.released_only()
-        release = draw(
-            fit_shared(made, known, seed, context), known.n_rows, known.schema, np.random.default_rng(seed)
-        )
+        model = fit_shared(FitRecipe(made), known, seed, context).model
+        release = draw(model, known.n_rows, known.schema, np.random.default_rng(seed))
         subject = replace(subject, synthetic=release, generator=made)
         return {
             replace(m.id, audit=name): m

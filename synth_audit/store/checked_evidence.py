@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from synth_audit.core.errors import DataError
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
-from synth_audit.store.evidence_store import EVIDENCE
+from synth_audit.store.filed_audit import EVIDENCE
 from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.untrusted_file import sha256_of_bytes

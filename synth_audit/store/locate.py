@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.paths import problem_of
 from synth_audit.store.audit_folder import AuditFolder
+from synth_audit.store.evidence import evidence_bytes
+from synth_audit.store.filed_audit import REPORT, FiledAudit, add_report
 from synth_audit.store.journal import AuditEntry, read_journal
 from synth_audit.store.pointers import Released, read_pointer
+from synth_audit.store.seal import seal_path
+from synth_audit.store.untrusted_file import read_plain
 from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_bytes
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,70 @@ class LocatedEvidence:
             return self.workspace.newest.digest == self.folder.digest
         except DataError:
             return False
+
+    def filed(self) -> FiledAudit | None:
+        """The audit's folder as it is; None for a file that lies by itself.
+
+        Raises:
+            DataError: it cannot be read, or something in it is a link or no file.
+        """
+        return None if self.folder is None else FiledAudit.load(self.folder)
+
+    def content(self) -> tuple[bytes, bytes | None]:
+        """The evidence as a file, and its seal where there is one.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        seal = None
+        with suppress(OSError):
+            seal = read_plain(seal_path(self.file))
+        return evidence_bytes(self.file), seal
+
+    def report(self) -> bytes | None:
+        """The report in the folder of the audit; None where there is none.
+
+        Raises:
+            OSError: it cannot be read, or a link or a pipe is in its place.
+        """
+        if self.folder is None:
+            return None
+        try:
+            return read_plain(self.folder.report)
+        except FileNotFoundError:
+            return None
+
+    def put_report(self, content: bytes) -> Path:
+        """Put a report beside the evidence, where one that is there stays.
+
+        Raises:
+            DataError: another report is there, or it cannot be written.
+        """
+        if (
+            self.folder is not None
+            and self.workspace is not None
+            and read_journal(self.workspace) is not None
+        ):
+            return add_report(self.workspace, self.folder, content)
+        path = self.file.with_name(REPORT)
+        if not os.path.lexists(path):
+            return write_bytes(path, content)
+        if not _holds(path, content):
+            raise DataError(
+                "there is another report beside the evidence",
+                where=str(path),
+                expected="none, or the same",
+                fix="name another file with --to; the one that is there may have been signed",
+            )
+        return path
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a file, in a folder where others may write, is that page; a pipe or a link is not."""
+    try:
+        return read_plain(path) == content
+    except OSError:
+        return False
 
 
 def locate_evidence(path: Path) -> LocatedEvidence:

@@ -20,7 +20,8 @@ from synth_audit.store.retention import Retention
 from synth_audit.store.scratch import alone_in, clear_away, delete
 from synth_audit.store.stage_records import SyntheticRecord
 from synth_audit.store.untrusted_file import is_plain_folder
-from synth_audit.store.workspace import Workspace, making
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import making
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -18,7 +18,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import parse_evidence
-from synth_audit.store.evidence_store import FiledAudit
+from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import open_journal
 from synth_audit.store.locate import LocatedEvidence
 

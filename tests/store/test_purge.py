@@ -19,8 +19,9 @@ from synth_audit import api
 from synth_audit.cli import main
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.store.attempts import begin_attempt
 from synth_audit.store.evidence import parse_evidence
-from synth_audit.store.evidence_store import begin_attempt, file_audit
+from synth_audit.store.filed_audit import file_audit
 from synth_audit.store.journal import open_journal, read_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.purge import Sweep, purge, survey
