@@ -36,7 +36,7 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
 
 
 def _is_newest(found: LocatedEvidence, journal: Journal, digest: str) -> bool:
-    """Whether the pointer names what the journal says: turned back, it would show an old pass for a new fail."""
+    """Whether the pointer names what the journal says: turned back, it shows an old pass for a new fail."""
     workspace = found.workspace
     assert workspace is not None
     wanted = journal.newest.get(workspace.place)
