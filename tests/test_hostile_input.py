@@ -178,12 +178,12 @@ def test_a_working_folder_that_is_gone(tmp_path):
 
 
 def test_too_little_memory_is_told(monkeypatch):
-    from synth_audit import console
+    from synth_audit.commands import listing
 
     def starved(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr(console, "show_catalogue", starved)
+    monkeypatch.setattr(listing, "show_catalogue", starved)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 3
     assert result.stderr.startswith("error: there is not enough memory\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from synth_audit.core.errors import DataError
-from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
+from synth_audit.store.evidence import Evidence, evidence_of
 from synth_audit.store.filed_audit import EVIDENCE
 from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import LocatedEvidence
@@ -18,7 +18,7 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
     Raises:
         DataError: it cannot be read, its digest is not its own, or the journal at hand has it otherwise.
     """
-    content = evidence_bytes(found.file)
+    content, _ = found.content()
     evidence = evidence_of(content, found.file)
     if not evidence.intact:
         raise _altered(found, "evidence whose digest matches its content")
