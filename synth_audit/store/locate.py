@@ -27,13 +27,13 @@ class LocatedEvidence:
     Attributes:
         folder: of its audit; None for a file that lies by itself.
         workspace: None for what lies by itself.
-        stored: asked for by its workspace and not by a path, so that its evidence store has it.
+        pointed: a pointer named it, where the user named the workspace alone: its evidence store has it.
     """
 
     file: Path
     folder: AuditFolder | None = None
     workspace: Workspace | None = None
-    stored: bool = False
+    pointed: bool = False
 
     @property
     def newest(self) -> bool:
@@ -53,7 +53,7 @@ class LocatedEvidence:
         """
         if self.folder is None:
             return None
-        if self.stored and self.workspace is not None:
+        if self.pointed and self.workspace is not None:
             return evidence_store(self.workspace).get(self.folder.digest)
         return FiledAudit.load(self.folder)
 
@@ -63,7 +63,7 @@ class LocatedEvidence:
         Raises:
             DataError: it cannot be read.
         """
-        if self.stored and (filed := self.filed()) is not None:
+        if self.pointed and (filed := self.filed()) is not None:
             return filed.evidence_file, filed.seal
         seal = None
         with suppress(OSError):
@@ -78,7 +78,7 @@ class LocatedEvidence:
         """
         if self.folder is None:
             return None
-        if self.stored and (filed := self.filed()) is not None:
+        if self.pointed and (filed := self.filed()) is not None:
             return filed.report
         try:
             return read_plain(self.folder.report)
@@ -158,7 +158,7 @@ def newest_evidence(workspace: Workspace) -> LocatedEvidence:
     if digest is None and workspace.owner is None and (released := store.released()) is not None:
         digest = released.digest
     file = store.where(digest)["evidence"]
-    return LocatedEvidence(file, AuditFolder(file.parent), workspace, stored=True)
+    return LocatedEvidence(file, AuditFolder(file.parent), workspace, pointed=True)
 
 
 def purged_entry(path: Path) -> AuditEntry | None:
