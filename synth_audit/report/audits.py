@@ -107,18 +107,18 @@ class _Said:
         alike = m.reference.candidate if m.reference else None
         return text if alike is None else f"{words.number(alike.value, m.unit)} on as many rows: {text}"
 
-    def witness(self, m: Measurement) -> MeasurementSensitivity | None:
+    def sensitivity(self, m: Measurement) -> MeasurementSensitivity | None:
         """What is known of how it answers leaks."""
         return next((w for w in self.found if w.measurement is m), None)
 
     def leak(self, m: Measurement) -> str:
         """The share of copied rows that it behaves like."""
-        w = self.witness(m)
+        w = self.sensitivity(m)
         return leak_sentence(w.restated) if w is not None and w.restated is not None else ""
 
     def sight(self, m: Measurement) -> str:
         """Whether it sees a full copy."""
-        w = self.witness(m)
+        w = self.sensitivity(m)
         return words.sentence(sensitivity_text(w)) if w is not None else ""
 
     def judging(self, m: Measurement) -> tuple[GateView, ...]:
@@ -135,7 +135,7 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
     level = ""
     if m.interval is not None:
         level = f"{words.percent_level(m.interval.level)} interval ({m.interval.method}): "
-    witness = said.witness(m)
+    sensitivity = said.sensitivity(m)
     return NumberRow(
         title=title,
         help=explained,
@@ -150,10 +150,10 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
         missing=not math.isfinite(m.value),
         gates=said.judging(m),
         picture=drawing,
-        sight=sensitivity_sign(witness.response.sight) if witness else None,
+        sight=sensitivity_sign(sensitivity.response.sight) if sensitivity else None,
         sensitivity_text=said.sight(m),
         leak=said.leak(m),
-        leak_gates=said.judging(witness.restated) if witness and witness.restated else (),
+        leak_gates=said.judging(sensitivity.restated) if sensitivity and sensitivity.restated else (),
     )
 
 

@@ -80,7 +80,7 @@ class MeasurementSensitivity:
 def sensitivities(evidence: Evidence, gates: Sequence[GateView]) -> tuple[MeasurementSensitivity, ...]:
     """Every measurement with a response, in the order of the evidence."""
     return tuple(
-        _witness(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, outcome)))
+        _sensitivity(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, outcome)))
         for outcome in evidence.outcomes
         for r in outcome.responses
     )
@@ -154,7 +154,7 @@ def _blindness(relied: Sequence[MeasurementSensitivity], blind: Sequence[Measure
     )
 
 
-def _witness(
+def _sensitivity(
     evidence: Evidence, outcome: AuditOutcome, response: SensitivityCurve, gates: tuple[GateView, ...]
 ) -> MeasurementSensitivity:
     measurement = next((m for m in outcome.measurements if m.id == response.id), None)

@@ -27,11 +27,13 @@ class LocatedEvidence:
     Attributes:
         folder: of its audit; None for a file that lies by itself.
         workspace: None for what lies by itself.
+        pointed: a pointer in the review folder named it, where the user named the workspace alone.
     """
 
     file: Path
     folder: AuditFolder | None = None
     workspace: Workspace | None = None
+    pointed: bool = False
 
     @property
     def newest(self) -> bool:
@@ -135,7 +137,7 @@ def locate_evidence(path: Path) -> LocatedEvidence:
         return _of_file(path / "evidence.json")
     workspace = workspace_at(path.parent if path.name == "review" else path)
     folder = _only_released(workspace) or workspace.newest
-    return LocatedEvidence(folder.evidence, folder, workspace)
+    return LocatedEvidence(folder.evidence, folder, workspace, pointed=True)
 
 
 def purged_entry(path: Path) -> AuditEntry | None:
