@@ -103,13 +103,14 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
 def _refuse_foreign(table: TableEntry, evidence: "Evidence", found: "Iterable[Check]") -> None:
     """Checks must speak of today's plan and suite; ``release`` makes sure of it once more."""
     from synth_audit.pipeline.provenance import RELEASED
+    from synth_audit.store.evidence_store import evidence_store
 
     same = (evidence.plan_sha256, evidence.gates.suite_sha256) == (table.plan.digest, table.suite.sha256)
     faults = [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != RELEASED]
     if faults or not same:
         raise GateError(
             f"the evidence was altered ({faults[0]})" if faults else "it is of another plan or gate suite",
-            where=str(table.workspace.evidence),
+            where=str(evidence_store(table.workspace).where()["evidence"]),
             expected="evidence as it was filed, of today's plan and suite",
             fix="run the table from its split; `synth-audit verify` shows all that does not agree",
         )

@@ -110,10 +110,10 @@ def _audit(table: TableEntry, context: "RunContext") -> Told:
 
 def _report(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.report import write_report
-    from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.evidence_store import evidence_store
 
     path = write_report(table.workspace)
-    evidence = read_evidence(table.workspace.evidence)
+    evidence = evidence_store(table.workspace).newest_evidence()
     return metadata.report(evidence, path), evidence.digest
 
 

@@ -54,6 +54,9 @@ def synthetic(record: SyntheticRecord) -> Metadata:
 
 def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
     """Verdict, what became of every audit, and each gated number as a float, so that it plots over time."""
+    from synth_audit.store.evidence_store import evidence_store
+
+    where = evidence_store(workspace).where(evidence.digest)
     return {
         "verdict": str(evidence.verdict),
         "gates": gate_table(evidence.gates.results),
@@ -61,8 +64,8 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
         **_numbers({str(g.measurement): g.value for g in evidence.gates.results if g.measurement}),
         **_bullets("holds the release", evidence.gates.blockers),
         **_pictures(evidence),
-        "evidence": dg.MetadataValue.path(str(workspace.evidence)),
-        "measurements": dg.MetadataValue.path(str(workspace.measurements)),
+        "evidence": dg.MetadataValue.path(str(where["evidence"])),
+        "measurements": dg.MetadataValue.path(str(where["measurements"])),
         "evidence digest": evidence.digest,
         **_numbers({"attempt": evidence.attempt or None}),
         "synthetic, keyed hash": evidence.tables["synthetic"].hmac,

@@ -96,15 +96,14 @@ def audit(
     """Audit a synthetic file made elsewhere.
 
     TRAIN holds the real rows that SYNTHETIC was made from, CONTROL real rows of the same population
-    that the generator never saw: what is true of them too is no leak. Parquet or CSV.
+    that the generator never saw: what is true of them too is no leak. Parquet or CSV. Without --out,
+    temporary files with real rows are in the system's place for them (TMPDIR), in folders of mode 0700.
 
     \b
     Examples:
       synth-audit audit train.parquet control.parquet synthetic.parquet --out audit
       synth-audit audit train.csv control.csv synthetic.csv --plan plan.yaml --only exact_match
     """
-    if out is None:
-        console.tell_scratch()
     with console.progress_bar() as progress:
         evidence = api.audit(
             train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, **running
@@ -112,6 +111,7 @@ def audit(
     console.show_evidence(evidence, _files(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
         say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
+        console.tell_scratch()
     code = exit_code(evidence)
     if code is Exit.PASS:
         say(f"note: {_BESIDE}", err=True)
@@ -242,8 +242,10 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
 
 
 def _files(workspace: Workspace) -> list[Path]:
-    newest = workspace.newest
-    return [newest.report, newest.evidence]
+    from synth_audit.store.evidence_store import evidence_store
+
+    where = evidence_store(workspace).where()
+    return [where["report"], where["evidence"]]
 
 
 def _tell_release(record: ReleaseRecord, *, err: bool = False) -> None:

@@ -50,9 +50,9 @@ def progress_bar() -> Iterator[Progress]:
 
 
 def tell_scratch() -> None:
-    """Say where temporary files are made when no workspace has a place for them."""
-    where = f"temporary files, which hold real rows, are made in {gettempdir()} in folders of mode 0700"
-    say(f"note: {where} and deleted at the end; with --out FOLDER in its restricted/scratch", err=True)
+    """Say where temporary files were when no workspace has a place for them."""
+    where = f"temporary files, which hold real rows, were in {gettempdir()}, in folders of mode 0700"
+    say(f"note: {where}, and are deleted; with --out FOLDER they are in its restricted/scratch", err=True)
 
 
 def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, trial: bool = False) -> None:

@@ -226,7 +226,7 @@ def test_auditing_files(home):
     assert "`release` writes these alone" in result.stderr
     assert "temporary files" not in result.stderr
     alone = invoke("audit", *files, "--only", "marginals", "--seed", "3", "--json", code=1)
-    assert f"are made in {tempfile.gettempdir()} in folders of mode 0700" in alone.stderr
+    assert f"were in {tempfile.gettempdir()}, in folders of mode 0700" in alone.stderr
     plain = json.loads(alone.stdout)
     assert plain["verdict"] == "insufficient evidence"
     assert plain["files"] == []

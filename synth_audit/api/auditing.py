@@ -92,8 +92,8 @@ def _filed(
     from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
     from synth_audit.pipeline.write_evidence import write_evidence
     from synth_audit.report import write_report
+    from synth_audit.store.attempts import begin_attempt
     from synth_audit.store.evidence_records import TableRecord
-    from synth_audit.store.evidence_store import begin_attempt
     from synth_audit.store.salts import workspace_salt
     from synth_audit.store.scratch import in_use
 

@@ -38,7 +38,7 @@ def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
 def render_report(evidence: Evidence | str | Path, path: str | Path | None = None) -> str:
     """Render the report from evidence alone; also write it to ``path`` if given."""
     from synth_audit.report import render_report as render
-    from synth_audit.store.workspace import write_text
+    from synth_audit.store.workspace_files import write_text
 
     html = render(_evidence(evidence))
     if path is not None:

@@ -52,12 +52,14 @@ def swept(plan: Plan, workspace: Workspace, context: RunContext, *, fresh: bool 
     """Sweep as :func:`frontier` does, in a context at hand, and write the pages."""
     from synth_audit.report import write_report
     from synth_audit.report.frontier import write_frontier
+    from synth_audit.store.evidence_store import evidence_store
     from synth_audit.studies.sweep import sweep
 
     record = sweep(plan, workspace, context, fresh=fresh)
     for found in record.candidates:
         own = workspace.candidate(found.slug)
-        if own.newest_pointer.exists() and not own.report.exists():
+        store = evidence_store(own)
+        if store.newest_digest() and not store.where()["report"].exists():
             write_report(own)
     write_frontier(record, workspace.frontier_page)
     return record
@@ -92,7 +94,8 @@ def calibrate(
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report.calibration import render_calibration
     from synth_audit.store.scratch import in_use
-    from synth_audit.store.workspace import Workspace, write_text
+    from synth_audit.store.workspace import Workspace
+    from synth_audit.store.workspace_files import write_text
     from synth_audit.studies import calibration
 
     settled = narrowed(as_plan(plan if plan is not None else named_after(train)), only, seed)

@@ -51,7 +51,7 @@ def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
       synth-audit init warehouse.duckdb --table clinical.tumours --plan tumours.yaml
     """
     from synth_audit.pipeline.starter import starter_plan
-    from synth_audit.store.workspace import write_text
+    from synth_audit.store.workspace_files import write_text
 
     stem = (table or source or "plan").rsplit("/", 1)[-1].split(".")[-1 if table else 0]
     path = plan_file or Path(f"{stem}.yaml")

@@ -48,8 +48,6 @@ def calibrate(
     Example:
       synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
     """
-    if out is None or not Workspace(out).restricted.is_dir():
-        console.tell_scratch()
     with console.progress_bar() as progress:
         found = api.calibrate(
             train,
@@ -65,6 +63,8 @@ def calibrate(
         )
     files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
     console.show_calibration(found, files, as_json=as_json)
+    if out is None or not Workspace(out).restricted.is_dir():
+        console.tell_scratch()
     return Exit.PASS
 
 

@@ -96,17 +96,17 @@ def _planted(
 ) -> tuple[list[AuditTask], PlantedLeaks]:
     """One task for each privacy audit and each planted share, and how they were planted."""
     privacy = {n: a for n, a in audits.items() if registry.find("audit", n).family == registry.PRIVACY}
-    ground = prepare_injection(subject, check.max_rows, seed)
-    if not isinstance(ground, LeakInjector):
-        return [], ground
+    injector = prepare_injection(subject, check.max_rows, seed)
+    if not isinstance(injector, LeakInjector):
+        return [], injector
     shares = (0.0, check.small, 1.0)
     tasks = [
         AuditTask(n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n))
         for share in shares
         for n, a in privacy.items()
-        for leaky in (ground.planted(share, a.info.leak),)
+        for leaky in (injector.planted(share, a.info.leak),)
     ]
-    return tasks, ground.planting(shares)
+    return tasks, injector.planted_leaks(shares)
 
 
 def _asked(

@@ -86,7 +86,7 @@ class LeakInjector:
         """A generator that leaks this share of what it is given, and is clean otherwise."""
         return PlantedGenerator(share, self.fresh, leak)
 
-    def planting(self, shares: Sequence[float]) -> PlantedLeaks:
+    def planted_leaks(self, shares: Sequence[float]) -> PlantedLeaks:
         """What the evidence says of it."""
         n_control = self.control.n_rows if self.control else 0
         return PlantedLeaks(self.known.n_rows, n_control, len(self.copied), tuple(shares))
@@ -99,7 +99,7 @@ def prepare_injection(subject: Subject, max_rows: int, seed: int) -> LeakInjecto
         max_rows: no part gets more rows than this, which bounds the cost of the check.
 
     Returns:
-        The ground, or why there is none.
+        The injector, or why there is none.
     """
     rng = child_rng(seed, "known answer", "ground")
     try:

@@ -25,12 +25,24 @@ MOST_ONE_HOT = 64
 def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
     """One column of several tables as shared integer codes: equal values get equal codes.
 
+    Numbers are numbered in their order; labels by how often all the tables together hold them, the most
+    frequent first, and in the order of their texts where that is equal. Never in order of appearance, which
+    would tell from a code which of the tables a value came from.
+
     Returns:
         One array of shape (n,) per table; values in 0 … k−1, and :data:`MISSING`.
     """
-    read = Table.numbers if column.kind.numeric else Table.labels
-    values = [read(table, column.name) for table in tables]
-    return _split(_factorized(np.concatenate(values)), tables)
+    if column.kind.numeric:
+        numbers = np.concatenate([table.numbers(column.name) for table in tables])
+        return _split(_factorized(numbers, in_order=True), tables)
+    from pandas import factorize  # here, since it is the only need that a code location would load it for
+
+    found, labels = factorize(np.concatenate([table.labels(column.name) for table in tables]), sort=True)
+    often = np.bincount(found[found != MISSING], minlength=len(labels))
+    place = np.empty(len(labels) + 1, dtype=np.int64)
+    place[np.argsort(-often, kind="stable")] = np.arange(len(labels))
+    place[MISSING] = MISSING
+    return _split(place[found], tables)
 
 
 def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:
@@ -78,11 +90,11 @@ def _agreeing(parts: Sequence[Codes], n: int) -> Codes:
     return total
 
 
-def _factorized(values: npt.NDArray[np.generic]) -> Codes:
-    """Equal values as equal numbers 0 … k−1 in order of appearance, missing as −1, shape (n,)."""
-    from pandas import factorize  # here, since it is the only need that a code location would load it for
+def _factorized(values: npt.NDArray[np.generic], *, in_order: bool = False) -> Codes:
+    """Equal values as equal numbers 0 … k−1, in order of appearance or of size; missing as −1, shape (n,)."""
+    from pandas import factorize
 
-    numbers, _ = factorize(values)
+    numbers, _ = factorize(values, sort=in_order)
     return numbers.astype(np.int64)
 
 
@@ -164,8 +176,11 @@ class EuclideanEncoder:
 
     def _numeric(self, tables: Sequence[Table], column: Column) -> Floats:
         values = np.concatenate([t.numbers(column.name) for t in tables])
-        missing = np.isnan(values)
-        scaled = np.where(missing, 0.0, (values - self.centre[column.name]) / self.scale[column.name])
+        missing, scale = np.isnan(values), self.scale[column.name]
+        scaled = np.zeros(len(values))
+        if np.isfinite(scale):  # by infinity even an infinite difference is divided to 0
+            with np.errstate(over="ignore"):
+                scaled[~missing] = (values[~missing] - self.centre[column.name]) / scale
         return np.column_stack([scaled, missing] if missing.any() else [scaled]).astype(np.float64)
 
 
@@ -193,14 +208,16 @@ def _centre_and_scale(values: Floats) -> tuple[float, float]:
     """Mean and standard deviation of the present values; of values without spread, the value and infinity,
     so that nothing else in that column counts.
 
-    Rounding may give equal values a tiny deviation, and huge values an infinite one: so equality is
-    asked of the values themselves, and the moments are taken in units of the largest.
+    Rounding may give equal values a tiny deviation, huge values an infinite one, and the least numbers there
+    are none: so equality is asked of the values themselves, the moments are taken in units of the largest,
+    and no unit is below the least normal number.
     """
     known = values[~np.isnan(values)]
     if not len(known) or known.min() == known.max():
         return (float(known[0]) if len(known) else 0.0), np.inf
     unit = float(np.abs(known).max())
-    return unit * float((known / unit).mean()), unit * float((known / unit).std())
+    deviation = max(unit * float((known / unit).std()), np.finfo(np.float64).tiny)
+    return unit * float((known / unit).mean()), deviation
 
 
 def _split(joint: npt.NDArray[Scalar], tables: Sequence[Table]) -> list[npt.NDArray[Scalar]]:

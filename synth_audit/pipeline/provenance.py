@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,12 +14,14 @@ from synth_audit.core.errors import DataError, LedgerDamaged
 from synth_audit.core.verdict import Result
 from synth_audit.judging.measurement_frame import measurement_frame
 from synth_audit.pipeline.check import Check
+from synth_audit.store.attempts import table_ledger
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_store import MEASUREMENTS, REPORT, FiledAudit, table_ledger
+from synth_audit.store.evidence_store import EvidenceStore, evidence_store
+from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
-from synth_audit.store.pointers import Newest, Released, read_pointer
+from synth_audit.store.pointers import Released
 from synth_audit.store.report_marks import marks_of, read_marks
-from synth_audit.store.seal import KEY_VARIABLE, seal_holds, seal_path
+from synth_audit.store.seal import KEY_VARIABLE, seal_holds
 from synth_audit.store.untrusted_file import read_plain
 from synth_audit.store.workspace import Workspace
 
@@ -58,19 +59,20 @@ class Provenance:
         found = [self._name(), self._recorded(), self._measurements()]
         if self.entry is not None:
             found.append(self._files(self.entry))
-        if seal := seal_check(self.filed.folder.evidence, self.filed.files, needed=self.entry is None):
+        if seal := seal_check(self.filed.evidence_file, self.filed.seal, needed=self.entry is None):
             found.append(seal)
-        if REPORT in self.filed.files:
-            found.append(self._report(self.filed.files[REPORT]))
+        if self.filed.report is not None:
+            found.append(self._report(self.filed.report))
         found.append(self._governs())
         if self.journal is not None and (ledger := self._ledger(self.journal)):
             found.append(ledger)
         if self.workspace is not None:
             found += [_newest(self.workspace, self.journal), _released(self.workspace, self.journal)]
+            found += _swept(self.workspace)
         return tuple(found)
 
     def _name(self) -> Check:
-        digest = self.filed.folder.digest
+        digest = self.filed.digest
         if self.workspace is None and digest != self.evidence.digest:
             return Check("name of the folder", None, "the folder lies by itself, under another name")
         return Check("name of the folder", digest == self.evidence.digest, digest)
@@ -109,9 +111,9 @@ class Provenance:
 
     def _measurements(self) -> Check:
         what = "measurements, built anew"
-        content = self.filed.files.get(MEASUREMENTS)
+        content = self.filed.measurements
         if content is None:
-            return Check(what, False, f"there is no {MEASUREMENTS}")
+            return Check(what, False, "they are not there")
         return Check(what, _says_the_same(content, self.evidence), "compared with the evidence")
 
     def _report(self, content: bytes) -> Check:
@@ -135,14 +137,13 @@ def newest_unknown() -> Check:
     return Check(_NEWEST, None, f"{_NO_JOURNAL}, which alone knows of later ones")
 
 
-def seal_check(path: Path, files: Mapping[str, bytes], *, needed: bool) -> Check | None:
-    """Whether the seal among ``files`` is that of the evidence at ``path``; None if there is nothing to say.
+def seal_check(content: bytes, seal: bytes | None, *, needed: bool) -> Check | None:
+    """Whether a seal is that of the evidence with this content; None if there is nothing to say.
 
     Args:
         needed: nothing else vouches for the evidence, so that a seal without a key is worth a word.
     """
-    seal = files.get(seal_path(path).name)
-    holds = seal_holds("evidence", files[path.name], seal)
+    holds = seal_holds("evidence", content, seal)
     if holds is None:
         return Check(SEAL, None, f"{KEY_VARIABLE} holds no key") if seal and needed else None
     told = "made with the key at hand" if holds else "missing" if seal is None else "of another file or key"
@@ -176,33 +177,45 @@ def _rows(measurements: pa.Table) -> list[str]:
 def _newest(workspace: Workspace, journal: Journal | None) -> Check:
     what = "pointer to the newest audit"
     try:
-        found = read_pointer(Newest, workspace.newest_pointer)
+        found = evidence_store(workspace).newest_digest()
     except DataError as error:
         return Check(what, False, error.what)
     if journal is None:
         return Check(what, None, _NO_JOURNAL)
-    named, wanted = found.digest if found else "none", journal.newest.get(workspace.place, "none")
+    named, wanted = found or "none", journal.newest.get(workspace.place, "none")
     return Check(what, named == wanted, wanted if named == wanted else f"it should name {wanted}")
 
 
 def _released(workspace: Workspace, journal: Journal | None) -> Check:
     what = RELEASED
-    home = workspace.home
+    store = evidence_store(workspace.home)
     try:
-        found = read_pointer(Released, home.released_pointer)
+        found = store.released()
     except DataError as error:
         return Check(what, False, error.what)
-    if fault := next(_faults(home, found, journal), ""):
+    if fault := next(_faults(store, found, journal), ""):
         return Check(what, False, fault)
     if found is None and journal is not None:
         return Check(what, True, "nothing was released")
-    if journal is None and not _sealed(home):
+    if journal is None and not store.release_sealed():
         return Check(what, None, _NO_JOURNAL)
     assert found is not None
     return Check(what, True, f"{found.rows:,} rows to {found.target}")
 
 
-def _faults(home: Workspace, found: Released | None, journal: Journal | None) -> Iterator[str]:
+def _swept(workspace: Workspace) -> Iterator[Check]:
+    """Whether the record of a sweep that reviewers see is the one that the sweep left."""
+    if workspace.owner is not None or not os.path.isfile(workspace.kept_frontier):
+        return
+    try:
+        same = read_plain(workspace.frontier) == read_plain(workspace.kept_frontier)
+    except OSError:
+        same = False
+    told = "as the sweep left it" if same else "not as the sweep left it; sweep again"
+    yield Check("record of the sweep", same, told)
+
+
+def _faults(store: EvidenceStore, found: Released | None, journal: Journal | None) -> Iterator[str]:
     """What is wrong with the pointer, as far as can be told."""
     if journal is not None and journal.releasing is not None:
         yield f"a release to {journal.releasing.target} began and did not end; release again"
@@ -211,10 +224,10 @@ def _faults(home: Workspace, found: Released | None, journal: Journal | None) ->
         yield f"it should name {known.digest if known else 'none'}"
     if found is None:
         return
-    if _sealed(home) is False:
+    if store.release_sealed() is False:
         yield "its seal is missing, or not of this file and key"
     try:
-        evidence = FiledAudit.load(home.audit(found.digest)).evidence
+        evidence = store.get(found.digest).evidence
     except (DataError, ValueError):
         yield f"the evidence {found.digest} that it names is missing or damaged"
         return
@@ -222,15 +235,3 @@ def _faults(home: Workspace, found: Released | None, journal: Journal | None) ->
     same = recorded is not None and (recorded.rows, recorded.sha256) == (found.rows, found.sha256)
     if not (same and evidence.intact and evidence.digest == found.digest and evidence.verdict is Result.PASS):
         yield f"the evidence {found.digest} is not that of a pass on the rows it tells of"
-
-
-def _sealed(home: Workspace) -> bool | None:
-    path = home.released_pointer
-    try:
-        content = read_plain(path)
-    except OSError:
-        return None
-    seal = None
-    with suppress(OSError):
-        seal = read_plain(seal_path(path))
-    return seal_holds("released", content, seal)

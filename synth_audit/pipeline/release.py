@@ -21,12 +21,13 @@ from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import TableRecord
-from synth_audit.store.evidence_store import FiledAudit, drop_rows, keep_rows, point_to_release
-from synth_audit.store.folders import new_folder
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.salts import known_salt
-from synth_audit.store.workspace import Workspace, write_bytes, write_parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_parquet
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         DataError: there is no evidence or no salt, or writing failed; what was released before is intact.
     """
     target = release_target(plan)
-    filed = FiledAudit.load(workspace.newest)
+    store = evidence_store(workspace)
+    filed = store.newest()
     evidence = _evidence_in(filed)
     found = Provenance.of(filed, evidence, workspace)
     salt = _salt(workspace, found)
@@ -62,11 +64,13 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         _refuse_unless_newest(workspace, evidence, journal.now)
         # Once more, since another process may have filed something meanwhile.
         refuse_unless_filed(replace(found, journal=journal.now))
-        _adopt(workspace, filed, journal.now, synthetic)
+        if not store.adopt(filed, journal.now, lambda kept: write_parquet(kept, synthetic, private=True)):
+            there = evidence_store(workspace.home).where(filed.digest)["evidence"].parent
+            raise _refusal(f"{there} does not hold what was filed", "move it away, then release again")
         where = _written(target, plan, leaving, journal, evidence.digest)
-        point_to_release(workspace.home, journal.now)
+        store.tell_release(journal.now)
         journal.write(replace(journal.now, releasing=None))
-        drop_rows(workspace.home, journal.now)
+        store.drop_rows(journal.now)
     return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
 
 
@@ -101,20 +105,6 @@ def _evidence_in(filed: FiledAudit) -> Evidence:
         return filed.evidence
     except ValueError:
         raise _refusal("the evidence is damaged, or of another version", "run the audit again") from None
-
-
-def _adopt(workspace: Workspace, filed: FiledAudit, journal: Journal, synthetic: pa.Table) -> None:
-    """Keep evidence and rows of what leaves in the table's own workspace, whatever becomes of a sweep."""
-    home = workspace.home
-    folder = home.audit(filed.folder.digest)
-    if not os.path.lexists(folder.path):
-        with new_folder(folder.path) as temporary:
-            for name, content in filed.files.items():
-                write_bytes(temporary / name, content)
-    entry = journal.entry(folder.digest)
-    if entry is not None and FiledAudit.load(folder).altered(entry):
-        raise _refusal(f"{folder.path} does not hold what was filed", "move it away, then release again")
-    keep_rows(home, folder.digest, lambda kept: write_parquet(kept, synthetic, private=True))
 
 
 def release_target(plan: Plan) -> Target:

@@ -18,11 +18,13 @@ from synth_audit.judging.suite import load_suite
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, split_source
-from synth_audit.store.evidence import Evidence, read_evidence
+from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import installed_versions
+from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import at_work
-from synth_audit.store.workspace import Workspace, read_parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import read_parquet
 
 _SHOWN = 3
 """Measurements that are named where more differ."""
@@ -37,10 +39,10 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
     what the workspace kept of train and control takes its place.
 
     Raises:
-        DataError: there is no evidence of a run with this plan, or no salt.
+        DataError: there is no evidence of a run with this plan, it was altered, or there is no salt.
     """
     salt = known_salt(workspace)
-    evidence = read_evidence(workspace.evidence)
+    evidence = evidence_store(workspace).newest_evidence()
     _refuse_other(plan, evidence, salt)
     context = replace(context, scratch=context.scratch or workspace.scratch)
     course = _Rerun(plan, workspace, evidence, salt, context)
@@ -139,7 +141,7 @@ class _Rerun:
 
     def _kept_candidate(self, train: Table) -> Table | None:
         """The candidate of this evidence, else the last one that was made here."""
-        for path in (self.workspace.kept_rows(self.evidence.digest), self.workspace.synthetic):
+        for path in (evidence_store(self.workspace).rows(self.evidence.digest), self.workspace.synthetic):
             if os.path.isfile(path):
                 data = read_parquet(path, made_by="synthetic")
                 return read_table(data, train.schema, where="synthetic", partial=True)

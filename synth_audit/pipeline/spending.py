@@ -12,7 +12,7 @@ from synth_audit.core.entities import entities_of
 from synth_audit.core.errors import DataError
 from synth_audit.core.plan import Plan
 from synth_audit.core.table import Table
-from synth_audit.store.evidence_store import table_ledger
+from synth_audit.store.attempts import table_ledger
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.stage_records import SyntheticRecord

@@ -33,6 +33,7 @@ from synth_audit.pipeline.release import ReleaseRecord, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.pipeline.write_evidence import Audited, write_evidence
+from synth_audit.store.attempts import begin_attempt
 from synth_audit.store.batch_writing import write_batches
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import (
@@ -41,11 +42,11 @@ from synth_audit.store.evidence_records import (
     column_records,
     installed_versions,
 )
-from synth_audit.store.evidence_store import begin_attempt
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
-from synth_audit.store.workspace import Workspace, read_parquet, write_parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import making, read_parquet, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -116,7 +117,8 @@ def _checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
     """
     known = framed([*fit, *map(str, sorted(installed_versions().items()))])
     folder = workspace.checkpoints / hashlib.sha256(known).hexdigest()[:16]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with making(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     yield folder
     shutil.rmtree(workspace.checkpoints, ignore_errors=True)
 

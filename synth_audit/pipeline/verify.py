@@ -8,7 +8,6 @@ from __future__ import annotations
 import hmac
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,14 +22,12 @@ from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.provenance import RECORDED, Provenance, newest_unknown, seal_check
-from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of, sha256_of
-from synth_audit.store.evidence_store import EVIDENCE, FiledAudit
+from synth_audit.store.evidence import Evidence, evidence_of, sha256_of
+from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import LocatedEvidence, purged_entry
 from synth_audit.store.salts import read_salt
-from synth_audit.store.seal import seal_path
-from synth_audit.store.untrusted_file import read_plain, sha256_of_bytes
-from synth_audit.store.workspace import read_parquet
+from synth_audit.store.workspace_files import read_parquet
 
 __all__ = ["Check", "purged_check", "refuse_foreign", "verify", "verify_filed"]
 
@@ -77,18 +74,18 @@ def verify_filed(
     Raises:
         DataError: there is no evidence, it cannot be read as such, or the salt given is not the one it names.
     """
-    if found.folder is None:
-        content = _content(found.file)
-        evidence = evidence_of(content[found.file.name], found.file)
-        seal = seal_check(found.file, content, needed=True)
+    filed = found.filed()
+    if filed is None:
+        content, seal_beside = found.content()
+        evidence = evidence_of(content, found.file)
+        seal = seal_check(content, seal_beside, needed=True)
         around: tuple[Check, ...] = (
-            _recorded(found, evidence, content[found.file.name]),
+            _recorded(found, evidence, content),
             *([seal] if seal else []),
             newest_unknown(),
         )
     else:
-        filed = FiledAudit.load(found.folder)
-        evidence = evidence_of(filed.files[EVIDENCE], found.file)
+        evidence = evidence_of(filed.evidence_file, found.file)
         around = Provenance.of(filed, evidence, found.workspace).checks()
     if salt is not None:
         refuse_foreign(salt, evidence)
@@ -122,17 +119,9 @@ def _recorded(found: LocatedEvidence, evidence: Evidence, content: bytes) -> Che
     if journal is None:
         return Check(RECORDED, None, "the file lies by itself")
     entry = journal.entry(evidence.digest)
-    if entry is None or entry.files.get(EVIDENCE) != sha256_of_bytes(content):
+    if entry is None or not entry.names(content):
         return Check(RECORDED, False, "it is not what was audited in this workspace")
     return Check(RECORDED, True, f"attempt {entry.number} on this table")
-
-
-def _content(path: Path) -> dict[str, bytes]:
-    """A file that lies by itself, and its seal."""
-    content = {path.name: evidence_bytes(path)}
-    with suppress(OSError):
-        content[seal_path(path).name] = read_plain(seal_path(path))
-    return content
 
 
 def _beside(found: LocatedEvidence, evidence: Evidence) -> dict[str, pa.Table]:
@@ -141,7 +130,7 @@ def _beside(found: LocatedEvidence, evidence: Evidence) -> dict[str, pa.Table]:
     if workspace is None:
         return {}
     places = {"train": workspace.train, "control": workspace.control} if found.newest else {}
-    kept = workspace.kept_rows(evidence.digest) if found.folder is not None else workspace.synthetic
+    kept = workspace.synthetic if found.folder is None else evidence_store(workspace).rows(evidence.digest)
     return {
         name: read_parquet(path, made_by=name)
         for name, path in {**places, "synthetic": kept}.items()

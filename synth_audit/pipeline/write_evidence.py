@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 from synth_audit.judging.measurement_frame import measurement_frame
 from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_store import MEASUREMENTS, file_audit
-from synth_audit.store.workspace import Workspace, write_parquet
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_parquet
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class Audited:
 
 
 def write_evidence(audited: Audited, workspace: Workspace, rows: Path | None = None) -> Evidence:
-    """File an audit in the workspace; see :func:`synth_audit.store.evidence_store.file_audit`.
+    """File an audit in the workspace; see :class:`synth_audit.store.evidence_store.EvidenceStore`.
 
     Args:
         rows: the file of the candidate that was audited, where the workspace has it.
@@ -38,8 +39,7 @@ def write_evidence(audited: Audited, workspace: Workspace, rows: Path | None = N
     """
     workspace.prepare()
     write_parquet(workspace.exposed, audited.exposed, private=True)
-    contents = {MEASUREMENTS: measurement_bytes(audited.evidence)}
-    return file_audit(workspace, audited.evidence, contents, rows)
+    return evidence_store(workspace).put(audited.evidence, measurement_bytes(audited.evidence), rows)
 
 
 def measurement_bytes(evidence: Evidence) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,13 +30,11 @@ def write_report(workspace: Workspace) -> Path:
 
     One that is there stays as it is: it may have been signed.
     """
-    from synth_audit.store.checked_evidence import checked_evidence
-    from synth_audit.store.evidence_store import add_report
-    from synth_audit.store.locate import LocatedEvidence
+    from synth_audit.store.evidence_store import evidence_store
 
-    folder = workspace.newest
-    evidence = checked_evidence(LocatedEvidence(folder.evidence, folder, workspace))
-    return add_report(workspace, folder, render_report(evidence).encode())
+    store = evidence_store(workspace)
+    evidence = store.newest_evidence()
+    return store.put_report(evidence.digest, render_report(evidence).encode())
 
 
 def file_report(found: LocatedEvidence) -> Path:
@@ -46,36 +43,9 @@ def file_report(found: LocatedEvidence) -> Path:
     Raises:
         DataError: the evidence was altered, another report is there, or it cannot be written.
     """
-    from synth_audit.core.errors import DataError
     from synth_audit.store.checked_evidence import checked_evidence
-    from synth_audit.store.evidence_store import REPORT, add_report
-    from synth_audit.store.journal import read_journal
-    from synth_audit.store.workspace import write_bytes
 
-    html = render_report(checked_evidence(found)).encode()
-    if found.folder is not None and found.workspace is not None and read_journal(found.workspace) is not None:
-        return add_report(found.workspace, found.folder, html)
-    path = found.file.with_name(REPORT)
-    if not os.path.lexists(path):
-        return write_bytes(path, html)
-    if not _holds(path, html):
-        raise DataError(
-            "there is another report beside the evidence",
-            where=str(path),
-            expected="none, or the same",
-            fix="name another file with --to; the one that is there may have been signed",
-        )
-    return path
-
-
-def _holds(path: Path, html: bytes) -> bool:
-    """Whether a file, in a folder where others may write, is that page; a pipe or a link is not."""
-    from synth_audit.store.untrusted_file import read_plain
-
-    try:
-        return read_plain(path) == html
-    except OSError:
-        return False
+    return found.put_report(render_report(checked_evidence(found)).encode())
 
 
 def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
@@ -85,18 +55,14 @@ def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
     """
     from synth_audit.pipeline.check import Check
     from synth_audit.report.render import check_page
-    from synth_audit.store.evidence_store import REPORT
-    from synth_audit.store.untrusted_file import read_plain
 
     what = "pictures and sentences of the report"
-    if found.folder is None:
-        return ()
     try:
-        content = read_plain(found.folder.path / REPORT)
-    except FileNotFoundError:
-        return ()
+        content = found.report()
     except OSError as error:
         return (Check(what, False, f"it cannot be read ({type(error).__name__})"),)
+    if content is None:
+        return ()
     same = check_page(evidence, content.decode(errors="replace"))
     told = "another version wrote it" if same is None else "rendered anew and compared byte for byte"
     return (Check(what, same, told),)

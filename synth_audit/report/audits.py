@@ -15,7 +15,7 @@ from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.report import interval_plot, words
-from synth_audit.report.known_answer import sight_sign, sight_text
+from synth_audit.report.known_answer import sensitivity_sign, sensitivity_text
 from synth_audit.report.leak_intervals import leak_sentence
 from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, quantity_texts
 from synth_audit.report.series_figures import pictures_of
@@ -107,19 +107,19 @@ class _Said:
         alike = m.reference.candidate if m.reference else None
         return text if alike is None else f"{words.number(alike.value, m.unit)} on as many rows: {text}"
 
-    def witness(self, m: Measurement) -> MeasurementSensitivity | None:
+    def sensitivity(self, m: Measurement) -> MeasurementSensitivity | None:
         """What is known of how it answers leaks."""
         return next((w for w in self.found if w.measurement is m), None)
 
     def leak(self, m: Measurement) -> str:
         """The share of copied rows that it behaves like."""
-        w = self.witness(m)
+        w = self.sensitivity(m)
         return leak_sentence(w.restated) if w is not None and w.restated is not None else ""
 
     def sight(self, m: Measurement) -> str:
         """Whether it sees a full copy."""
-        w = self.witness(m)
-        return words.sentence(sight_text(w)) if w is not None else ""
+        w = self.sensitivity(m)
+        return words.sentence(sensitivity_text(w)) if w is not None else ""
 
     def judging(self, m: Measurement) -> tuple[GateView, ...]:
         """The gates that judge exactly this number."""
@@ -135,7 +135,7 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
     level = ""
     if m.interval is not None:
         level = f"{words.percent_level(m.interval.level)} interval ({m.interval.method}): "
-    witness = said.witness(m)
+    sensitivity = said.sensitivity(m)
     return NumberRow(
         title=title,
         help=explained,
@@ -150,10 +150,10 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
         missing=not math.isfinite(m.value),
         gates=said.judging(m),
         picture=drawing,
-        sight=sight_sign(witness.response.sight) if witness else None,
-        sight_text=said.sight(m),
+        sight=sensitivity_sign(sensitivity.response.sight) if sensitivity else None,
+        sensitivity_text=said.sight(m),
         leak=said.leak(m),
-        leak_gates=said.judging(witness.restated) if witness and witness.restated else (),
+        leak_gates=said.judging(sensitivity.restated) if sensitivity and sensitivity.restated else (),
     )
 
 

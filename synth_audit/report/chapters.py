@@ -15,7 +15,7 @@ from synth_audit.report.audits import audit_view, has_numbers
 from synth_audit.report.examples import examples
 from synth_audit.report.exposed_records import exposed_records
 from synth_audit.report.known_answer import known_answer
-from synth_audit.report.measurement_sensitivity import witnesses
+from synth_audit.report.measurement_sensitivity import sensitivities
 from synth_audit.report.privacy_account import privacy_account
 from synth_audit.report.view import Cells, Chapter, Fact, GateView, RiskView
 from synth_audit.store.evidence import Evidence
@@ -116,7 +116,7 @@ def _no_result(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
 def _risk_builder(risk: Risk) -> Builder:
     def build(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
         mine = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info and o.info.risk == risk.name]
-        found = witnesses(evidence, gates)
+        found = sensitivities(evidence, gates)
         views = tuple(audit_view(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine)
         measured = sum(has_numbers(o) for _, o in mine)
         return Chapter(

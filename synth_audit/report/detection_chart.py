@@ -46,12 +46,12 @@ def best_of_audits(found: Sequence[MeasurementSensitivity]) -> list[MeasurementS
     return sorted((w for w in best if w is not None), key=lambda w: w.least or 0.0)
 
 
-def chance(witness: MeasurementSensitivity, share: float) -> float | None:
+def chance(sensitivity: MeasurementSensitivity, share: float) -> float | None:
     """Probability that a leak of this share is noticed; None where the check does not say."""
-    span, half = witness.span, witness.response.half_width
-    if not witness.sees or span is None or span <= 0 or half is None or not math.isfinite(half):
+    span, half = sensitivity.span, sensitivity.response.half_width
+    if not sensitivity.sees or span is None or span <= 0 or half is None or not math.isfinite(half):
         return None
-    return detection_probability(share, span, half, witness.level)
+    return detection_probability(share, span, half, sensitivity.level)
 
 
 def _svg(best: Sequence[MeasurementSensitivity], named: dict[str, str], anchor: str) -> str:

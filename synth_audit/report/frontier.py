@@ -25,7 +25,7 @@ from synth_audit.report.sweep_candidates import (
 from synth_audit.report.sweep_panels import box_panels, matrix_pictures
 from synth_audit.report.sweep_scatter import scatter_svg
 from synth_audit.report.view import Cells, Fact, Picture, Sign
-from synth_audit.store.workspace import write_text
+from synth_audit.store.workspace_files import write_text
 from synth_audit.studies.frontier import ERROR, FrontierRecord
 
 _OPEN_PANELS = 12

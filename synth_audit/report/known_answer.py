@@ -14,8 +14,17 @@ from synth_audit.report import words
 from synth_audit.report.detection_chart import best_of_audits, detection_picture
 from synth_audit.report.gates import sign_of
 from synth_audit.report.leak_intervals import common_scale, leak_interval_svg, leak_sentence
-from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, sharpest, witnesses
-from synth_audit.report.view import Cells, Chapter, GateView, KnownAnswerView, LeakRow, Shown, SightRow, Sign
+from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, sensitivities, sharpest
+from synth_audit.report.view import (
+    Cells,
+    Chapter,
+    GateView,
+    KnownAnswerView,
+    LeakRow,
+    SensitivityRow,
+    Shown,
+    Sign,
+)
 from synth_audit.store.evidence import Evidence
 
 ANCHOR = "known-answer"
@@ -27,7 +36,7 @@ MOST_ROWS = 12
 
 def known_answer(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
     """The chapter; it stands in every report, for a check that was not made is worth saying too."""
-    found = witnesses(evidence, gates)
+    found = sensitivities(evidence, gates)
     anchors = {o.audit: f"audit-{i}" for i, o in enumerate(evidence.outcomes, 1)}
     shares = evidence.planting.shares or tuple(sorted({a.share for w in found for a in w.response.answers}))
     rows = tuple(_row(w, shares, anchors[w.outcome.audit]) for w in sorted(found, key=_rank))
@@ -52,13 +61,13 @@ def known_answer(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
     )
 
 
-def sight_sign(sight: Sensitivity) -> Sign:
+def sensitivity_sign(sight: Sensitivity) -> Sign:
     """Shape and word of seeing and blindness."""
     sign = sign_of(Result.PASS if sight is Sensitivity.SENSITIVE else Result.INSUFFICIENT)
     return Sign(sign.kind, "Sees" if sight is Sensitivity.SENSITIVE else "Blind", sign.icon)
 
 
-def sight_text(w: MeasurementSensitivity) -> str:
+def sensitivity_text(w: MeasurementSensitivity) -> str:
     """What a measurement sees, in short: beside its number."""
     if not w.sees:
         return f"blind here: {w.response.reason}" if w.response.reason else "blind here"
@@ -124,14 +133,14 @@ def _alarm(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> str:
     return words.sentence(f"{text}; {relied} of them should have decided" if relied else text)
 
 
-def _row(w: MeasurementSensitivity, shares: Sequence[float], anchor: str) -> SightRow:
+def _row(w: MeasurementSensitivity, shares: Sequence[float], anchor: str) -> SensitivityRow:
     answers = {a.share: a for a in w.response.answers}
-    return SightRow(
+    return SensitivityRow(
         anchor=anchor,
         audit=w.audit_title,
         title=w.title,
         scope=w.response.id.label,
-        sign=sight_sign(w.response.sight),
+        sign=sensitivity_sign(w.response.sight),
         reason=words.sentence(w.response.reason),
         shown=tuple(_shown(w, share, answers.get(share)) for share in shares),
         least=_least(w),

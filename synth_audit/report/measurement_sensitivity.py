@@ -17,7 +17,7 @@ from synth_audit.core.sensitivity import (
     SensitivityCurve,
 )
 from synth_audit.report import words
-from synth_audit.report.view import GateView, SightLine
+from synth_audit.report.view import GateView, SensitivityLine
 from synth_audit.store.evidence import Evidence
 
 
@@ -77,10 +77,10 @@ class MeasurementSensitivity:
         return any(g.blocking for g in self.gates)
 
 
-def witnesses(evidence: Evidence, gates: Sequence[GateView]) -> tuple[MeasurementSensitivity, ...]:
+def sensitivities(evidence: Evidence, gates: Sequence[GateView]) -> tuple[MeasurementSensitivity, ...]:
     """Every measurement with a response, in the order of the evidence."""
     return tuple(
-        _witness(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, outcome)))
+        _sensitivity(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, outcome)))
         for outcome in evidence.outcomes
         for r in outcome.responses
     )
@@ -101,13 +101,13 @@ def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[s
     return quantity.replace("_", " ").capitalize(), ""
 
 
-def sight_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SightLine:
+def sensitivity_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SensitivityLine:
     """What this audit would have seen, in one line for the first screen."""
     relied = [w for w in found if w.decides]
     if evidence.planting.reason or not found:
-        return SightLine("open", _unknown(evidence))
+        return SensitivityLine("open", _unknown(evidence))
     if not relied:
-        return SightLine(
+        return SensitivityLine(
             "open",
             "No deciding gate rests on a number that was tried on planted leaks.",
             _besides(found),
@@ -115,7 +115,7 @@ def sight_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     best, blind = sharpest(relied), [w for w in relied if not w.sees]
     if len(blind) == len(relied):
         text = "This audit would not have seen even a full copy of the training rows: what decides is blind."
-        return SightLine("fail", text)
+        return SensitivityLine("fail", text)
     if best is None or best.least is None:
         text = "This audit can see a full copy of the training rows, but no smaller leak with certainty."
     elif best.least <= 0:
@@ -123,7 +123,7 @@ def sight_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     else:
         least = words.detectable(best.least)
         text = f"Had {least} of the rows or more been copies, this audit would have seen it."
-    return SightLine("open" if blind or best is None else "pass", text, _blindness(relied, blind))
+    return SensitivityLine("open" if blind or best is None else "pass", text, _blindness(relied, blind))
 
 
 def _unknown(evidence: Evidence) -> str:
@@ -154,7 +154,7 @@ def _blindness(relied: Sequence[MeasurementSensitivity], blind: Sequence[Measure
     )
 
 
-def _witness(
+def _sensitivity(
     evidence: Evidence, outcome: AuditOutcome, response: SensitivityCurve, gates: tuple[GateView, ...]
 ) -> MeasurementSensitivity:
     measurement = next((m for m in outcome.measurements if m.id == response.id), None)

@@ -6,7 +6,7 @@ from synth_audit.core.outcome import Status
 from synth_audit.report import words
 from synth_audit.report.chapters import chapters, signing
 from synth_audit.report.gates import gate_views, verdict_view
-from synth_audit.report.measurement_sensitivity import sight_line, witnesses
+from synth_audit.report.measurement_sensitivity import sensitivities, sensitivity_line
 from synth_audit.report.page import page
 from synth_audit.report.view import Fact, ReportView
 from synth_audit.store.evidence import Evidence
@@ -49,7 +49,7 @@ def build_view(evidence: Evidence) -> ReportView:
         alerts=alerts,
         warnings=tuple(words.sentence(w) for w in evidence.warnings),
         verdict=verdict_view(evidence, unmeasured=unmeasured, sound=not alerts),
-        sight=sight_line(evidence, witnesses(evidence, gates)),
+        sight=sensitivity_line(evidence, sensitivities(evidence, gates)),
         gates=gates,
         suite_name=evidence.gates.suite_name,
         chapters=parts,

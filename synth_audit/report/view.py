@@ -29,7 +29,7 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class SightLine:
+class SensitivityLine:
     """What the audit would have seen, in one line; ``kind`` as of a sign, ``warning`` may be empty."""
 
     kind: str
@@ -130,7 +130,7 @@ class NumberRow:
     gates: tuple[GateView, ...]
     picture: Markup | None
     sight: Sign | None = None
-    sight_text: str = ""
+    sensitivity_text: str = ""
     leak: str = ""
     leak_gates: tuple[GateView, ...] = ()
 
@@ -192,7 +192,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class SightRow:
+class SensitivityRow:
     """One measurement in the known-answer check."""
 
     anchor: str
@@ -231,8 +231,8 @@ class KnownAnswerView:
     planted: str
     alarm: str
     header: tuple[str, ...]
-    rows: tuple[SightRow, ...]
-    more_rows: tuple[SightRow, ...]
+    rows: tuple[SensitivityRow, ...]
+    more_rows: tuple[SensitivityRow, ...]
     picture: Picture | None
     best: Cells
     leaks: tuple[LeakRow, ...]
@@ -274,7 +274,7 @@ class ReportView:
     alerts: tuple[str, ...]
     warnings: tuple[str, ...]
     verdict: VerdictView
-    sight: SightLine
+    sight: SensitivityLine
     gates: tuple[GateView, ...]
     suite_name: str
     chapters: tuple[Chapter, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime, timedelta
 
 from synth_audit.core.text import clean as clean
@@ -18,11 +19,13 @@ _NBSP = "\u00a0"
 
 
 def sentence(text: str, end: str = ".") -> str:
-    """Text with a capital first letter and a full stop, or another end."""
+    """Text with a capital first letter and a full stop, or another end; a name such as `a.b` stays."""
     text = text.strip()
     if not text:
         return ""
-    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?…" else end)
+    named = re.match(r"\w+[._]\w", text)
+    start = text[0] if named else text[0].upper()
+    return start + text[1:] + ("" if text[-1] in ".!?…" else end)
 
 
 def counted(n: int, noun: str, plural: str = "") -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from synth_audit.core.errors import DataError
-from synth_audit.store.workspace import write_atomically
+from synth_audit.store.workspace_files import write_atomically
 
 
 def write_batches(path: Path, batches: Iterable[pa.Table], *, private: bool = False) -> Path:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from synth_audit.core.files import flush
-from synth_audit.store.workspace import making, write_atomically
+from synth_audit.store.workspace_files import making, write_atomically
 
 
 @contextmanager

@@ -23,8 +23,9 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.verdict import Result
 from synth_audit.store.chained_log import Head
 from synth_audit.store.pointers import SCHEMA_VERSION, Count, Digest, Released, parse_strict, to_json
-from synth_audit.store.untrusted_file import read_plain
-from synth_audit.store.workspace import Workspace, making, write_text
+from synth_audit.store.untrusted_file import read_plain, sha256_of_bytes
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import making, write_text
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
@@ -52,6 +53,10 @@ class AuditEntry:
     files: Mapping[str, Digest]
     purged: str = ""
     latest: Count = 0
+
+    def names(self, evidence: bytes) -> bool:
+        """True when this is the evidence that was filed, byte for byte."""
+        return self.files.get("evidence.json") == sha256_of_bytes(evidence)
 
     @property
     def last(self) -> int:

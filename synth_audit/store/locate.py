@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.paths import problem_of
 from synth_audit.store.audit_folder import AuditFolder
+from synth_audit.store.evidence import evidence_bytes
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.filed_audit import REPORT, FiledAudit
 from synth_audit.store.journal import AuditEntry, read_journal
-from synth_audit.store.pointers import Released, read_pointer
+from synth_audit.store.seal import seal_path
+from synth_audit.store.untrusted_file import read_plain
 from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_bytes
 
 
 @dataclass(frozen=True)
@@ -21,11 +27,13 @@ class LocatedEvidence:
     Attributes:
         folder: of its audit; None for a file that lies by itself.
         workspace: None for what lies by itself.
+        pointed: a pointer named it, where the user named the workspace alone: its evidence store has it.
     """
 
     file: Path
     folder: AuditFolder | None = None
     workspace: Workspace | None = None
+    pointed: bool = False
 
     @property
     def newest(self) -> bool:
@@ -33,9 +41,81 @@ class LocatedEvidence:
         if self.workspace is None or self.folder is None:
             return True
         try:
-            return self.workspace.newest.digest == self.folder.digest
+            return evidence_store(self.workspace).newest_digest() == self.folder.digest
         except DataError:
             return False
+
+    def filed(self) -> FiledAudit | None:
+        """The audit's folder as it is; None for a file that lies by itself.
+
+        Raises:
+            DataError: it cannot be read, or something in it is a link or no file.
+        """
+        if self.folder is None:
+            return None
+        if self.pointed and self.workspace is not None:
+            return evidence_store(self.workspace).get(self.folder.digest)
+        return FiledAudit.load(self.folder)
+
+    def content(self) -> tuple[bytes, bytes | None]:
+        """The evidence as a file, and its seal where there is one.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        if self.pointed and (filed := self.filed()) is not None:
+            return filed.evidence_file, filed.seal
+        seal = None
+        with suppress(OSError):
+            seal = read_plain(seal_path(self.file))
+        return evidence_bytes(self.file), seal
+
+    def report(self) -> bytes | None:
+        """The report in the folder of the audit; None where there is none.
+
+        Raises:
+            OSError: it cannot be read, or a link or a pipe is in its place.
+        """
+        if self.folder is None:
+            return None
+        if self.pointed and (filed := self.filed()) is not None:
+            return filed.report
+        try:
+            return read_plain(self.folder.report)
+        except FileNotFoundError:
+            return None
+
+    def put_report(self, content: bytes) -> Path:
+        """Put a report beside the evidence, where one that is there stays.
+
+        Raises:
+            DataError: another report is there, or it cannot be written.
+        """
+        if (
+            self.folder is not None
+            and self.workspace is not None
+            and read_journal(self.workspace) is not None
+        ):
+            return evidence_store(self.workspace).put_report(self.folder.digest, content)
+        path = self.file.with_name(REPORT)
+        if not os.path.lexists(path):
+            return write_bytes(path, content)
+        if not _holds(path, content):
+            raise DataError(
+                "there is another report beside the evidence",
+                where=str(path),
+                expected="none, or the same",
+                fix="name another file with --to; the one that is there may have been signed",
+            )
+        return path
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a file, in a folder where others may write, is that page; a pipe or a link is not."""
+    try:
+        return read_plain(path) == content
+    except OSError:
+        return False
 
 
 def locate_evidence(path: Path) -> LocatedEvidence:
@@ -64,8 +144,21 @@ def locate_evidence(path: Path) -> LocatedEvidence:
     if (path / "evidence.json").is_file():
         return _of_file(path / "evidence.json")
     workspace = workspace_at(path.parent if path.name == "review" else path)
-    folder = _only_released(workspace) or workspace.newest
-    return LocatedEvidence(folder.evidence, folder, workspace)
+    return newest_evidence(workspace)
+
+
+def newest_evidence(workspace: Workspace) -> LocatedEvidence:
+    """The newest audit of a workspace; what was released, where nothing else was audited.
+
+    Raises:
+        DataError: there is no audit, or what names it is damaged.
+    """
+    store = evidence_store(workspace)
+    digest = store.newest_digest()
+    if digest is None and workspace.owner is None and (released := store.released()) is not None:
+        digest = released.digest
+    file = store.where(digest)["evidence"]
+    return LocatedEvidence(file, AuditFolder(file.parent), workspace, pointed=True)
 
 
 def purged_entry(path: Path) -> AuditEntry | None:
@@ -81,14 +174,6 @@ def purged_entry(path: Path) -> AuditEntry | None:
     journal = read_journal(workspace_at(folder.parent.parent.parent))
     entry = journal.entry(folder.name) if journal is not None else None
     return entry if entry is not None and entry.purged else None
-
-
-def _only_released(workspace: Workspace) -> AuditFolder | None:
-    """The audit of a candidate that was released where nothing else was audited."""
-    if os.path.lexists(workspace.newest_pointer):
-        return None
-    pointer = read_pointer(Released, workspace.released_pointer)
-    return workspace.audit(pointer.digest) if pointer else None
 
 
 def workspace_at(root: Path) -> Workspace:

@@ -20,7 +20,8 @@ from synth_audit.store.retention import Retention
 from synth_audit.store.scratch import alone_in, clear_away, delete
 from synth_audit.store.stage_records import SyntheticRecord
 from synth_audit.store.untrusted_file import is_plain_folder
-from synth_audit.store.workspace import Workspace, making
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import making
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -203,7 +204,7 @@ def _warning(own: Workspace) -> str:
         account = SyntheticRecord.read(own.synthetic_record).generator.privacy
     except DataError:
         return ""
-    return "its fit spent privacy budget, and another would spend it again" if account else ""
+    return "its fit spent privacy budget, and another would spend it again" if account.mechanisms else ""
 
 
 def _names(place: Path) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.files import scratch_in, temporary_folder
 from synth_audit.store.folders import link_or_copy
 from synth_audit.store.journal import private_lock
-from synth_audit.store.workspace import Workspace, make_private
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import make_private
 
 _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 """Names of files and folders on their way into place."""
@@ -40,7 +41,7 @@ def in_use(workspace: Workspace) -> Iterator[Path | None]:
         DataError: scratch is a link or another user's, or others can look into it.
     """
     home = workspace.home
-    if not home.restricted.is_dir():
+    if not os.path.isdir(home.restricted):  # unlike `Path.is_dir` it takes a name that is too long
         yield None
         return
     with private_lock(home.restricted / ".in-use.lock") as lock:

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 from synth_audit.core.errors import DataError
 from synth_audit.core.strict_yaml import load_json
 from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
-from synth_audit.store.workspace import write_text
+from synth_audit.store.workspace_files import write_text
 
 _STRICT = ConfigDict(extra="forbid")
 """Holds for the records within a record too."""

@@ -112,34 +112,34 @@ def calibrate(
         )
     seed = context.seed
     with context.keeping() as keeping:
-        ground = prepare_injection(subject, max_rows, seed)
-        if not isinstance(ground, LeakInjector):
+        injector = prepare_injection(subject, max_rows, seed)
+        if not isinstance(injector, LeakInjector):
             raise DataError(
-                f"no leak can be planted: {ground.reason}",
+                f"no leak can be planted: {injector.reason}",
                 where="train",
                 expected="enough training rows for a release and a training table of their own",
                 fix="calibrate on a larger table of the same kind",
             )
         grid = list(itertools.product(noises, sorted(set(shares))))
-        tasks = [task for noise, share in grid for task in _tasks(chosen, ground, noise, share, seed)]
+        tasks = [task for noise, share in grid for task in _tasks(chosen, injector, noise, share, seed)]
         ended = run_tasks(tasks, keeping)
     places = [(noise, share) for noise, share in grid for _ in chosen]
     return Calibration(
         table=table,
         seed=seed,
         level=subject.level,
-        planting=ground.planting(sorted(set(shares))),
+        planting=injector.planted_leaks(sorted(set(shares))),
         curves=_curves(places, ended),
         silent={e.outcome.audit: e.outcome.reason for e in ended if e.outcome.status is not Status.MEASURED},
     )
 
 
 def _tasks(
-    audits: Mapping[str, Audit], ground: LeakInjector, noise: LeakNoise, share: float, seed: int
+    audits: Mapping[str, Audit], injector: LeakInjector, noise: LeakNoise, share: float, seed: int
 ) -> list[AuditTask]:
     name = f"{share:g} {noise.sigma:g} {noise.rate:g} {noise.flip:g}"
-    leaks = noise.disturb(ground.leaks(share), child_rng(seed, "calibration", name))
-    leaky = ground.leaky(ground.release(share, leaks))
+    leaks = noise.disturb(injector.leaks(share), child_rng(seed, "calibration", name))
+    leaky = injector.leaky(injector.release(share, leaks))
     return [
         AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n))
         for n, audit in audits.items()

@@ -18,6 +18,7 @@ from synth_audit.core.plugin_config import PluginChoice, combinations
 from synth_audit.core.schema import RELEASED, Role
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.stages import audits_of
+from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.comparison import measure_of
@@ -100,7 +101,7 @@ def candidate_of(plan: Plan, workspace: Workspace, name: str) -> tuple[Candidate
     for candidate in known:
         if name in (candidate.name, candidate.slug):
             own = workspace.candidate(candidate.slug)
-            if not os.path.exists(own.newest_pointer):
+            if not evidence_store(own).newest_digest():
                 raise _not_swept(own)
             return candidate, own
     raise PlanError(

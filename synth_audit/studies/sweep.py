@@ -22,15 +22,15 @@ from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import kept_because
 from synth_audit.pipeline.verify import verify
-from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import TableRecord, installed_versions
+from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.folders import link_or_copy, replacing_folder
-from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
-from synth_audit.store.workspace import Workspace, read_parquet, write_text
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import read_parquet, write_text
 from synth_audit.studies.candidates import Candidate, candidates_of, column_count
 from synth_audit.studies.correlations import Correlations, Scales
 from synth_audit.studies.frontier import FrontierRecord
@@ -61,7 +61,7 @@ def sweep(
         salt = workspace_salt(workspace)
         splitting, split_kept = _split(plan, workspace, salt, context, fresh)
         asked = candidates_of(plan, column_count(splitting))
-        for old in (workspace.frontier, workspace.frontier_page):
+        for old in (workspace.kept_frontier, workspace.frontier, workspace.frontier_page):
             old.unlink(missing_ok=True)
         train, _ = pipeline.real_tables(plan, workspace)
         scales = Scales.of(train, plan.suppression)
@@ -70,6 +70,7 @@ def sweep(
             tried = [course.run(e, keeping.within(_place(i, asked))) for i, e in enumerate(asked)]
         record = ranked(plan, tried, scales.correlations(train), split_kept)
         write_text(workspace.frontier, record.to_json())
+        write_text(workspace.kept_frontier, record.to_json(), private=True)
         _clear_away(workspace, {e.slug for e in asked})
     return record
 
@@ -143,7 +144,7 @@ class SweepRun:
     def _still_good(self, candidate: Candidate, own: Workspace) -> Evidence | None:
         """The evidence of an earlier sweep if it is what this one would find, and its tables are there."""
         try:
-            evidence = checked_evidence(LocatedEvidence(own.evidence, own.newest, own))
+            evidence = evidence_store(own).newest_evidence()
             tables = {n: read_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
         except DataError:
             return None

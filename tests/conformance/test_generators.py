@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from conformance_readme import EXAMPLE_GENERATOR  # made importable by conftest.py
 
-from synth_audit.core import registry
+from synth_audit.core import needs, registry
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import DataError
 from synth_audit.core.fitting import fit
@@ -34,12 +34,18 @@ def train(population):
 
 @pytest.fixture
 def context_of():
-    return lambda seed: FitContext(rng=np.random.default_rng(seed))
+    return lambda seed: FitContext(rng=np.random.default_rng(seed), device="auto")
 
 
 @pytest.fixture
 def generator_of(generator_settings):
-    return lambda name, table: registry.build("generator", name, generator_settings(name, table))
+    def built(name, table):
+        generator = registry.build("generator", name, generator_settings(name, table))
+        if generator.info.needs.gpu and not needs.gpu_found():
+            pytest.skip("there is no GPU here")
+        return generator
+
+    return built
 
 
 @pytest.fixture

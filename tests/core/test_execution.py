@@ -21,7 +21,7 @@ from synth_audit.core.context import RunContext, silent
 from synth_audit.core.deadline import NEVER, Deadline
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.execution import Ending, Executor, in_processes
-from synth_audit.core.execution.inside import attempt
+from synth_audit.core.execution.worker import attempt
 
 
 def running(workers: int) -> RunContext:

@@ -36,29 +36,29 @@ def rows(table):
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.4, 1.0])
 def test_a_release_holds_the_planted_share_of_copies(share):
-    ground = prepare_injection(subject_of(), 10_000, 0)
-    release = ground.release(share)
-    copied = rows(release) & rows(ground.known)
+    injector = prepare_injection(subject_of(), 10_000, 0)
+    release = injector.release(share)
+    copied = rows(release) & rows(injector.known)
     assert len(copied) == round(share * release.n_rows)
     assert release.n_rows == 500
-    assert rows(release) <= rows(ground.subject.train), "real people, none of whom is in control"
+    assert rows(release) <= rows(injector.subject.train), "real people, none of whom is in control"
 
 
 def test_the_two_halves_do_not_meet():
-    ground = prepare_injection(subject_of(), 10_000, 0)
-    assert not rows(ground.known) & rows(ground.fresh)
+    injector = prepare_injection(subject_of(), 10_000, 0)
+    assert not rows(injector.known) & rows(injector.fresh)
 
 
 def test_leaks_are_nested():
-    ground = prepare_injection(subject_of(), 10_000, 0)
-    known = rows(ground.known)
-    small, large = (rows(ground.release(f)) & known for f in (0.05, 0.5))
+    injector = prepare_injection(subject_of(), 10_000, 0)
+    known = rows(injector.known)
+    small, large = (rows(injector.release(f)) & known for f in (0.05, 0.5))
     assert small < large
 
 
 def test_the_smallest_leak_is_one_row():
-    ground = prepare_injection(subject_of(n_made=40), 10_000, 0)
-    assert len(rows(ground.release(0.001)) & rows(ground.known)) == 1
+    injector = prepare_injection(subject_of(n_made=40), 10_000, 0)
+    assert len(rows(injector.release(0.001)) & rows(injector.known)) == 1
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_the_smallest_leak_is_one_row():
     ],
 )
 def test_sizes(n_made, most, n_known, n_release):
-    ground = prepare_injection(subject_of(n_made=n_made), most, 0)
-    assert (ground.known.n_rows, ground.release(0.3).n_rows) == (n_known, n_release)
-    assert ground.control.n_rows == min(200, most)
+    injector = prepare_injection(subject_of(n_made=n_made), most, 0)
+    assert (injector.known.n_rows, injector.release(0.3).n_rows) == (n_known, n_release)
+    assert injector.control.n_rows == min(200, most)
 
 
 def test_the_same_seed_plants_the_same():
@@ -83,12 +83,12 @@ def test_the_same_seed_plants_the_same():
 
 def test_rows_of_one_person_stay_on_one_side():
     specs = {"person": ColumnSpec(role="split_key")}
-    ground = prepare_injection(
+    injector = prepare_injection(
         subject_of(specs=specs, person=lambda n: [f"p{i // 4}" for i in range(n)]), 10_000, 0
     )
-    known, fresh = (set(t.labels("person")) for t in (ground.known, ground.fresh))
+    known, fresh = (set(t.labels("person")) for t in (injector.known, injector.fresh))
     assert not known & fresh
-    assert "person" not in ground.release(0.5).names
+    assert "person" not in injector.release(0.5).names
 
 
 def test_too_few_rows_leave_no_ground():
@@ -107,6 +107,6 @@ def test_a_single_entity_cannot_be_halved():
 def test_without_control_there_is_none_in_the_planted_subject():
     subject = subject_of()
     bare = Subject(subject.train, None, subject.synthetic)
-    ground = prepare_injection(bare, 10_000, 0)
-    assert ground.leaky(ground.release(1.0)).control is None
-    assert ground.planting((0.0, 1.0)).control_rows == 0
+    injector = prepare_injection(bare, 10_000, 0)
+    assert injector.leaky(injector.release(1.0)).control is None
+    assert injector.planted_leaks((0.0, 1.0)).control_rows == 0

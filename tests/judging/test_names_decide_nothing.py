@@ -29,7 +29,7 @@ from synth_audit.judging.schema_contract import contract_key
 from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
 from synth_audit.report import render_report
 from synth_audit.report.gates import gate_views
-from synth_audit.report.measurement_sensitivity import witnesses
+from synth_audit.report.measurement_sensitivity import sensitivities
 from synth_audit.store.evidence import Evidence, parse_evidence
 
 RISK, GAP = Quantity("risk", "Risk"), Quantity("gap", "Gap")
@@ -141,7 +141,7 @@ def story(build: ModuleType, names: Names, *, pages: bool = False) -> tuple[obje
     assert judge(suite, again.outcomes, CHECKS) == report
     relied = [
         (unnamed(w.response.id, names), [g.gate for g in w.gates])
-        for w in witnesses(again, gate_views(again))
+        for w in sensitivities(again, gate_views(again))
     ]
     if pages:
         render_report(again)
@@ -208,7 +208,7 @@ def test_a_column_whose_name_holds_by_is_read_whole(build: ModuleType) -> None:
     judged = WORST_SUBGROUP.derived(MeasurementId("probe", "risk", column="weight"), "baby weight")
     gate = build.gate("g", "t", measurement=judged)
     evidence = build.evidence(outcomes, build.report_of((gate,)), planting=PLANTING)
-    [relied] = [w for w in witnesses(evidence, gate_views(evidence)) if w.gates]
+    [relied] = [w for w in sensitivities(evidence, gate_views(evidence)) if w.gates]
     assert relied.response.id == MeasurementId("probe", "risk", column="weight")
 
 

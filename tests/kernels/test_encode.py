@@ -52,6 +52,29 @@ def test_row_groups_agree_with_a_dictionary_of_tuples(parts):
     assert np.array_equal(groups[:, None] == groups[None], np.equal.outer(expected, expected))
 
 
+def test_codes_do_not_tell_which_table_a_value_came_from():
+    """Of values that each table holds once, half the smaller codes must be the first table's."""
+    names = np.random.default_rng(0).permutation([f"note {i:04}" for i in range(800)])
+    data = pa.table({"text": names, "x": np.random.default_rng(1).normal(size=800)})
+    schema = infer_schema(data, {"text": ColumnSpec(kind="categorical")})
+    both = read_table(data, schema, where="t")
+    one, other = both.take(np.arange(400)), both.take(np.arange(400, 800))
+    for name in ("text", "x"):
+        mine, _ = codes([one, other], schema[name])
+        assert 150 < (mine < 400).sum() < 250
+        swapped = codes([other, one], schema[name])
+        assert np.array_equal(swapped[1], mine)
+        shuffled = np.random.default_rng(2).permutation(400)
+        assert np.array_equal(codes([one.take(shuffled), other], schema[name])[0], mine[shuffled])
+
+
+def test_labels_are_numbered_by_how_often_they_occur_and_then_by_their_text():
+    tables = [pa.table({"s": s}) for s in (["b", "a", None, "c"], ["c", "d", "c"])]
+    schema = infer_schema(tables[0], {})
+    found = codes([read_table(t, schema, where="t") for t in tables], schema["s"])
+    assert [part.tolist() for part in found] == [[2, 1, MISSING, 0], [0, 3, 0]]
+
+
 @settings(max_examples=50, deadline=None)
 @given(rows=st.lists(ROW, min_size=1, max_size=8))
 def test_leaving_one_column_out_is_grouping_by_the_others(rows):
@@ -129,6 +152,15 @@ def test_huge_values_keep_a_finite_scale(tables_of):
     encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
     assert np.isfinite([encoder.centre["x"], encoder.scale["x"]]).all()
     assert np.isfinite(encoder.encode([train])[0].dense).all()
+
+
+@pytest.mark.parametrize("values", [[5e-324, 1e-323, *[0.0] * 40], [-1.5e308, None, -1.5e308, None]])
+def test_no_value_is_nowhere(values, tables_of):
+    """A row without a place has no nearest row, and would look as far from its copy as from strangers."""
+    train, far = tables_of({"x": values}, {"x": [1.5e308, -1.5e308, 5e-324, 0.0]})
+    encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
+    for placed in encoder.encode([train, far]):
+        assert not np.isnan(placed.dense).any()
 
 
 def test_coordinates_do_not_depend_on_how_tables_are_cut(tables_of):

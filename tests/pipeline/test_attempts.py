@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,10 +10,11 @@ from synth_audit.core.errors import SynthAuditError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import render_report
-from synth_audit.store.evidence_store import table_ledger
+from synth_audit.store.attempts import table_ledger
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import FILE, Ledger
-from synth_audit.store.workspace import Workspace, write_parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_parquet
 
 
 def ledger_of(case):
@@ -102,53 +101,21 @@ def test_a_ledger_of_another_table_is_refused(case):
     assert told(case)["ledger of the table"] == "lines that it held are gone or changed"
 
 
-PASSING, FAILING = 0.2, -0.5
-"""Limits under which the same candidate passes and fails."""
-
-
-@pytest.mark.parametrize(
-    ("limits", "released"),
-    [
-        ([FAILING, PASSING, FAILING], False),
-        ([PASSING, FAILING, FAILING], False),
-        ([FAILING, FAILING, PASSING], True),
-        ([FAILING, PASSING, FAILING, -0.4], False),
-        ([PASSING, FAILING, PASSING], False),
-    ],
-    ids=["fail pass fail", "pass fail fail", "fail fail pass", "fail pass fail fail", "the same pass again"],
-)
-def test_the_newest_attempt_on_the_same_rows_governs(fresh, make_gate, limits, released):
-    """Whatever is found again: a failure counts anew, and a pass does not hide the failures since."""
-    for limit in limits:
-        fresh.set_gates(make_gate("copies", "exact_match.excess", limit))
-        last = pipeline.audit_synthetic(fresh.plan, fresh.workspace)
-    journal = read_journal(fresh.workspace)
-    [rows] = {e.candidate for e in journal.audits}
-    assert (journal.governing(rows).verdict == "pass") is released
-    assert len(ledger_of(fresh).attempts()) == len(limits)
-    assert fresh.workspace.newest.digest == last.digest
-    checks = {c.what: c.holds for c in api.verify(fresh.workspace.root)}
-    assert checks["newest attempt on these rows"] is (released or last.verdict != "pass")
-    for entry in journal.audits:
-        if entry.verdict == "pass" and not released:
-            older = {c.what: c.holds for c in api.verify(fresh.workspace.audit(entry.digest).path)}
-            assert older["newest attempt on these rows"] is False
-    if released:
-        pipeline.release_synthetic(fresh.plan, fresh.workspace)
-    else:
-        with pytest.raises(SynthAuditError, match="refused"):
-            pipeline.release_synthetic(fresh.plan, fresh.workspace)
-
-
-@pytest.fixture
-def fresh(case):
-    """The finished case before its candidate was audited, in a workspace that has forgotten it."""
-    home = case.workspace
-    for path in (home.journal, home.journal_lock, file_of(case), Ledger(home.restricted).log.mark):
-        path.unlink()
-    shutil.rmtree(home.review)
-    home.prepare()
-    return case
+def test_a_failure_that_is_found_again_governs_again(case, make_gate):
+    """A pass, a failure on the same rows, a pass under other gates, and the very same failure."""
+    for limit in (-0.5, 0.3, -0.5):
+        case.set_gates(make_gate("copies", "exact_match.excess", limit))
+        last = pipeline.audit_synthetic(case.plan, case.workspace)
+    journal = read_journal(case.workspace)
+    assert len({e.candidate for e in journal.audits}) == 1
+    assert journal.governing(journal.audits[0].candidate).digest == last.digest
+    assert [e.verdict for e in journal.audits] == ["pass", "pass", "fail"]
+    assert len(ledger_of(case).attempts()) == 4
+    with pytest.raises(SynthAuditError, match="the verdict is fail"):
+        pipeline.release_synthetic(case.plan, case.workspace)
+    for entry in journal.audits[:2]:
+        older = {c.what: c.holds for c in api.verify(case.workspace.audit(entry.digest).path)}
+        assert older["newest attempt on these rows"] is False
 
 
 def test_the_rows_that_are_kept_are_those_that_were_audited(case, monkeypatch):

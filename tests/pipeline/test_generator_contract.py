@@ -24,7 +24,7 @@ from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import fit_plan
 from synth_audit.store.batch_writing import write_batches
 from synth_audit.store.salts import known_salt
-from synth_audit.store.workspace import read_parquet
+from synth_audit.store.workspace_files import read_parquet
 
 STEPS = 5
 LOG = "steps"

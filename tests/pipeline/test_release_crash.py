@@ -16,7 +16,7 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.pipeline import release as room
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.store.evidence_store import FiledAudit
+from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.pointers import Released, read_pointer
 
 TARGETS = {

@@ -24,7 +24,7 @@ from synth_audit.judging.privacy_budget import PRIVACY_BUDGET, Promise, promise_
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.rerun import rerun
 from synth_audit.report import render_report
-from synth_audit.store.evidence_store import table_ledger
+from synth_audit.store.attempts import table_ledger
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import FILE
 

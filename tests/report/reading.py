@@ -7,13 +7,13 @@ from html import unescape
 
 from synth_audit.report.gates import gate_views
 from synth_audit.report.known_answer import known_answer
-from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, sight_line, witnesses
-from synth_audit.report.view import KnownAnswerView, SightLine
+from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, sensitivities, sensitivity_line
+from synth_audit.report.view import KnownAnswerView, SensitivityLine
 from synth_audit.store.evidence import Evidence
 
 
 def found_in(evidence: Evidence) -> tuple[MeasurementSensitivity, ...]:
-    return witnesses(evidence, gate_views(evidence))
+    return sensitivities(evidence, gate_views(evidence))
 
 
 def view_of(evidence: Evidence) -> KnownAnswerView:
@@ -22,8 +22,8 @@ def view_of(evidence: Evidence) -> KnownAnswerView:
     return body
 
 
-def line_of(evidence: Evidence) -> SightLine:
-    return sight_line(evidence, found_in(evidence))
+def line_of(evidence: Evidence) -> SensitivityLine:
+    return sensitivity_line(evidence, found_in(evidence))
 
 
 def chapter(page: str, anchor: str) -> str:

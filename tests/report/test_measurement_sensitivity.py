@@ -11,7 +11,7 @@ from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP, PlantedLeaks
 from synth_audit.report import render_report, words
 from synth_audit.report.measurement_sensitivity import sharpest
-from synth_audit.report.view import SightLine
+from synth_audit.report.view import SensitivityLine
 
 
 def test_gates_on_a_number_its_restatement_or_its_subgroups_rest_on_it(
@@ -65,7 +65,7 @@ def test_the_first_screen_says_what_the_deciding_numbers_would_have_seen(build: 
         w.response.minimum_detectable or 1.0 for w in found_in(evidence) if any(g.blocking for g in w.gates)
     )
     line = line_of(evidence)
-    assert line == SightLine(
+    assert line == SensitivityLine(
         "pass",
         f"Had {words.detectable(least)} of the rows or more been copies, this audit would have seen it.",
     )

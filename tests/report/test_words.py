@@ -120,3 +120,10 @@ def test_leak_equivalents_read_as_releases(ends: tuple[float, float, float], sai
 )
 def test_a_level_is_short_and_never_rounded_to_certainty(level: float, shown: str) -> None:
     assert words.percent_level(level) == f"{shown}{NB}%"
+
+
+def test_a_sentence_begins_with_a_capital_unless_a_name_comes_first():
+    assert words.sentence("all is well") == "All is well."
+    assert words.sentence("why? ") == "Why?"
+    assert words.sentence("closest_record.risk is blind") == "closest_record.risk is blind."
+    assert words.sentence("e.g. this") == "e.g. this."

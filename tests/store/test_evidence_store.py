@@ -1,253 +1,116 @@
-"""Audits in folders of their own: whole or not there, never replaced, and known to the journal first."""
+"""Evidence goes through one object: what it does, and that no module outside the store knows a path of it."""
 
 from __future__ import annotations
 
-import errno
-import os
-from dataclasses import replace
+import ast
+import inspect
+import re
 from pathlib import Path
 
 import pytest
 
-from synth_audit.core.errors import DataError, SynthAuditError
-from synth_audit.core.verdict import Result
-from synth_audit.pipeline.provenance import Provenance
-from synth_audit.pipeline.write_evidence import measurement_bytes
-from synth_audit.store.evidence_records import TableRecord
-from synth_audit.store.evidence_store import FiledAudit, add_report, file_audit
-from synth_audit.store.journal import read_journal
+from synth_audit.core.errors import DataError
+from synth_audit.store.evidence_folders import EvidenceFolders
+from synth_audit.store.evidence_store import EvidenceStore, evidence_store
 from synth_audit.store.workspace import Workspace
 
-
-def fresh(root):
-    made = Workspace(root).prepare()
-    made.synthetic.write_bytes(b"the candidate")
-    return made
+ROOT = Path(__file__).resolve().parents[2]
+FILES = {"evidence.json", "measurements.parquet", "report.html", "newest.json", "released.json", "audits"}
+NAMES = {"AuditFolder", "EVIDENCE", "MEASUREMENTS", "REPORT", "read_pointer", "seal_path"}
+PLACES = re.compile(
+    r"\b(workspace|own|home)\.(evidence|measurements|report|newest|newest_pointer|released_pointer|audits|"
+    r"audit|kept_rows)\b"
+)
 
 
 @pytest.fixture
 def workspace(tmp_path):
-    return fresh(tmp_path / "out")
+    return Workspace(tmp_path / "w").prepare()
 
 
-@pytest.fixture
-def evidence(build):
-    return build.passing()
+def test_every_part_of_the_interface_is_there_with_the_same_arguments():
+    declared = {n: f for n, f in vars(EvidenceStore).items() if inspect.isfunction(f) and n[0] != "_"}
+    assert {"put", "get", "newest", "released", "list"} <= set(declared)
+    for name, function in declared.items():
+        own = inspect.signature(getattr(EvidenceFolders, name)).parameters
+        assert list(own) == list(inspect.signature(function).parameters), name
 
 
-def file(workspace, evidence, rows=True):
-    contents = {"measurements.parquet": measurement_bytes(evidence)}
-    return file_audit(workspace, evidence, contents, workspace.synthetic if rows else None)
-
-
-def other(evidence, **changes):
-    return replace(evidence, **{"seed": evidence.seed + 1, **changes}).sealed()
-
-
-def about(evidence, rows):
-    """Other evidence, on other rows."""
-    return other(evidence, tables={**evidence.tables, "synthetic": TableRecord(9, rows * 64)})
-
-
-def faults(workspace, digest=None):
-    folder = workspace.audit(digest) if digest else workspace.newest
-    filed = FiledAudit.load(folder)
-    checks = Provenance.of(filed, filed.evidence, workspace).checks()
-    return {c.what: c.detail for c in checks if c.holds is False}
-
-
-def test_an_audit_is_filed_under_its_digest_and_named_as_the_newest(workspace, evidence):
-    assert file(workspace, evidence) == evidence
-    folder = workspace.newest
-    assert folder.digest == evidence.digest
-    assert {p.name for p in folder.path.iterdir()} == {"evidence.json", "measurements.parquet"}
-    [entry] = read_journal(workspace).audits
-    assert (entry.number, entry.digest, entry.verdict) == (1, evidence.digest, Result.PASS)
-    assert workspace.kept_rows(evidence.digest).read_bytes() == b"the candidate"
-    assert faults(workspace) == {}
-
-
-def test_attempts_are_numbered_and_the_same_one_is_none(workspace, evidence):
-    again = other(evidence)
-    for each in (evidence, again, evidence, again, about(evidence, "b")):
-        file(workspace, each)
-    assert [(e.number, e.last) for e in read_journal(workspace).audits] == [(1, 1), (2, 2), (5, 5)]
-    file(workspace, evidence)
-    assert workspace.newest.digest == evidence.digest, "the newest is the one that was found last"
-
-
-def test_the_same_audit_again_leaves_its_folder_as_it_was(workspace, evidence):
-    file(workspace, evidence)
-    path = workspace.evidence
-    before = (path.stat().st_mtime_ns, path.read_bytes())
-    later = replace(evidence, created="2031-01-01T00:00:00+00:00", timings={})
-    assert file(workspace, later) == evidence, "what is filed is what counts"
-    assert (path.stat().st_mtime_ns, path.read_bytes()) == before
-
-
-def test_rows_are_kept_for_the_newest_audit_alone(workspace, evidence):
-    first, second = evidence, about(evidence, "b")
-    file(workspace, first)
-    workspace.synthetic.unlink()
-    workspace.synthetic.write_bytes(b"another candidate")
-    file(workspace, second)
-    assert not workspace.kept_rows(first.digest).parent.exists()
-    assert workspace.kept_rows(second.digest).read_bytes() == b"another candidate"
-    file(workspace, about(evidence, "c"), rows=False)
-    assert list((workspace.restricted / "audits").iterdir()) == [], (
-        "of a table made elsewhere nothing is kept"
+def test_an_audit_is_filed_and_found_again(workspace, build):
+    store = evidence_store(workspace)
+    assert [store.newest_digest(), store.released(), store.release_sealed()] == [None] * 3
+    assert store.list() == ()
+    filed = store.put(build.passing(), b"numbers")
+    assert store.newest_digest() == filed.digest
+    found = store.get(filed.digest)
+    assert found.files == store.newest().files
+    assert (found.digest, found.evidence, found.measurements) == (filed.digest, filed, b"numbers")
+    assert (found.report, found.seal) == (None, None)
+    assert store.newest_evidence() == filed
+    [entry] = store.list()
+    assert (entry.digest, entry.names(found.evidence_file), entry.names(b"other")) == (
+        filed.digest,
+        True,
+        False,
     )
 
 
-def test_a_report_is_added_once(workspace, evidence):
-    file(workspace, evidence)
-    path = add_report(workspace, workspace.newest, b"the page")
-    assert add_report(workspace, workspace.newest, b"the page in other words") == path
-    assert path.read_bytes() == b"the page", "it may have been signed"
-    path.write_bytes(b"another page")
-    with pytest.raises(DataError, match="does not hold the report that was filed"):
-        add_report(workspace, workspace.newest, b"the page")
-    path.unlink()
-    add_report(workspace, workspace.newest, b"the page in other words")
-    assert path.read_bytes() == b"the page in other words"
+def test_a_report_stands_beside_its_evidence_and_stays(workspace, build):
+    store = evidence_store(workspace)
+    digest = store.put(build.passing(), b"numbers").digest
+    assert store.put_report(digest, b"page") == store.where()["report"]
+    store.put_report(digest, b"another page")
+    assert store.newest().report == b"page"
+    assert store.where() == store.where(digest)
+    assert store.where()["measurements"].read_bytes() == b"numbers"
 
 
-def test_an_audit_that_was_never_filed_gets_no_report(workspace, evidence):
-    folder = workspace.audit(evidence.digest)
-    with pytest.raises(DataError, match="was never filed"):
-        add_report(workspace, folder, b"the page")
+def test_what_was_altered_is_no_evidence(workspace, build):
+    store = evidence_store(workspace)
+    store.put(build.passing(), b"numbers")
+    path = store.where()["evidence"]
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(DataError, match="altered"):
+        store.newest_evidence()
 
 
-@pytest.mark.parametrize("name", ["evidence.json", "measurements.parquet", "more.txt"])
-@pytest.mark.parametrize("content", [b"", None])
-def test_a_folder_that_was_altered_is_not_taken_for_the_audit(workspace, evidence, name, content):
-    file(workspace, evidence)
-    path = workspace.newest.path / name
-    if content is None and name != "more.txt":
-        path.unlink()
-    else:
-        path.write_bytes(b"x")
-    with pytest.raises(DataError, match="the folder of an audit"):
-        file(workspace, evidence)
+def test_nothing_filed_is_nothing_found(workspace):
+    store = evidence_store(workspace)
+    for ask in (store.newest, store.newest_evidence, store.where, lambda: store.get("a" * 64)):
+        with pytest.raises(DataError):
+            ask()
 
 
-def test_a_folder_that_was_there_before_the_audit_is_not_taken_for_it(workspace, evidence):
-    folder = workspace.audit(evidence.digest)
-    folder.path.mkdir(parents=True)
-    folder.evidence.write_text(evidence.to_json())
-    with pytest.raises(DataError, match="was never filed"):
-        file(workspace, evidence)
-    assert not workspace.newest_pointer.exists()
+def faults(text):
+    """What a module says of paths of evidence."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("synth_audit.store"):
+            yield from (a.name for a in node.names if a.name in NAMES)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            sides = (node.left, node.right)
+            yield from (x.value for x in sides if isinstance(x, ast.Constant) and x.value in FILES)
+    yield from (m.group() for m in PLACES.finditer(text))
 
 
-@pytest.mark.parametrize("part", ["audits", "folder", "evidence"])
-def test_links_are_not_followed(workspace, evidence, part):
-    file(workspace, evidence)
-    path = {
-        "audits": workspace.audits,
-        "folder": workspace.newest.path,
-        "evidence": workspace.newest.evidence,
-    }[part]
-    path.rename(workspace.root / "elsewhere")
-    path.symlink_to(workspace.root / "elsewhere")
-    with pytest.raises(DataError, match="the folder of an audit cannot be read"):
-        FiledAudit.load(workspace.newest)
-    with pytest.raises(DataError):
-        file(workspace, other(evidence) if part == "audits" else evidence)
+def test_no_module_outside_the_store_knows_where_evidence_lies():
+    found = {}
+    for package in ("synth_audit", "dagster_project"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            inside = (ROOT / "synth_audit" / "store") in path.parents
+            if not inside and (said := sorted(faults(path.read_text(encoding="utf-8")))):
+                found[str(path.relative_to(ROOT))] = said
+    assert found == {}
 
 
-def test_a_pipe_in_the_folder_does_not_hang(workspace, evidence):
-    file(workspace, evidence)
-    workspace.evidence.unlink()
-    os.mkfifo(workspace.evidence)
-    with pytest.raises(DataError, match="cannot be read"):
-        FiledAudit.load(workspace.newest)
-
-
-class Killed(BaseException):
-    pass
-
-
-def killed_at(step, work):
-    """Do ``work`` in a process that is gone, without another word, before its ``step``-th move into place.
-
-    Returns:
-        False if it came to its end before that.
-    """
-    child = os.fork()
-    if child == 0:
-        moves = 0
-
-        def move(real):
-            def moving(self, to):
-                nonlocal moves
-                moves += 1
-                if moves == step:
-                    os._exit(1)
-                return real(self, to)
-
-            return moving
-
-        Path.replace, Path.rename = move(Path.replace), move(Path.rename)
-        code = 2
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    assert code in (0, 1)
-    return code == 1
-
-
-@pytest.mark.parametrize("step", range(1, 9))
-def test_a_kill_at_any_moment_leaves_the_last_audit(workspace, evidence, step):
-    file(workspace, evidence)
-    new = about(evidence, "b")
-    assert killed_at(step, lambda: file(workspace, new))
-    assert faults(workspace, evidence.digest).keys() <= {"pointer to the newest audit"}
-    assert workspace.newest.digest == evidence.digest
-    shown = {p.name for p in workspace.audits.iterdir() if not p.name.startswith(".")}
-    assert evidence.digest in shown
-    assert shown <= {evidence.digest, new.digest}
-    for digest in shown:
-        assert FiledAudit.load(workspace.audit(digest)).evidence.intact
-    file(workspace, new)
-    assert workspace.newest.digest == new.digest
-    assert faults(workspace) == {}
-    first, second = (e.number for e in read_journal(workspace).audits)
-    assert first < second
-
-
-def test_every_move_of_the_filing_was_tried(workspace, evidence):
-    file(workspace, evidence)
-    assert not killed_at(9, lambda: file(workspace, about(evidence, "b")))
-
-
-@pytest.mark.parametrize("step", range(1, 7))
-def test_a_full_disk_leaves_the_last_audit(workspace, evidence, step, monkeypatch):
-    file(workspace, evidence)
-    files = {p: p.read_bytes() for p in workspace.review.rglob("*") if p.is_file()}
-    writes = 0
-
-    def full(real):
-        def writing(self, *args, **kwargs):
-            nonlocal writes
-            writes += 1
-            if writes == step:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return real(self, *args, **kwargs)
-
-        return writing
-
-    with monkeypatch.context() as patch:
-        for name in ("write_text", "write_bytes"):
-            patch.setattr(Path, name, full(getattr(Path, name)))
-        with pytest.raises(SynthAuditError, match="cannot be written") as caught:
-            file(workspace, about(evidence, "b"))
-    assert caught.value.fix
-    assert {p: p.read_bytes() for p in files} == files
-    assert not list(workspace.root.rglob("*.tmp"))
-    file(workspace, about(evidence, "b"))
-    assert faults(workspace) == {}
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from synth_audit.store.audit_folder import AuditFolder",
+        "def f(x):\n    return x.review / 'audits' / 'a'",
+        "where = table.workspace.evidence",
+        "rows = self.workspace.kept_rows(digest)",
+    ],
+)
+def test_a_path_of_evidence_is_noticed(text):
+    assert list(faults(text))

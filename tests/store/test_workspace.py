@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from synth_audit.core.errors import DataError
-from synth_audit.store.workspace import Workspace, write_text
+from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace_files import write_text
 
 
 def refused(workspace, folder, *says):

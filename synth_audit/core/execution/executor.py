@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from synth_audit.core.deadline import NEVER, Deadline
-from synth_audit.core.execution.inside import CallResult, attempt
+from synth_audit.core.execution.worker import CallResult, attempt
 from synth_audit.core.files import temporary_folder
 
 ExecutorName = Literal["serial", "processes", "dask"]

@@ -8,7 +8,7 @@ from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from synth_audit.core.execution.inside import end_with
+from synth_audit.core.execution.worker import end_with
 
 Done = TypeVar("Done")
 

@@ -164,7 +164,7 @@ def _joined(y: list[Target], n_classes: int, suppression: int) -> tuple[list[Tar
 
 
 def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
-    """Labels as place by falling frequency in the last table, ties by appearance; missing is a label."""
+    """Labels as place by falling frequency in the last table, ties by their codes; missing is a label."""
     joint = codes(tables, column)
     shifted = [c - min(int(c.min()) for c in joint) for c in joint]
     n = 1 + max(int(c.max()) for c in shifted)
