@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from synth_audit.core import registry
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import LEAK_EQUIVALENT
+from synth_audit.core.sensitivity import CHECK_CUT_SHORT, LEAK_EQUIVALENT
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.kernels.attack_success import corrected_level
 from synth_audit.kernels.intervals import critical_value
@@ -27,10 +27,14 @@ _REASON = (
     "number, or an honest release would be held by chance."
 )
 _ADVICE = "The release carries what is true of its training rows only: use a generator with less capacity."
+_UNFINISHED_ADVICE = "Allow more time (`execution.deadline`), and audit again."
 
 
 def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
-    """Judge the leak-equivalents of all privacy measurements together; without any, nothing is proven."""
+    """Judge the leak-equivalents of all privacy measurements together; without any, nothing is proven.
+
+    What a privacy audit that was cut short would have proven nobody knows: then nothing passes here.
+    """
     found = [
         m
         for o in outcomes
@@ -38,12 +42,15 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
         for m in o.measurements
         if m.id.quantity == LEAK_EQUIVALENT.name and m.interval is not None and m.finite and not m.short
     ]
+    unfinished = next((o.audit for o in outcomes if _cut_short(o)), None)
     if not found:
         words = "No measurement has a leak-equivalent, so none proves a leak."
-        return GateResult(PROVEN_LEAK, TITLE, Result.PASS, True, _REASON, words)
+        return _undecided(unfinished) or GateResult(PROVEN_LEAK, TITLE, Result.PASS, True, _REASON, words)
     worst = max(found, key=lambda m: _low(m, len(found)))
     low = _low(worst, len(found))
     proven = low > TOLERATED
+    if not proven and (undecided := _undecided(unfinished)):
+        return undecided
     where = str(worst.id.derived_from)
     words = (
         f"{where} behaves like a release in which at least {low:.1%} of the rows were copied, after allowing "
@@ -66,6 +73,19 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
         level=worst.interval.level,
         maximum=TOLERATED,
     )
+
+
+def _cut_short(outcome: AuditOutcome) -> bool:
+    """Whether a privacy audit might have proven something, had it or the check of it come to an end."""
+    checks = (response.reason == CHECK_CUT_SHORT for response in outcome.responses)
+    return outcome.family == registry.PRIVACY and (outcome.cut_short or any(checks))
+
+
+def _undecided(unfinished: str | None) -> GateResult | None:
+    if unfinished is None:
+        return None
+    words = f"The audit {unfinished} did not come to an end, so nobody knows whether it would prove a leak."
+    return GateResult(PROVEN_LEAK, TITLE, Result.INSUFFICIENT, True, _REASON, words, _UNFINISHED_ADVICE)
 
 
 def _low(m: Measurement, n: int) -> float:

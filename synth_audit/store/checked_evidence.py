@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from synth_audit.core.errors import DataError
-from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
+from synth_audit.store.evidence import Evidence, evidence_of
+from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import EVIDENCE
 from synth_audit.store.journal import Journal, open_journal, read_journal
 from synth_audit.store.locate import LocatedEvidence
-from synth_audit.store.pointers import Newest, read_pointer
 from synth_audit.store.untrusted_file import sha256_of_bytes
 
 
@@ -20,7 +20,7 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
         DataError: it cannot be read, its digest is not its own, or the journal at hand has it otherwise or
             knows of a newer one than the pointer that led here.
     """
-    content = evidence_bytes(found.file)
+    content, _ = found.content()
     evidence = evidence_of(content, found.file)
     if not evidence.intact:
         raise _altered(found, "evidence whose digest matches its content")
@@ -45,8 +45,8 @@ def _is_newest(found: LocatedEvidence, journal: Journal, digest: str) -> bool:
     if wanted == digest:
         return True
     with open_journal(workspace) as filed:  # another audit may just be filed: its pointer is written last
-        named = read_pointer(Newest, workspace.newest_pointer)
-        return named is not None and named.digest == filed.now.newest.get(workspace.place)
+        named = evidence_store(workspace).newest_digest()
+        return named is not None and named == filed.now.newest.get(workspace.place)
 
 
 def _turned(found: LocatedEvidence) -> DataError:

@@ -204,7 +204,7 @@ def _warning(own: Workspace) -> str:
         account = SyntheticRecord.read(own.synthetic_record).generator.privacy
     except DataError:
         return ""
-    return "its fit spent privacy budget, and another would spend it again" if account else ""
+    return "its fit spent privacy budget, and another would spend it again" if account.mechanisms else ""
 
 
 def _names(place: Path) -> tuple[str, ...]:
