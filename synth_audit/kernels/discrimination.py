@@ -13,6 +13,7 @@ from synth_audit.core.schema import Column
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.table import Table
 from synth_audit.kernels.encode import codes
+from synth_audit.kernels.parallel import single_threaded
 from synth_audit.kernels.propensity import by_frequency
 from synth_audit.kernels.roc import PlacementValues
 
@@ -100,7 +101,6 @@ def _grown(features: Features, second: Bools, rows: Bools, n_trees: int, seed: i
     from sklearn.ensemble import (
         HistGradientBoostingClassifier,  # here, since a code location must not load it
     )
-    from threadpoolctl import threadpool_limits
 
     model = HistGradientBoostingClassifier(
         max_iter=n_trees,
@@ -111,15 +111,14 @@ def _grown(features: Features, second: Bools, rows: Bools, n_trees: int, seed: i
         early_stopping=False,
         random_state=seed,
     )
-    with threadpool_limits(limits=1, user_api="openmp"):
+    with single_threaded():
         return model.fit(features.values[rows], second[rows])
 
 
 def _placement_values(model: Any, versions: Floats, n_first: int) -> tuple[PlacementValues, ...]:
     """Of held-out rows, ``n_first`` of the first table first, in each version; shape (versions, rows, d)."""
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=1, user_api="openmp"):
+    with single_threaded():
         scores = model.decision_function(versions.reshape(-1, versions.shape[2]))
     by_version = scores.reshape(len(versions), -1)
     return tuple(PlacementValues.of(s[n_first:], s[:n_first]) for s in by_version)
