@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from synth_audit.core import registry
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import CHECK_CUT_SHORT, LEAK_EQUIVALENT
+from synth_audit.core.sensitivity import LEAK_EQUIVALENT
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.kernels.attack_success import corrected_level
 from synth_audit.kernels.intervals import critical_value
@@ -42,7 +42,7 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
         for m in o.measurements
         if m.id.quantity == LEAK_EQUIVALENT.name and m.interval is not None and m.finite and not m.short
     ]
-    unfinished = next((o.audit for o in outcomes if _cut_short(o)), None)
+    unfinished = next((o.audit for o in outcomes if o.family == registry.PRIVACY and o.cut_short), None)
     if not found:
         words = "No measurement has a leak-equivalent, so none proves a leak."
         return _undecided(unfinished) or GateResult(PROVEN_LEAK, TITLE, Result.PASS, True, _REASON, words)
@@ -73,12 +73,6 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
         level=worst.interval.level,
         maximum=TOLERATED,
     )
-
-
-def _cut_short(outcome: AuditOutcome) -> bool:
-    """Whether a privacy audit might have proven something, had it or the check of it come to an end."""
-    checks = (response.reason == CHECK_CUT_SHORT for response in outcome.responses)
-    return outcome.family == registry.PRIVACY and (outcome.cut_short or any(checks))
 
 
 def _undecided(unfinished: str | None) -> GateResult | None:

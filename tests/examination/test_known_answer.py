@@ -94,6 +94,7 @@ def test_a_check_that_was_cut_short_says_so():
     late = AuditOutcome("probe", "privacy", Status.NOT_APPLICABLE, reason=OUT_OF_TIME)
     found = with_answers(outcome(number(0.9)), PLANTING, [outcome(number(0.0)), outcome(number(0.1)), late])
     assert found.responses[0].reason == CHECK_CUT_SHORT
+    assert found.cut_short, "so no sweep keeps it"
     assert leak_result([found]).result is Result.INSUFFICIENT
 
 
