@@ -145,6 +145,26 @@ def test_paths_of_the_command_line(verb):
         refused(verb, path)
 
 
+@pytest.mark.parametrize("name", ["w" * 300, "w/" * 3000])
+def test_workspaces_and_evidence_whose_name_is_too_long(name):
+    for words in (
+        ["verify", name],
+        ["report", name],
+        ["gate", name, "--suite", "release"],
+        ["purge", name, "--keep", "1"],
+        ["rerun", "plan.yaml", "--out", name],
+    ):
+        refused(*words)
+
+
+@pytest.mark.parametrize("path", [".", "/"])
+def test_what_is_no_name_of_a_file(path):
+    from synth_audit.store.workspace_files import write_text
+
+    with pytest.raises(SynthAuditError, match="cannot be written"):
+        write_text(Path(path), "page")
+
+
 def test_a_null_character_in_a_path_of_a_function():
     for call in (api.run, api.render_report, api.verify, lambda path: api.gate(path, "release")):
         with pytest.raises(SynthAuditError) as caught:

@@ -76,7 +76,7 @@ def purge(
     from synth_audit.store.workspace import Workspace
 
     retention = Retention.of(keep, older_than)
-    folder = isinstance(table, (str, Path)) and Path(table).is_dir()
+    folder = isinstance(table, (str, Path)) and os.path.isdir(table)
     workspace = Workspace(Path(str(table))) if folder else workspace_of(table, None)
     sweep = _newest_sweep(workspace)
     return survey(workspace, retention, sweep) if dry_run else delete(workspace, retention, sweep, only)

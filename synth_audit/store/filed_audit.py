@@ -211,6 +211,9 @@ def _seal(workspace: Workspace, journal: OpenJournal, filed: FiledAudit) -> None
 def add_report(workspace: Workspace, folder: AuditFolder, content: bytes) -> Path:
     """Put a report into the folder of its audit, where one that is there stays.
 
+    A candidate that was released before it had one has a copy of the folder in the table's own workspace,
+    which gets it first: after a kill in between, the next call does it all again.
+
     Raises:
         DataError: the audit is not in the journal, or the report that is there is not the one that was filed.
     """
@@ -222,6 +225,9 @@ def add_report(workspace: Workspace, folder: AuditFolder, content: bytes) -> Pat
             if REPORT in FiledAudit.load(folder).altered(known):
                 raise _altered(folder, "does not hold the report that was filed")
         else:
+            adopted = workspace.home.audit(folder.digest)
+            if adopted.path != folder.path and is_plain_folder(adopted.path):
+                write_bytes(adopted.report, content)
             _add(journal, folder, REPORT, content)
     return folder.report
 

@@ -139,7 +139,7 @@ def locate_evidence(path: Path) -> LocatedEvidence:
             expected="an audit that is still here",
             fix="put a copy of its folder back in its place: what was filed is known and compared with it",
         )
-    if not path.is_dir():
+    if not os.path.isdir(path):  # unlike `Path.is_dir` it takes a name that is too long
         return _of_file(path)
     if (path / "evidence.json").is_file():
         return _of_file(path / "evidence.json")

@@ -118,7 +118,7 @@ def _history(workspace: Workspace) -> Iterator[Path]:
     """Files that were, or may have been, made with a salt; hidden ones are what a crash left."""
     places = (workspace.restricted, workspace.review, workspace.candidates)
     for place in places:
-        for path in place.rglob("*"):
+        for path in place.rglob("*") if os.path.isdir(place) else ():
             inner = path.relative_to(place)
             hidden = any(part.startswith(".") for part in inner.parts)
             free = place == workspace.review and str(inner) in _SALT_FREE

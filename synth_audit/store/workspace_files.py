@@ -90,6 +90,8 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, private: bo
     """
     refuse_unusable(path)
     try:
+        if not path.name:  # the root, or the working folder
+            raise IsADirectoryError
         with replacing(path, private=private) as temporary:
             write(temporary)
     except OSError as error:

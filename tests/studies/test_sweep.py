@@ -216,6 +216,19 @@ def test_a_forged_record_of_a_sweep_lets_nothing_be_purged_and_is_told(swept):
     assert all(c.holds for c in api.verify(swept.workspace.root))
 
 
+def test_a_candidate_that_is_released_before_it_has_a_report_gets_one_everywhere(swept, monkeypatch):
+    from synth_audit import report
+
+    with monkeypatch.context() as killed:
+        killed.setattr(report, "write_report", lambda own: None)
+        api.frontier(swept.replan(seed=6), swept.workspace.root)
+    api.release(swept.plan, swept.workspace.root, candidate="independent")
+    api.frontier(swept.plan, swept.workspace.root)
+    assert own(swept, "independent").report.exists()
+    assert all(c.holds for c in api.verify(swept.workspace.root))
+    api.release(swept.plan, swept.workspace.root, candidate="independent")
+
+
 def test_an_interruption_leaves_each_candidate_whole_or_away(swept, monkeypatch):
     plan, true_audit = swept.replan(seed=6), pipeline.audit_synthetic
     calls = []
