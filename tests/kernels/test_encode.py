@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.encode import (
-    MISSING,
-    MOST_ONE_HOT,
-    EuclideanEncoder,
-    codes,
-    row_groups,
-    row_groups_but_one,
-)
+from synth_audit.encoding.codes import codes, row_groups, row_groups_but_one
+from synth_audit.encoding.euclidean import EuclideanEncoder
+from synth_audit.kernels.coordinates import MISSING, MOST_ONE_HOT
 
 ROW = st.fixed_dictionaries(
     {
