@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -58,6 +59,8 @@ def sweep_code(record: FrontierRecord) -> Exit:
     return Exit.AUDIT_ERROR if broken else Exit.NOT_RELEASED
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 _REPORT_IT = "this is a fault of the program or of a plug-in, not of the data; report it with this line"
 
 
@@ -82,10 +85,7 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
             _complain(_too_large())
             code = Exit.AUDIT_ERROR
         except Exception as error:  # its text may hold a cell value, so only kind and place are shown
-            from synth_audit.examination.audit_runner import describe_error
-
-            _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
-            code = Exit.AUDIT_ERROR
+            code = _complain_of_unexpected(error)
         give_up_output()
         sys.exit(code)
 
@@ -154,6 +154,19 @@ def _show_usage(error: click.ClickException) -> None:
         if ctx is not None:
             say_whole(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n", err=True)
         say_whole(f"Error: {message}", err=True)
+
+
+def _complain_of_unexpected(error: Exception) -> Exit:
+    """Tell of an error that nothing else has told of; a full disk is no fault of the program."""
+    if isinstance(error, OSError) and error.errno in _FULL:
+        full = "the disk is full, or a quota is used up"
+        fix = "free space, also where temporary files are made, and try again; what was there is intact"
+        _complain(SynthAuditError(full, expected="room for the workspace and its temporary files", fix=fix))
+        return Exit.BAD_INPUT
+    from synth_audit.examination.audit_runner import describe_error
+
+    _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
+    return Exit.AUDIT_ERROR
 
 
 def _too_large() -> SynthAuditError:

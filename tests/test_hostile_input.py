@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -178,15 +179,28 @@ def test_a_working_folder_that_is_gone(tmp_path):
 
 
 def test_too_little_memory_is_told(monkeypatch):
-    from synth_audit import console
+    from synth_audit.commands import listing
 
     def starved(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr(console, "show_catalogue", starved)
+    monkeypatch.setattr(listing, "show_catalogue", starved)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 3
     assert result.stderr.startswith("error: there is not enough memory\n")
+
+
+def test_a_full_disk_is_no_fault_of_the_program(monkeypatch):
+    from synth_audit.commands import listing
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device", "a name that may hold a cell")
+
+    monkeypatch.setattr(listing, "show_catalogue", full)
+    result = CliRunner().invoke(cli.main, ["list"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: the disk is full")
+    assert "cell" not in result.stderr
 
 
 @pytest.mark.parametrize("workers", ["0", "257", "9" * 30])

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import cli, console, terminal
+from synth_audit.commands import listing
 from synth_audit.exits import Exit
 
 PROGRAM = f'{sys.executable} -c "from synth_audit.cli import main; main()"'
@@ -140,7 +141,7 @@ def test_an_interrupt_ends_in_one_line(monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(console, "show_catalogue", interrupted)
+    monkeypatch.setattr(listing, "show_catalogue", interrupted)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 1
     assert result.stderr.strip() == "error: interrupted"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
@@ -85,8 +86,8 @@ def _newest_sweep(workspace: Workspace) -> Sweep | None:
     from synth_audit.store.purge import Sweep
     from synth_audit.studies.frontier import read_frontier
 
-    if not workspace.frontier.is_file():
+    if not os.path.isfile(workspace.kept_frontier):
         return None
-    record = read_frontier(workspace.frontier)
+    record = read_frontier(workspace.kept_frontier)
     best = record.best
     return Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)

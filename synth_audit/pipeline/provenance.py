@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from synth_audit.store.journal import AuditEntry, Journal, read_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.report_marks import marks_of, read_marks
 from synth_audit.store.seal import KEY_VARIABLE, seal_holds
+from synth_audit.store.untrusted_file import read_plain
 from synth_audit.store.workspace import Workspace
 
 RECORDED, SEAL, RELEASED = "entry in the journal", "seal", "pointer to what was released"
@@ -66,6 +68,7 @@ class Provenance:
             found.append(ledger)
         if self.workspace is not None:
             found += [_newest(self.workspace, self.journal), _released(self.workspace, self.journal)]
+            found += _swept(self.workspace)
         return tuple(found)
 
     def _name(self) -> Check:
@@ -198,6 +201,18 @@ def _released(workspace: Workspace, journal: Journal | None) -> Check:
         return Check(what, None, _NO_JOURNAL)
     assert found is not None
     return Check(what, True, f"{found.rows:,} rows to {found.target}")
+
+
+def _swept(workspace: Workspace) -> Iterator[Check]:
+    """Whether the record of a sweep that reviewers see is the one that the sweep left."""
+    if workspace.owner is not None or not os.path.isfile(workspace.kept_frontier):
+        return
+    try:
+        same = read_plain(workspace.frontier) == read_plain(workspace.kept_frontier)
+    except OSError:
+        same = False
+    told = "as the sweep left it" if same else "not as the sweep left it; sweep again"
+    yield Check("record of the sweep", same, told)
 
 
 def _faults(store: EvidenceStore, found: Released | None, journal: Journal | None) -> Iterator[str]:

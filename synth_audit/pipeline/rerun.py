@@ -18,7 +18,7 @@ from synth_audit.judging.suite import load_suite
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, split_source
-from synth_audit.store.evidence import Evidence, evidence_of
+from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import installed_versions
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.salts import known_salt
@@ -39,11 +39,10 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
     what the workspace kept of train and control takes its place.
 
     Raises:
-        DataError: there is no evidence of a run with this plan, or no salt.
+        DataError: there is no evidence of a run with this plan, it was altered, or there is no salt.
     """
     salt = known_salt(workspace)
-    filed = evidence_store(workspace).newest()
-    evidence = evidence_of(filed.evidence_file, filed.where)
+    evidence = evidence_store(workspace).newest_evidence()
     _refuse_other(plan, evidence, salt)
     context = replace(context, scratch=context.scratch or workspace.scratch)
     course = _Rerun(plan, workspace, evidence, salt, context)

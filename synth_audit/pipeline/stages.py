@@ -46,7 +46,7 @@ from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import read_parquet, write_parquet
+from synth_audit.store.workspace_files import making, read_parquet, write_parquet
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -117,7 +117,8 @@ def _checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
     """
     known = framed([*fit, *map(str, sorted(installed_versions().items()))])
     folder = workspace.checkpoints / hashlib.sha256(known).hexdigest()[:16]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with making(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     yield folder
     shutil.rmtree(workspace.checkpoints, ignore_errors=True)
 

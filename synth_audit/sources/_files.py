@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.files import replacing
 
 
 def locate(path: str, base: Path) -> Path:
@@ -65,3 +70,35 @@ def unwritable(path: Path, what: str, error: BaseException) -> DataError:
         expected="a folder that this user may write to, with room for the file",
         fix="check permissions and free space; what was there before is untouched",
     )
+
+
+@contextmanager
+def replacing_target(path: Path) -> Iterator[Path]:
+    """As :func:`synth_audit.core.files.replacing`; what killed writers left beside ``path`` goes first.
+
+    A writer holds a lock on its temporary file, which ends with it however it ends.
+
+    Raises:
+        OSError: the folder cannot be made or written to.
+    """
+    _clear_beside(path)
+    with replacing(path) as temporary, temporary.open("xb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield temporary
+
+
+def _clear_beside(path: Path) -> None:
+    left = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.tmp")
+    for name in os.listdir(path.parent) if path.parent.is_dir() else ():
+        if left.fullmatch(name):
+            with suppress(OSError):  # somebody is writing it, or it is not ours
+                _remove_abandoned(path.parent / name)
+
+
+def _remove_abandoned(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    finally:
+        os.close(descriptor)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.files import replacing
 from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
 from synth_audit.core.source import SourceInfo
@@ -95,7 +94,7 @@ class Csv:
         path = _files.locate(self.path, base)
         options = pc.WriteOptions(delimiter=self.delimiter)
         try:
-            with replacing(path) as temporary:
+            with _files.replacing_target(path) as temporary:
                 pc.write_csv(_plain(data), temporary, options)
         except (OSError, pa.ArrowException) as error:
             raise _files.unwritable(path, "CSV", error) from None

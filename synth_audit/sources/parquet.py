@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from synth_audit.core.files import replacing
 from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
 from synth_audit.core.source import SourceInfo
@@ -70,7 +69,7 @@ class Parquet:
 
         path = _files.locate(self.path, base)
         try:
-            with replacing(path) as temporary:
+            with _files.replacing_target(path) as temporary:
                 pq.write_table(data.replace_schema_metadata(None), temporary)
         except (OSError, pa.ArrowException) as error:
             raise _files.unwritable(path, "Parquet", error) from None

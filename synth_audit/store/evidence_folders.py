@@ -54,7 +54,7 @@ class EvidenceFolders:
     def newest_evidence(self) -> Evidence:
         """The evidence in it, compared with the journal where that is at hand."""
         folder = self.workspace.newest
-        return checked_evidence(LocatedEvidence(folder.evidence, folder, self.workspace))
+        return checked_evidence(LocatedEvidence(folder.evidence, folder, self.workspace, pointed=True))
 
     def newest_digest(self) -> str | None:
         """What ``newest.json`` says."""

@@ -11,9 +11,9 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.paths import problem_of
 from synth_audit.store.audit_folder import AuditFolder
 from synth_audit.store.evidence import evidence_bytes
-from synth_audit.store.filed_audit import REPORT, FiledAudit, add_report
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.filed_audit import REPORT, FiledAudit
 from synth_audit.store.journal import AuditEntry, read_journal
-from synth_audit.store.pointers import Released, read_pointer
 from synth_audit.store.seal import seal_path
 from synth_audit.store.untrusted_file import read_plain
 from synth_audit.store.workspace import Workspace
@@ -27,11 +27,13 @@ class LocatedEvidence:
     Attributes:
         folder: of its audit; None for a file that lies by itself.
         workspace: None for what lies by itself.
+        pointed: a pointer named it, where the user named the workspace alone: its evidence store has it.
     """
 
     file: Path
     folder: AuditFolder | None = None
     workspace: Workspace | None = None
+    pointed: bool = False
 
     @property
     def newest(self) -> bool:
@@ -39,7 +41,7 @@ class LocatedEvidence:
         if self.workspace is None or self.folder is None:
             return True
         try:
-            return self.workspace.newest.digest == self.folder.digest
+            return evidence_store(self.workspace).newest_digest() == self.folder.digest
         except DataError:
             return False
 
@@ -49,7 +51,11 @@ class LocatedEvidence:
         Raises:
             DataError: it cannot be read, or something in it is a link or no file.
         """
-        return None if self.folder is None else FiledAudit.load(self.folder)
+        if self.folder is None:
+            return None
+        if self.pointed and self.workspace is not None:
+            return evidence_store(self.workspace).get(self.folder.digest)
+        return FiledAudit.load(self.folder)
 
     def content(self) -> tuple[bytes, bytes | None]:
         """The evidence as a file, and its seal where there is one.
@@ -57,6 +63,8 @@ class LocatedEvidence:
         Raises:
             DataError: it cannot be read.
         """
+        if self.pointed and (filed := self.filed()) is not None:
+            return filed.evidence_file, filed.seal
         seal = None
         with suppress(OSError):
             seal = read_plain(seal_path(self.file))
@@ -70,6 +78,8 @@ class LocatedEvidence:
         """
         if self.folder is None:
             return None
+        if self.pointed and (filed := self.filed()) is not None:
+            return filed.report
         try:
             return read_plain(self.folder.report)
         except FileNotFoundError:
@@ -86,7 +96,7 @@ class LocatedEvidence:
             and self.workspace is not None
             and read_journal(self.workspace) is not None
         ):
-            return add_report(self.workspace, self.folder, content)
+            return evidence_store(self.workspace).put_report(self.folder.digest, content)
         path = self.file.with_name(REPORT)
         if not os.path.lexists(path):
             return write_bytes(path, content)
@@ -134,8 +144,21 @@ def locate_evidence(path: Path) -> LocatedEvidence:
     if (path / "evidence.json").is_file():
         return _of_file(path / "evidence.json")
     workspace = workspace_at(path.parent if path.name == "review" else path)
-    folder = _only_released(workspace) or workspace.newest
-    return LocatedEvidence(folder.evidence, folder, workspace)
+    return newest_evidence(workspace)
+
+
+def newest_evidence(workspace: Workspace) -> LocatedEvidence:
+    """The newest audit of a workspace; what was released, where nothing else was audited.
+
+    Raises:
+        DataError: there is no audit, or what names it is damaged.
+    """
+    store = evidence_store(workspace)
+    digest = store.newest_digest()
+    if digest is None and workspace.owner is None and (released := store.released()) is not None:
+        digest = released.digest
+    file = store.where(digest)["evidence"]
+    return LocatedEvidence(file, AuditFolder(file.parent), workspace, pointed=True)
 
 
 def purged_entry(path: Path) -> AuditEntry | None:
@@ -151,14 +174,6 @@ def purged_entry(path: Path) -> AuditEntry | None:
     journal = read_journal(workspace_at(folder.parent.parent.parent))
     entry = journal.entry(folder.name) if journal is not None else None
     return entry if entry is not None and entry.purged else None
-
-
-def _only_released(workspace: Workspace) -> AuditFolder | None:
-    """The audit of a candidate that was released where nothing else was audited."""
-    if os.path.lexists(workspace.newest_pointer):
-        return None
-    pointer = read_pointer(Released, workspace.released_pointer)
-    return workspace.audit(pointer.digest) if pointer else None
 
 
 def workspace_at(root: Path) -> Workspace:

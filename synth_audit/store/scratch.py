@@ -41,7 +41,7 @@ def in_use(workspace: Workspace) -> Iterator[Path | None]:
         DataError: scratch is a link or another user's, or others can look into it.
     """
     home = workspace.home
-    if not home.restricted.is_dir():
+    if not os.path.isdir(home.restricted):  # unlike `Path.is_dir` it takes a name that is too long
         yield None
         return
     with private_lock(home.restricted / ".in-use.lock") as lock:

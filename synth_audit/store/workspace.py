@@ -172,6 +172,11 @@ class Workspace:
         return self.review / "frontier.json"
 
     @property
+    def kept_frontier(self) -> Path:
+        """The same where no reviewer can write: what is purged goes by it."""
+        return self.restricted / "frontier.json"
+
+    @property
     def frontier_page(self) -> Path:
         """The same as a page with pictures."""
         return self.review / "frontier.html"

@@ -61,7 +61,7 @@ def sweep(
         salt = workspace_salt(workspace)
         splitting, split_kept = _split(plan, workspace, salt, context, fresh)
         asked = candidates_of(plan, column_count(splitting))
-        for old in (workspace.frontier, workspace.frontier_page):
+        for old in (workspace.kept_frontier, workspace.frontier, workspace.frontier_page):
             old.unlink(missing_ok=True)
         train, _ = pipeline.real_tables(plan, workspace)
         scales = Scales.of(train, plan.suppression)
@@ -70,6 +70,7 @@ def sweep(
             tried = [course.run(e, keeping.within(_place(i, asked))) for i, e in enumerate(asked)]
         record = ranked(plan, tried, scales.correlations(train), split_kept)
         write_text(workspace.frontier, record.to_json())
+        write_text(workspace.kept_frontier, record.to_json(), private=True)
         _clear_away(workspace, {e.slug for e in asked})
     return record
 

@@ -16,11 +16,14 @@ from synth_audit import api
 from synth_audit.core.errors import DataError, ReleaseRefused
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.report import write_report
+from synth_audit.store import checked_evidence as checked
 from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import parse_evidence
 from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import open_journal
-from synth_audit.store.locate import LocatedEvidence
+from synth_audit.store.locate import LocatedEvidence, locate_evidence
+from synth_audit.store.pointers import Newest, to_json
 
 
 def told(place):
@@ -134,3 +137,42 @@ def test_measurements_with_other_rows_are_not_read(case, monkeypatch):
 
     checks = Provenance.of(filed, filed.evidence, None).checks()
     assert [c.holds for c in checks if c.what == "measurements, built anew"] == [False]
+
+
+def test_a_run_is_not_repeated_against_forged_evidence(case):
+    edited(case)
+    with pytest.raises(DataError, match="was altered"):
+        api.rerun(case.plan, case.workspace.root)
+
+
+def test_a_pointer_that_is_turned_back_shows_no_older_pass(case, make_gate, tmp_path):
+    older = case.workspace.newest_pointer.read_bytes()
+    case.set_gates(make_gate("copies", "exact_match.excess", -1))
+    assert pipeline.produce(case.plan, case.workspace).verdict is Result.FAIL
+    case.workspace.newest_pointer.write_bytes(older)
+    for show in (
+        lambda: api.rerun(case.plan, case.workspace.root),
+        lambda: api.gate(case.workspace.root, "gates.json"),
+        lambda: api.write_report(case.workspace.root),
+        lambda: api.render_report(case.workspace.root, tmp_path / "report.html"),
+        lambda: write_report(case.workspace),
+    ):
+        with pytest.raises(DataError, match="does not name the newest audit"):
+            show()
+    assert "pointer to the newest audit" in told(case.workspace.root)
+    assert "PASS" in api.render_report(case.workspace.newest.path).upper(), "named by itself it may be shown"
+
+
+def test_a_reader_waits_for_an_audit_that_is_just_being_filed(case, monkeypatch):
+    found = locate_evidence(case.workspace.root)
+    newer = "ab" * 32
+    with open_journal(case.workspace) as journal:
+        journal.write(journal.now.with_newest("", newer))
+    opened = checked.open_journal
+
+    def filed(workspace):
+        workspace.newest_pointer.write_text(to_json(Newest(newer)))
+        return opened(workspace)
+
+    monkeypatch.setattr(checked, "open_journal", filed)
+    assert checked_evidence(found).digest == found.folder.digest

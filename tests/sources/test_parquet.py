@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -111,6 +113,37 @@ def test_a_failing_write_leaves_the_last_good_release(tmp_path, monkeypatch, fai
     monkeypatch.undo()
     assert source.read(tmp_path).num_rows == 20
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_the_next_write_clears_away_what_a_killed_one_left(tmp_path):
+    target, data = Parquet(path="there/out.parquet"), pa.table({"x": [1, 2]})
+    left, others = (
+        tmp_path / "there/.out.parquet.0123456789ab.tmp",
+        tmp_path / "there/.b.parquet.0123456789ab.tmp",
+    )
+    left.parent.mkdir()
+    for path in (left, others):
+        path.write_bytes(b"PAR1 half")
+    with left.open("rb") as at_work:
+        fcntl.flock(at_work, fcntl.LOCK_EX)
+        target.write(data, tmp_path)
+        assert left.exists(), "another release may be on its way"
+    target.write(data, tmp_path)
+    assert {p.name for p in left.parent.iterdir()} == {"out.parquet", others.name}
+
+
+def test_two_writers_leave_each_other_alone(tmp_path, monkeypatch):
+    target, write = Parquet(path="out.parquet"), pq.write_table
+
+    def another_comes(data, path):
+        monkeypatch.setattr(pq, "write_table", write)
+        target.write(pa.table({"x": [2]}), tmp_path)
+        write(data, path)
+
+    monkeypatch.setattr(pq, "write_table", another_comes)
+    target.write(pa.table({"x": [1]}), tmp_path)
+    assert target.read(tmp_path)["x"].to_pylist() == [1]
+    assert [p.name for p in tmp_path.iterdir()] == ["out.parquet"]
 
 
 def test_an_interrupt_during_the_write_leaves_the_last_good_release(tmp_path, monkeypatch):

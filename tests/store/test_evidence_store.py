@@ -16,7 +16,7 @@ from synth_audit.store.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {"evidence.json", "measurements.parquet", "report.html", "newest.json", "released.json", "audits"}
-NAMES = {"AuditFolder", "EVIDENCE", "MEASUREMENTS", "REPORT", "read_pointer", "read_plain", "seal_path"}
+NAMES = {"AuditFolder", "EVIDENCE", "MEASUREMENTS", "REPORT", "read_pointer", "seal_path"}
 PLACES = re.compile(
     r"\b(workspace|own|home)\.(evidence|measurements|report|newest|newest_pointer|released_pointer|audits|"
     r"audit|kept_rows)\b"

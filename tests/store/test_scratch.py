@@ -179,7 +179,8 @@ def half(data, path, *args, **kwargs):
 
 def work(item):
     (Path(tempfile.mkdtemp()) / "rows").write_bytes(b"real rows")
-    os.kill(parent, signal.SIGKILL)
+    if os.getppid() == parent:  # of two pieces one kills it, and its number may be another's then
+        os.kill(parent, signal.SIGKILL)
 
 if point == "a worker":
     with in_use(workspace) as scratch:
@@ -191,7 +192,7 @@ if point == "a fit":
 stages.split_table(plan, workspace)
 """
 
-KILLS = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
+KILLS = "import os, signal; os.getppid() > 1 and os.kill(os.getppid(), signal.SIGKILL)"
 
 
 @pytest.mark.parametrize("point", ["a worker", "half a table", "a fit"])

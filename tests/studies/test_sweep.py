@@ -201,6 +201,21 @@ def test_other_gates_another_plan_or_other_rows_run_all_again(swept, make_gate):
     assert kept(sweep(swept.plan, swept.workspace)) == [False, False]
 
 
+def test_a_forged_record_of_a_sweep_lets_nothing_be_purged_and_is_told(swept):
+    sweep(swept.plan, swept.workspace)
+    assert api.purge(swept.workspace.root, keep=1).goes == ()
+    record = read_frontier(swept.workspace.frontier)
+    forged = replace(record, candidates=record.candidates[:1], chosen=None)
+    swept.workspace.frontier.write_text(forged.to_json())
+    assert api.purge(swept.workspace.root, keep=1).goes == ()
+    own = swept.workspace.candidate("independent")
+    api.release(swept.plan, swept.workspace.root, candidate=own.root.name)
+    checks = {c.what: c.holds for c in api.verify(swept.workspace.root)}
+    assert checks["record of the sweep"] is False
+    sweep(swept.plan, swept.workspace)
+    assert all(c.holds for c in api.verify(swept.workspace.root))
+
+
 def test_an_interruption_leaves_each_candidate_whole_or_away(swept, monkeypatch):
     plan, true_audit = swept.replan(seed=6), pipeline.audit_synthetic
     calls = []
