@@ -109,7 +109,7 @@ def test_a_fault_is_found(tmp_path, file, text, why):
     ("file", "text"),
     [
         ("synth_audit/core/table.py", "from synth_audit.core.schema import Schema\nimport numpy"),
-        ("synth_audit/kernels/encode.py", "from synth_audit.core.table import Table"),
+        ("synth_audit/encoding/codes.py", "from synth_audit.core.table import Table"),
         (
             "synth_audit/generators/vine.py",
             "from synth_audit.generators._numeric_margin import numeric_margin",

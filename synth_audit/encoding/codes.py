@@ -39,6 +39,22 @@ def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
     return split_rows(place[found], tables)
 
 
+def anchored_codes(tables: Sequence[Table], column: Column) -> list[Codes]:
+    """Codes that are the same beside whatever other tables: those of the first table's values are its own.
+
+    Returns:
+        One array per table. The k values of the first table are numbered as :func:`codes` numbers them there
+        alone; what others hold besides has codes from k on, and :data:`MISSING` stays.
+    """
+    joint, [alone] = codes(tables, column), codes(tables[:1], column)
+    known = alone != MISSING
+    place = np.full(2 + max(int(part.max(initial=MISSING)) for part in joint), MISSING, dtype=np.int64)
+    place[joint[0][known]] = alone[known]
+    others = np.flatnonzero(place[:-1] == MISSING)
+    place[others] = 1 + alone.max(initial=MISSING) + np.arange(len(others))
+    return [place[part] for part in joint]
+
+
 def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:
     """Number rows so that two rows share a number exactly when they agree in every column.
 

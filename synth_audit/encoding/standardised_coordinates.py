@@ -10,7 +10,7 @@ import numpy as np
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
+from synth_audit.encoding.codes import anchored_codes, codes
 from synth_audit.encoding.euclidean import EuclideanEncoder
 from synth_audit.kernels.coordinates import MISSING, NOWHERE, CoordinateRows, labels_that_fit
 
@@ -105,8 +105,7 @@ class StandardisedCoordinates:
         return CoordinateRows(numbers, places, self.weights)
 
     def _label_places(self, part: _ColumnPart, labels: Positions, table: Table) -> Positions:
-        """Codes of train's labels are the same beside any table, since train comes first."""
-        found = codes([self.train, table], part.column)[1]
+        found = anchored_codes([self.train, table], part.column)[1]
         of_train = labels[np.minimum(found, len(labels) - 1)]
         return np.where(found == MISSING, part.missing, np.where(found < len(labels), of_train, part.others))
 
@@ -151,7 +150,7 @@ def _discrete_part(
 ) -> _ColumnPart | None:
     """None where nothing but labels too rare to tell apart remains. Equally frequent labels are kept all or
     none, since nothing but their order could choose among them."""
-    joint = codes(tables, column)
+    joint = anchored_codes(tables, column)
     counts = _counts(tables[0], column)
     frequent = counts > (np.sort(counts)[-kept - 1] if len(counts) > kept else 0)
     merged = not frequent.all() or any((c >= len(counts)).any() for c in joint)

@@ -14,8 +14,9 @@ from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.table import Table
+from synth_audit.encoding import embedding
 from synth_audit.encoding.embedding import embed
-from synth_audit.kernels import contrastive, embedding
+from synth_audit.kernels import contrastive
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.euclidean import nearest
 

@@ -219,7 +219,7 @@ def test_columns_without_a_value_in_the_reference_do_no_harm():
 def test_rare_labels_share_a_bin():
     column = label("l", 500)
     reference = np.repeat(np.arange(500.0), np.arange(500, 0, -1) // 50 + 1)[:, None]
-    scaler = ReferenceScaler.of(reference, (column,))
+    scaler = ReferenceScaler.of(reference, label_counts((column,)))
     shares = shadow_features.histogram(reference[None], scaler)[0]
     assert len(shares) == MOST_LABELS
     assert shares.sum() == pytest.approx(1.0)
