@@ -50,6 +50,8 @@ def canonical(data: pa.Table, storage: Mapping[str, str], key: bytes) -> pa.Tabl
 
 def unsigned_zeros(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """The values with 0.0 for -0.0."""
+    if pa.types.is_float16(values.type):  # for which Arrow has no arithmetic
+        return unsigned_zeros(values.cast(pa.float32())).cast(pa.float16())
     if not (pa.types.is_float32(values.type) or pa.types.is_float64(values.type)):
         return values
     return pc.add(values, pa.scalar(0.0, values.type))

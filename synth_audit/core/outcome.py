@@ -10,7 +10,7 @@ from typing import Any
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import OUT_OF_TIME, PROCESS_LOST
 from synth_audit.core.measurement import Findings, Measurement
-from synth_audit.core.sensitivity import SensitivityCurve
+from synth_audit.core.sensitivity import CHECK_CUT_SHORT, SensitivityCurve
 from synth_audit.core.series import Series
 
 
@@ -47,8 +47,11 @@ class AuditOutcome:
 
     @property
     def cut_short(self) -> bool:
-        """True when it might end otherwise another time: it ran out of time, or its process was lost."""
-        return self.status is not Status.MEASURED and self.reason in (OUT_OF_TIME, PROCESS_LOST)
+        """True when it might end otherwise another time: it, or its known-answer check, ran out of time or
+        lost its process."""
+        if self.status is Status.MEASURED:
+            return any(response.reason == CHECK_CUT_SHORT for response in self.responses)
+        return self.reason in (OUT_OF_TIME, PROCESS_LOST)
 
     def with_findings(self, findings: Findings) -> AuditOutcome:
         """The outcome of a completed run; measurements and series are stamped with the audit's name."""

@@ -45,6 +45,10 @@ def derived_of(family: str) -> tuple[Quantity, ...]:
     return _DERIVED.get(family, (REFERENCE_RATIO,))
 
 
+CHECK_CUT_SHORT = "it ran out of time on a planted leak, or its process was lost"
+"""Why a measurement is blind that might see another time: nothing says that it has nothing to tell."""
+
+
 class Sensitivity(StrEnum):
     """Whether a measurement can tell a full copy of train from a release of new people on this table."""
 

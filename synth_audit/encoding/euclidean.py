@@ -67,8 +67,11 @@ class EuclideanEncoder:
 
     def _numeric(self, tables: Sequence[Table], column: Column) -> Floats:
         values = np.concatenate([t.numbers(column.name) for t in tables])
-        missing = np.isnan(values)
-        scaled = np.where(missing, 0.0, (values - self.centre[column.name]) / self.scale[column.name])
+        missing, scale = np.isnan(values), self.scale[column.name]
+        scaled = np.zeros(len(values))
+        if np.isfinite(scale):  # by infinity even an infinite difference is divided to 0
+            with np.errstate(over="ignore"):
+                scaled[~missing] = (values[~missing] - self.centre[column.name]) / scale
         return np.column_stack([scaled, missing] if missing.any() else [scaled]).astype(np.float64)
 
 
@@ -76,11 +79,13 @@ def _centre_and_scale(values: Floats) -> tuple[float, float]:
     """Mean and standard deviation of the present values; of values without spread, the value and infinity,
     so that nothing else in that column counts.
 
-    Rounding may give equal values a tiny deviation, and huge values an infinite one: so equality is
-    asked of the values themselves, and the moments are taken in units of the largest.
+    Rounding may give equal values a tiny deviation, huge values an infinite one, and the least numbers there
+    are none: so equality is asked of the values themselves, the moments are taken in units of the largest,
+    and no unit is below the least normal number.
     """
     known = values[~np.isnan(values)]
     if not len(known) or known.min() == known.max():
         return (float(known[0]) if len(known) else 0.0), np.inf
     unit = float(np.abs(known).max())
-    return unit * float((known / unit).mean()), unit * float((known / unit).std())
+    deviation = max(unit * float((known / unit).std()), np.finfo(np.float64).tiny)
+    return unit * float((known / unit).mean()), deviation

@@ -9,6 +9,7 @@ from dataclasses import replace
 from synth_audit.core.measurement import Direction, Interval, Measurement, Reference
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import (
+    CHECK_CUT_SHORT,
     LEAK_EQUIVALENT,
     PlantedLeaks,
     PlantedResult,
@@ -58,6 +59,8 @@ def _respond(
 
     if planting.reason:
         return blind(f"no leak could be planted: {planting.reason}")
+    if any(outcome.cut_short for outcome in planted):
+        return blind(CHECK_CUT_SHORT)
     found = [_found(m, outcome) for outcome in planted]
     answers = tuple(
         PlantedResult(share, x.value, x.interval.low, x.interval.high)

@@ -27,10 +27,14 @@ _REASON = (
     "number, or an honest release would be held by chance."
 )
 _ADVICE = "The release carries what is true of its training rows only: use a generator with less capacity."
+_UNFINISHED_ADVICE = "Allow more time (`execution.deadline`), and audit again."
 
 
 def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
-    """Judge the leak-equivalents of all privacy measurements together; without any, nothing is proven."""
+    """Judge the leak-equivalents of all privacy measurements together; without any, nothing is proven.
+
+    What a privacy audit that was cut short would have proven nobody knows: then nothing passes here.
+    """
     found = [
         m
         for o in outcomes
@@ -38,12 +42,15 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
         for m in o.measurements
         if m.id.quantity == LEAK_EQUIVALENT.name and m.interval is not None and m.finite and not m.short
     ]
+    unfinished = next((o.audit for o in outcomes if o.family == registry.PRIVACY and o.cut_short), None)
     if not found:
         words = "No measurement has a leak-equivalent, so none proves a leak."
-        return GateResult(PROVEN_LEAK, TITLE, Result.PASS, True, _REASON, words)
+        return _undecided(unfinished) or GateResult(PROVEN_LEAK, TITLE, Result.PASS, True, _REASON, words)
     worst = max(found, key=lambda m: _low(m, len(found)))
     low = _low(worst, len(found))
     proven = low > TOLERATED
+    if not proven and (undecided := _undecided(unfinished)):
+        return undecided
     where = str(worst.id.derived_from)
     words = (
         f"{where} behaves like a release in which at least {low:.1%} of the rows were copied, after allowing "
@@ -66,6 +73,13 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
         level=worst.interval.level,
         maximum=TOLERATED,
     )
+
+
+def _undecided(unfinished: str | None) -> GateResult | None:
+    if unfinished is None:
+        return None
+    words = f"The audit {unfinished} did not come to an end, so nobody knows whether it would prove a leak."
+    return GateResult(PROVEN_LEAK, TITLE, Result.INSUFFICIENT, True, _REASON, words, _UNFINISHED_ADVICE)
 
 
 def _low(m: Measurement, n: int) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.seeds import as_int_seed
+from synth_audit.kernels.parallel import single_threaded
 from synth_audit.kernels.roc import PlacementValues
 
 SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
@@ -76,7 +77,6 @@ def _grown(features: TreeFeatures, second: Bools, rows: Bools, n_trees: int, see
     from sklearn.ensemble import (
         HistGradientBoostingClassifier,  # here, since a code location must not load it
     )
-    from threadpoolctl import threadpool_limits
 
     model = HistGradientBoostingClassifier(
         max_iter=n_trees,
@@ -87,15 +87,14 @@ def _grown(features: TreeFeatures, second: Bools, rows: Bools, n_trees: int, see
         early_stopping=False,
         random_state=seed,
     )
-    with threadpool_limits(limits=1, user_api="openmp"):
+    with single_threaded():
         return model.fit(features.values[rows], second[rows])
 
 
 def _placement_values(model: Any, versions: Floats, n_first: int) -> tuple[PlacementValues, ...]:
     """Of held-out rows, ``n_first`` of the first table first, in each version; shape (versions, rows, d)."""
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=1, user_api="openmp"):
+    with single_threaded():
         scores = model.decision_function(versions.reshape(-1, versions.shape[2]))
     by_version = scores.reshape(len(versions), -1)
     return tuple(PlacementValues.of(s[n_first:], s[:n_first]) for s in by_version)

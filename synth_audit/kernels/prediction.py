@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from synth_audit.core.arrays import Floats, Integers, Target
+from synth_audit.kernels.parallel import single_threaded
 
 ModelName = Literal["random_forest", "logistic", "gradient_boosting", "knn"]
 
@@ -43,13 +42,13 @@ class Predictor:
             number its value, shape (m,).
         """
         if not self.n_classes:
-            with _controller().limit(limits=1):
+            with single_threaded():
                 return np.asarray(self.model.predict(x), dtype=np.float64)
         scores = np.zeros((len(x), self.n_classes))
         if self.model is None:
             scores[:, self.present] = 1.0
             return scores
-        with _controller().limit(limits=1):
+        with single_threaded():
             scores[:, self.present] = self.model.predict_proba(x)
         return scores
 
@@ -69,7 +68,7 @@ def fit(name: ModelName, x: Floats, y: Target, n_classes: int, seed: int) -> Pre
     if len(present) == 1:
         return Predictor(n_classes, present, None)
     model = _classifier(name, seed, len(x)) if n_classes else _regressor(name, seed, len(x))
-    with _controller().limit(limits=1), warnings.catch_warnings():
+    with single_threaded(), warnings.catch_warnings():
         _tolerate_slow_convergence()
         model.fit(x, y)
     if name == "random_forest":
@@ -77,16 +76,6 @@ def fit(name: ModelName, x: Floats, y: Target, n_classes: int, seed: int) -> Pre
         # in which they finish, and so the last digits of a prediction would differ from run to run.
         model.n_jobs = 1
     return Predictor(n_classes, present, model)
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    """What holds all thread pools; looked up once, when the libraries that have one are loaded."""
-    import sklearn.ensemble
-    import sklearn.linear_model
-    import sklearn.neighbors  # noqa: F401, its library must be loaded before the look-up
-
-    return ThreadpoolController()
 
 
 def _tolerate_slow_convergence() -> None:

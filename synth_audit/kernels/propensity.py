@@ -10,7 +10,7 @@ from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.kernels.coordinates import MISSING
 from synth_audit.kernels.linear import SMALLEST
 from synth_audit.kernels.ordering import scale_by_frequency
-from synth_audit.kernels.parallel import single_threaded_algebra
+from synth_audit.kernels.parallel import single_threaded, single_threaded_algebra
 
 ROWS_PER_TERM, MOST_TERMS, MOST_LABELS = 10, 400, 64
 """Labels get terms of their own, the frequent ones first, as long as there are so many rows for each term, no
@@ -116,12 +116,11 @@ def _uncorrelated(design: Floats) -> Floats:
 def _maximum_likelihood(axes: Floats, second: Bools) -> Floats:
     """Fitted probabilities, shape (N,), with one thread, since sums in parts would depend on how many."""
     from sklearn.linear_model import LogisticRegression  # here, since a code location must not load it
-    from threadpoolctl import threadpool_limits
 
     if not axes.shape[1]:
         return np.full(len(second), second.mean())
     n = len(second)
     model = LogisticRegression(C=1 / (_RIDGE * n), solver="newton-cholesky", tol=_CLOSE, max_iter=_MOST_STEPS)
     # Of all libraries, not only numpy's: the solver brings one of its own.
-    with threadpool_limits(limits=1):
+    with single_threaded():
         return np.asarray(model.fit(axes, second).predict_proba(axes)[:, 1])

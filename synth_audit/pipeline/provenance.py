@@ -22,7 +22,7 @@ from synth_audit.store.journal import AuditEntry, Journal, read_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.report_marks import marks_of, read_marks
 from synth_audit.store.seal import KEY_VARIABLE, seal_holds
-from synth_audit.store.untrusted_file import read_plain
+from synth_audit.store.untrusted_file import same_content
 from synth_audit.store.workspace import Workspace
 
 RECORDED, SEAL, RELEASED = "entry in the journal", "seal", "pointer to what was released"
@@ -207,10 +207,7 @@ def _swept(workspace: Workspace) -> Iterator[Check]:
     """Whether the record of a sweep that reviewers see is the one that the sweep left."""
     if workspace.owner is not None or not os.path.isfile(workspace.kept_frontier):
         return
-    try:
-        same = read_plain(workspace.frontier) == read_plain(workspace.kept_frontier)
-    except OSError:
-        same = False
+    same = same_content(workspace.frontier, workspace.kept_frontier)
     told = "as the sweep left it" if same else "not as the sweep left it; sweep again"
     yield Check("record of the sweep", same, told)
 

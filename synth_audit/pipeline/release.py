@@ -26,6 +26,7 @@ from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.salts import known_salt
+from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
 from synth_audit.store.workspace_files import write_parquet
 
@@ -60,7 +61,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     leaving = _as_audited(synthetic, evidence, salt)
     refuse_unless_filed(found)
     workspace.home.prepare()
-    with open_journal(workspace) as journal:
+    with in_use(workspace), open_journal(workspace) as journal:
         _refuse_unless_newest(workspace, evidence, journal.now)
         # Once more, since another process may have filed something meanwhile.
         refuse_unless_filed(replace(found, journal=journal.now))

@@ -36,6 +36,8 @@ def write_batches(path: Path, batches: Iterable[pa.Table], *, private: bool = Fa
 
 def _of_types(batch: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
     try:
+        if set(batch.column_names) != set(schema.names):  # one more would be lost before an audit sees it
+            raise KeyError
         return batch.select(schema.names).cast(schema)
     except (pa.ArrowException, KeyError) as error:
         raise DataError(

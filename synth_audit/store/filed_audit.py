@@ -21,6 +21,9 @@ from synth_audit.store.untrusted_file import is_plain_folder, read_plain, sha256
 from synth_audit.store.workspace import Workspace
 from synth_audit.store.workspace_files import write_bytes, write_text
 
+_LARGEST = 1 << 28
+"""Bytes of all files of an audit together; what lies there beyond them would only exhaust the memory."""
+
 EVIDENCE, MEASUREMENTS, REPORT = "evidence.json", "measurements.parquet", "report.html"
 
 
@@ -47,7 +50,10 @@ class FiledAudit:
             if not is_plain_folder(folder.path) or (among.name == "audits" and not is_plain_folder(among)):
                 raise NotADirectoryError
             names = [n for n in sorted(os.listdir(folder.path)) if not n.startswith(".")]
-            files = {name: read_plain(folder.path / name) for name in names}
+            files: dict[str, bytes] = {}
+            for name in names:
+                room = _LARGEST - sum(map(len, files.values()))
+                files[name] = read_plain(folder.path / name, largest=room)
         except OSError as error:
             raise _altered(folder, f"cannot be read ({type(error).__name__})") from None
         if EVIDENCE not in files:

@@ -204,7 +204,7 @@ def _warning(own: Workspace) -> str:
         account = SyntheticRecord.read(own.synthetic_record).generator.privacy
     except DataError:
         return ""
-    return "its fit spent privacy budget, and another would spend it again" if account else ""
+    return "its fit spent privacy budget, and another would spend it again" if account.mechanisms else ""
 
 
 def _names(place: Path) -> tuple[str, ...]:
@@ -216,7 +216,10 @@ def _names(place: Path) -> tuple[str, ...]:
 
 def _size(folders: Iterable[Path]) -> int:
     files = (Path(at, name) for folder in folders for at, _, names in os.walk(folder) for name in names)
-    return sum(os.lstat(file).st_size for file in files)
+    try:
+        return sum(os.lstat(file).st_size for file in files)
+    except RecursionError:  # reviewers may nest folders without end
+        return 0
 
 
 def _discard(folder: Path) -> None:

@@ -22,6 +22,9 @@ from synth_audit.store.workspace_files import make_private
 _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 """Names of files and folders on their way into place."""
 
+_DEEPEST = 8
+"""Levels of folders that this program makes in a workspace, and a few more; below them nothing is its own."""
+
 P = ParamSpec("P")
 First = TypeVar("First")
 Result = TypeVar("Result")
@@ -114,16 +117,29 @@ def clear_away(home: Workspace) -> None:
     """Delete what killed runs have left: scratch, and files and folders that never came into place."""
     delete(home.scratch)
     for place in (home.restricted, home.review, home.candidates):
-        for folder, folders, files in os.walk(place):  # which follows no link
-            for name in [n for n in (*folders, *files) if _LEFT.fullmatch(n)]:
-                delete(Path(folder, name))
-            folders[:] = [n for n in folders if not _LEFT.fullmatch(n)]
+        for path in [*_left_in(place, _DEEPEST)]:
+            delete(path)
+
+
+def _left_in(folder: Path, levels: int) -> Iterator[Path]:
+    """What killed runs have left in a folder and in those below it; no link is followed."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [(Path(e.path), e.is_dir(follow_symlinks=False)) for e in entries]
+    except OSError:
+        return
+    for path, is_folder in found:
+        if _LEFT.fullmatch(path.name):
+            yield path
+        elif is_folder and levels > 1:
+            yield from _left_in(path, levels - 1)
 
 
 def delete(path: Path) -> None:
-    """Delete a file or folder; of a link the link alone."""
+    """Delete a file or folder; of a link the link alone. What cannot be deleted stays."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(RecursionError):  # reviewers may nest folders without end
+            shutil.rmtree(path, ignore_errors=True)
     else:
         with suppress(OSError):
             path.unlink(missing_ok=True)

@@ -28,6 +28,14 @@ def read_plain(path: Path, *, largest: int = _LARGEST) -> bytes:
         return file.read()
 
 
+def same_content(path: Path, other: Path) -> bool:
+    """True for two regular files with the same bytes; False where one cannot be read."""
+    try:
+        return read_plain(path) == read_plain(other)
+    except OSError:
+        return False
+
+
 def sha256_of_bytes(content: bytes) -> str:
     """SHA-256 as hexadecimal text."""
     return hashlib.sha256(content).hexdigest()

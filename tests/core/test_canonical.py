@@ -31,6 +31,9 @@ def column(values, kind):
 PLAIN = {
     "number": column([0.0, 1.5, None, 2.5, 0.0, -3.25], pa.float64()),
     "small": column([0.0, 1.5, None, 2.5, 0.0, -3.25], pa.float32()),
+    "half": column(
+        [np.float16(x) if x is not None else None for x in (0.0, 1.5, None, 2.5, 0, -3)], pa.float16()
+    ),
     "whole": column([1, 2, None, 4, 1, 6], pa.int16()),
     "text": column(["a", "b", None, "ä", "a", ""], pa.string()),
     "coded": column(["x", "y", None, "x", "x", "y"], pa.string()).dictionary_encode(),
@@ -76,6 +79,9 @@ HIDING = {
     "the order of columns": TABLE.select(sorted(TABLE.column_names)),
     "the sign of zero": put("number", pa.array([-0.0, 1.5, None, 2.5, 0.0, -3.25])),
     "the sign of a small zero": put("small", pa.array([0.0, 1.5, None, 2.5, -0.0, -3.25], pa.float32())),
+    "the sign of half a zero": put(
+        "half", pa.array([np.float16(x) if x is not None else None for x in (-0.0, 1.5, None, 2.5, 0, -3)])
+    ),
     "NaN for null": put("number", pa.array(np.array([0.0, 1.5, NAN, 2.5, 0.0, -3.25]))),
     "the payload of NaN": put("number", pa.array(np.array([0.0, 1.5, ODD_NAN, 2.5, 0.0, -3.25]))),
     "unused labels": put(

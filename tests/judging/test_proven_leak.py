@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from synth_audit.core.errors import OUT_OF_TIME
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Interval, Measurement
+from synth_audit.core.measurement import Direction, Interval, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import LEAK_EQUIVALENT
+from synth_audit.core.sensitivity import CHECK_CUT_SHORT, LEAK_EQUIVALENT, Sensitivity, SensitivityCurve
 from synth_audit.core.verdict import Result
 from synth_audit.judging.proven_leak import TOLERATED, leak_result
 
@@ -55,3 +56,25 @@ def test_only_sound_privacy_numbers_count():
     assert leak_result([outcome(replace(leak, n_achieved=3, n_minimum=100))]).result is Result.PASS
     assert leak_result([replace(outcome(leak), status=Status.ERROR)]).result is Result.PASS
     assert TOLERATED == 0.05
+
+
+def test_what_an_audit_that_ran_out_of_time_would_prove_is_unknown():
+    late = AuditOutcome("linkability", "privacy", Status.NOT_APPLICABLE, reason=OUT_OF_TIME)
+    harmless, leak = outcome(equivalent(0.0, 0.1)), outcome(equivalent(0.3, 0.1))
+    found = leak_result([harmless, late])
+    assert found.result is Result.INSUFFICIENT
+    assert found.blocking
+    assert "linkability" in found.explanation
+    assert leak_result([late]).result is Result.INSUFFICIENT
+    assert leak_result([leak, late]).result is Result.FAIL, "what is proven stays proven"
+    assert leak_result([harmless, replace(late, reason="needs a target")]).result is Result.PASS
+    assert leak_result([harmless, replace(late, family="utility")]).result is Result.PASS
+
+
+def test_so_is_what_an_audit_would_prove_whose_check_ran_out_of_time():
+    measured = equivalent(0.0, 0.1).id.derived_from
+    curve = SensitivityCurve(measured, Direction.LOWER, Sensitivity.INSENSITIVE, CHECK_CUT_SHORT, ())
+    unchecked = replace(outcome(), responses=(curve,))
+    assert leak_result([unchecked]).result is Result.INSUFFICIENT
+    blind = replace(unchecked, responses=(replace(curve, reason="it sees nothing"),))
+    assert leak_result([blind]).result is Result.PASS

@@ -16,3 +16,11 @@ def tables_of():
         return [read_table(pa.table(f), schema, where="table") for f in frames]
 
     return make
+
+
+@pytest.fixture(scope="module")
+def two_threads():
+    """Blocks of work are spread over two threads, whatever the machine and the other tests are told."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "2")
+        yield

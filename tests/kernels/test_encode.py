@@ -164,6 +164,15 @@ def test_huge_values_keep_a_finite_scale(tables_of):
     assert np.isfinite(encoder.encode([train])[0].dense).all()
 
 
+@pytest.mark.parametrize("values", [[5e-324, 1e-323, *[0.0] * 40], [-1.5e308, None, -1.5e308, None]])
+def test_no_value_is_nowhere(values, tables_of):
+    """A row without a place has no nearest row, and would look as far from its copy as from strangers."""
+    train, far = tables_of({"x": values}, {"x": [1.5e308, -1.5e308, 5e-324, 0.0]})
+    encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
+    for placed in encoder.encode([train, far]):
+        assert not np.isnan(placed.dense).any()
+
+
 def test_coordinates_do_not_depend_on_how_tables_are_cut(tables_of):
     rng = np.random.default_rng(0)
     frame = {"x": rng.normal(size=20), "k": rng.choice([f"c{i}" for i in range(90)], 20)}

@@ -17,6 +17,8 @@ from synth_audit.kernels import gower, neighbours
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 
 def distance_by_hand(a, b, spans, weights):
     """Gower's distance of two records given as dicts with None for missing; a span of None is a label."""

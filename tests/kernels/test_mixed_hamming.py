@@ -20,6 +20,8 @@ ROW = st.fixed_dictionaries(
     {"n": st.none() | st.integers(-70, 70), "s": st.none() | st.sampled_from(["a", "b", "c"])}
 )
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 
 def disagreements(one, other, span):
     pairs = [(one[k], other[k]) for k in ("n", "s")]

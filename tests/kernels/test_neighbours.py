@@ -12,6 +12,8 @@ from synth_audit.kernels import euclidean
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.euclidean import nearest, nearest_other
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 
 def points(dense, labels=None):
     dense = np.asarray(dense, dtype=np.float64)
@@ -174,14 +176,12 @@ def test_rows_that_repeat_are_counted_all():
 
 @pytest.mark.parametrize("threads", [2, 5])
 def test_threads_change_no_bit(threads, monkeypatch):
-    from synth_audit.kernels import parallel
-
     rng = np.random.default_rng(3)
     queries, reference = points(rng.normal(size=(300, 40))), points(rng.normal(size=(500, 40)))
     monkeypatch.setattr(euclidean, "_QUERIES", 20)
     found = []
     for cores in (1, threads):
-        monkeypatch.setattr(parallel.os, "cpu_count", lambda cores=cores: cores)
+        monkeypatch.setenv("OMP_NUM_THREADS", str(cores))
         found.append(nearest(queries, reference))
     for field in ("first", "second", "index", "ties"):
         assert getattr(found[0], field).tobytes() == getattr(found[1], field).tobytes()

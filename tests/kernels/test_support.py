@@ -12,6 +12,8 @@ from synth_audit.kernels import support
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.support import Support, bootstrap_weights, squared_radii, strangers, tamed
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 
 def points(dense, labels=None):
     dense = np.asarray(dense, dtype=np.float64)

@@ -126,6 +126,17 @@ def test_a_kill_leaves_the_last_good_release(before, target):
     assert fingerprint(case.plan.build_release().read(case.folder)) == record.table.sha256
 
 
+def test_a_release_clears_away_what_a_killed_one_left_in_the_workspace(case):
+    left = [
+        case.workspace.review / "audits" / f".{'ab' * 32}.0123456789ab.tmp",
+        case.workspace.restricted / ".journal.json.0123456789ab.tmp",
+    ]
+    left[0].mkdir()
+    left[1].write_text("{}")
+    pipeline.release_synthetic(case.plan, case.workspace)
+    assert not any(path.exists() for path in left)
+
+
 def told(case):
     """What ``verify`` says of the pointer to what is out there."""
     checks = {c.what: c for c in api.verify(case.workspace.root)}

@@ -20,8 +20,13 @@ def test_batches_lie_below_one_another_under_the_types_of_the_first(tmp_path):
 
 @pytest.mark.parametrize(
     "other",
-    [pa.table({"a": ["secret-7391"]}), pa.table({"c": [1]}), pa.table({"a": [2**40]})],
-    ids=["text", "another column", "too large"],
+    [
+        pa.table({"a": ["secret-7391"]}),
+        pa.table({"c": [1]}),
+        pa.table({"a": [1], "key": ["secret-7391"]}),
+        pa.table({"a": [2**40]}),
+    ],
+    ids=["text", "another column", "a column more", "too large"],
 )
 def test_batches_that_differ_leave_what_was_there_and_show_no_value(tmp_path, other):
     path = tmp_path / "t.parquet"

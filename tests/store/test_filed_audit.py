@@ -186,6 +186,15 @@ def test_a_pipe_in_the_folder_does_not_hang(workspace, evidence):
         FiledAudit.load(workspace.newest)
 
 
+def test_files_that_would_fill_the_memory_are_not_read(workspace, evidence):
+    file(workspace, evidence)
+    for name in ("one", "two"):
+        with (workspace.newest.path / name).open("wb") as sparse:
+            sparse.truncate(200 << 20)
+    with pytest.raises(DataError, match="cannot be read"):
+        FiledAudit.load(workspace.newest)
+
+
 class Killed(BaseException):
     pass
 

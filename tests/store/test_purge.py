@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import synth_audit
 from synth_audit import api
 from synth_audit.cli import main
+from synth_audit.core.accounting import Mechanism, MechanismRecord
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store.attempts import begin_attempt
@@ -27,6 +28,7 @@ from synth_audit.store.pointers import Released
 from synth_audit.store.purge import Sweep, purge, survey
 from synth_audit.store.retention import Retention
 from synth_audit.store.scratch import in_use
+from synth_audit.store.stage_records import SyntheticRecord
 
 NOW = datetime.now(UTC)
 
@@ -253,6 +255,18 @@ def test_old_candidates_go_with_their_rows(swept, retention, gone):
         e.place.split("/")[-1] for e in read_journal(case.workspace).audits if e.purged and e.place
     } == gone
     assert kept(found)["vine"] != ""
+
+
+def test_only_what_spent_budget_is_said_to_have_spent_it(swept):
+    case, sweep = swept
+    older = case.workspace.candidate("older").synthetic_record
+    made = SyntheticRecord.read(case.workspace.synthetic_record)
+    noise = MechanismRecord(what="noise", mechanism=Mechanism.GAUSSIAN, noise_multiplier=1.0)
+    for mechanisms, warned in (((), False), ((noise,), True)):
+        privacy = replace(made.generator.privacy, mechanisms=mechanisms)
+        replace(made, generator=replace(made.generator, privacy=privacy)).write(older)
+        [item] = [i for i in survey(case.workspace, Retention(keep=1), sweep).goes if i.name == "older"]
+        assert bool(item.reason) is warned
 
 
 def test_without_a_record_of_a_sweep_age_alone_decides(swept):

@@ -119,6 +119,25 @@ def test_a_link_in_place_of_scratch_is_not_followed(workspace, tmp_path):
     assert (other / "rows").exists()
 
 
+@pytest.mark.parametrize("name", ["deep", ".deep.0123456789ab.tmp"])
+def test_folders_that_reviewers_nest_without_end_hold_nobody_up(workspace, name, monkeypatch):
+    top = workspace.review / name
+    left = workspace.review / "audits" / ("ab" * 32) / ".report.html.0123456789ab.tmp"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    top.mkdir()
+    monkeypatch.chdir(top)
+    for _ in range(1100):  # more than Python's recursion, and longer than a path may be
+        os.mkdir("d" * 8)
+        os.chdir("d" * 8)
+    monkeypatch.chdir("/")
+    try:
+        with in_use(workspace):
+            assert not left.exists()
+    finally:
+        subprocess.run(["rm", "-rf", str(top)], check=True)
+
+
 def test_scratch_that_others_may_look_into_is_refused(workspace):
     with in_use(workspace):
         workspace.scratch.chmod(0o755)

@@ -22,6 +22,9 @@ Done = TypeVar("Done")
 _PATIENCE = 30
 """Seconds to wait for a scheduler and its first worker."""
 
+_NEVER = "1000 days"
+"""Longer than any cluster lives."""
+
 _COMPARED = ("synth-audit", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "pyvinecopulib")
 """Distributions whose versions decide numbers."""
 
@@ -115,10 +118,16 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
 
 @contextmanager
 def _started(workers: int) -> Iterator[Any]:
-    """A cluster on this machine; when the block ends its processes do, and then its files go."""
+    """A cluster on this machine; when the block ends its processes do, and then its files go.
+
+    It gives no worker up for lost: it would close the nanny of one that happens to be between two processes
+    a while after an earlier one ended, start no other, and wait for ever once all are gone.
+    """
+    from dask import config
     from distributed import LocalCluster
 
     with (
+        config.set({"distributed.deploy.lost-worker-timeout": _NEVER}),
         temporary_folder() as folder,
         LocalCluster(
             n_workers=workers,
