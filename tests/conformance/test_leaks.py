@@ -261,7 +261,7 @@ def test_copies_do_not_pass_when_people_stand_on_both_sides(verdict_of, as_subje
     assert verdict_of(as_subject(train, control, made)) is not Result.PASS
 
 
-def categories(n, seed, width=20):
+def categories(n, seed, width=14):
     rng = np.random.default_rng(seed)
     return pa.table({f"k{i}": rng.choice(list("abcd"), n) for i in range(width)})
 
@@ -269,7 +269,7 @@ def categories(n, seed, width=20):
 def test_most_columns_of_many_records_do_not_pass(verdict_of, as_subject):
     train, control, other = (categories(n, seed) for n, seed in ((1000, 1), (400, 2), (1000, 3)))
     mixed = {
-        name: pa.concat_tables([train if i < 14 else other, other]).column(name)
+        name: pa.concat_tables([train if i < 10 else other, other]).column(name)
         for i, name in enumerate(train.column_names)
     }
     part = pa.table({name: column.slice(0, 300) for name, column in mixed.items()})
@@ -281,7 +281,7 @@ def crowd_and_outliers(n, seed):
     rng = np.random.default_rng(seed)
     rare = np.arange(n) < n // 10
     spread = np.where(rare, 3.0, 0.05)
-    return pa.table({f"m{i}": rng.normal(size=n) * spread for i in range(8)})
+    return pa.table({f"m{i}": rng.normal(size=n) * spread for i in range(4)})
 
 
 def test_blurred_copies_of_every_outlier_do_not_pass(verdict_of, as_subject):
