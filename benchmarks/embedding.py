@@ -14,9 +14,11 @@ from sklearn.metrics import roc_auc_score
 from synth_audit.core.context import SERIAL
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, assemble
+from synth_audit.encoding.embedding import embed
+from synth_audit.encoding.euclidean import EuclideanEncoder
+from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.dcr import privacy_score
-from synth_audit.kernels.embedding import EmbeddingSettings, embed
-from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
+from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.euclidean import nearest
 
 ROWS, COPIED = 10_000, 1_000

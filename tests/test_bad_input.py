@@ -92,7 +92,7 @@ def refused(result, *says):
         ({"generater": "vine"}, ("unknown key 'generater'", "plan.yaml", "generator")),
         ({"split": {"share": 0.2}}, ("unknown key 'split.share'",)),
         ({"columns": {"age": {"knd": "integer"}}}, ("unknown key 'columns.age.knd'",)),
-        ({"columns": {"age": {"kind": "number"}}}, ("columns.age.kind", "'continuous'")),
+        ({"columns": {"age": {"kind": "number"}}}, ("columns.age.kind", "continuous")),
         ({"columns": {"age": {"role": "secret"}}}, ("columns.age.role", "'sensitive'")),
         ({"columns": {"age": {"bounds": [9, 1]}}}, ("columns.age", "[lowest, highest]")),
         ({"columns": {"age": {"bounds": [18, 20]}}}, ("'age' has values outside its declared bounds",)),

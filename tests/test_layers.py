@@ -31,8 +31,9 @@ def test_the_real_tree_is_looked_at():
     assert all(layers.layer_of(module) is not None for module in seen)
 
 
-UP, PLUGIN, RELATIVE, DAGSTER = (
+UP, ARRAYS, PLUGIN, RELATIVE, DAGSTER = (
     "points up",
+    "a kernel takes arrays",
     "plug-in knows another plug-in",
     "relative import",
     "only dagster_project may",
@@ -47,7 +48,11 @@ UP, PLUGIN, RELATIVE, DAGSTER = (
         ("core/table.py", "import synth_audit", UP),
         ("core/table.py", "from synth_audit import generators", UP),
         ("core/table.py", "from synth_audit import *", UP),
-        ("kernels/encode.py", "from synth_audit.generators.vine import Vine", UP),
+        ("kernels/gower.py", "from synth_audit.generators.vine import Vine", UP),
+        ("kernels/gower.py", "from synth_audit.encoding.codes import codes", UP),
+        ("kernels/gower.py", "from synth_audit.core.table import Table", ARRAYS),
+        ("kernels/gower.py", "from synth_audit.core import cache", ARRAYS),
+        ("kernels/gower.py", "if TYPE_CHECKING:\n    from synth_audit.core.schema import Column", ARRAYS),
         ("generators/vine.py", "from synth_audit.pipeline import stages", UP),
         ("audits/privacy/exact_match.py", "from synth_audit import audit", UP),
         ("judging/judge.py", "from synth_audit.api import audit", UP),
@@ -104,7 +109,7 @@ def test_a_fault_is_found(tmp_path, file, text, why):
     ("file", "text"),
     [
         ("synth_audit/core/table.py", "from synth_audit.core.schema import Schema\nimport numpy"),
-        ("synth_audit/kernels/encode.py", "from synth_audit.core.table import Table"),
+        ("synth_audit/encoding/codes.py", "from synth_audit.core.table import Table"),
         (
             "synth_audit/generators/vine.py",
             "from synth_audit.generators._numeric_margin import numeric_margin",

@@ -65,7 +65,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """How strongly values are disturbed; see :class:`synth_audit.kernels.leak_noise.LeakNoise`."""
+    """How strongly values are disturbed; see :class:`synth_audit.encoding.leak_noise.LeakNoise`."""
 
     sigma: float
     rate: float

@@ -1,4 +1,4 @@
-"""Tables as numbers, in the units of an attacker's reference rows."""
+"""Coded rows in the units of an attacker's reference rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Integers
-from synth_audit.core.schema import Column
-from synth_audit.core.table import Table
 
 MOST_LABELS = 64
 """Labels with a frequency of their own: the most frequent of the reference; the others share one."""
@@ -20,32 +16,11 @@ _FAR = 1e6
 """Standard deviations beyond which a number is as good as infinitely far, so that no square overflows."""
 
 
-def coded(table: Table, columns: Sequence[Column]) -> Floats:
-    """A table as numbers, shape (n, C): labels as position among the column's categories, missing as NaN.
-
-    A label that is none of the categories gets the position after the last.
-    """
-    rows = np.empty((table.n_rows, len(columns)))
-    for j, column in enumerate(columns):
-        rows[:, j] = table.numbers(column.name) if column.kind.numeric else _positions(table, column)
-    return rows
-
-
-def _positions(table: Table, column: Column) -> Floats:
-    labels = column.kind.labels(table.data.column(column.name))
-    if not column.categories or pa.types.is_null(labels.type):
-        return np.where(table.missing(column.name), np.nan, 0.0)
-    found = pc.index_in(labels, value_set=pa.array(column.categories, labels.type))
-    positions = np.asarray(pc.fill_null(found, len(column.categories)).to_numpy(), dtype=np.float64)
-    return np.where(table.missing(column.name), np.nan, positions)
-
-
 @dataclass(frozen=True, eq=False)
 class ReferenceScaler:
     """The attacker's units, read off the reference rows, which hold no target.
 
     Attributes:
-        columns: C columns.
         centre, scale: mean and standard deviation of each numeric column; 0 and 1 for labels. A numeric
             column without spread has its size as unit.
         numeric: which columns are numbers; graded: which of them vary in the reference, shape (C,) each.
@@ -54,7 +29,6 @@ class ReferenceScaler:
         ranked: for each column of labels the bin of each code, the last bin shared by rare ones.
     """
 
-    columns: tuple[Column, ...]
     centre: Floats
     scale: Floats
     numeric: Bools
@@ -64,22 +38,21 @@ class ReferenceScaler:
     ranked: Mapping[int, Integers]
 
     @classmethod
-    def of(cls, reference: Floats, columns: Sequence[Column]) -> ReferenceScaler:
-        """Read it off coded reference rows, shape (n, C)."""
-        numeric = np.array([c.kind.numeric for c in columns], dtype=bool)
+    def of(cls, reference: Floats, n_labels: Sequence[int | None]) -> ReferenceScaler:
+        """Read it off coded reference rows.
+
+        Args:
+            reference: shape (n, C). n_labels: how many labels each column has; None for numbers.
+        """
+        numeric = np.array([n is None for n in n_labels], dtype=bool)
         moments = [
-            _moments(reference[:, j]) if c.kind.numeric else (0.0, 1.0, True) for j, c in enumerate(columns)
+            _moments(reference[:, j]) if n is None else (0.0, 1.0, True) for j, n in enumerate(n_labels)
         ]
         centre, scale, varies = (np.array(part) for part in zip(*moments, strict=True))
         inside = _scaled(reference, centre, scale)
         known = ~np.isnan(inside)
-        ranked = {
-            j: _bins_of_labels(reference[:, j], len(c.categories))
-            for j, c in enumerate(columns)
-            if not c.kind.numeric
-        }
+        ranked = {j: _bins_of_labels(reference[:, j], n) for j, n in enumerate(n_labels) if n is not None}
         return cls(
-            columns=tuple(columns),
             centre=centre,
             scale=scale,
             numeric=numeric,

@@ -1,6 +1,6 @@
 """The network that learns to recognise a row by any part of it, and how it is trained.
 
-Torch takes seconds to import: :mod:`synth_audit.kernels.embedding` imports this module when it is asked.
+Torch takes seconds to import: :mod:`synth_audit.encoding.embedding` imports this module when it is asked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch.nn.functional as F  # noqa: N812  # torch's own name for it
 from synth_audit.core.arrays import Floats, Floats32, Integers, Positions
 
 if TYPE_CHECKING:
-    from synth_audit.kernels.embedding import EmbeddingSettings
+    from synth_audit.kernels.embedding_settings import EmbeddingSettings
 
 Weights = Mapping[str, Floats32]
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Floats32
-from synth_audit.core.schema import Column
-from synth_audit.core.table import Table
-from synth_audit.kernels.encode import codes
 from synth_audit.kernels.neighbours import Nearest
 
 _TOUCHING = 1e-9
@@ -37,23 +32,6 @@ def log_density_ratio(to_synthetic: Nearest, to_reference: Nearest, n_columns: i
     distances = np.log(to_reference.first + _TOUCHING) - np.log(to_synthetic.first + _TOUCHING)
     ratio: Floats = np.round(counts + n_columns * distances, 9)
     return ratio
-
-
-def ranks(tables: Sequence[Table], columns: Sequence[Column]) -> list[Floats32]:
-    """Columns of several tables as shared whole numbers in the order of their values, shape (n, d) each.
-
-    A tree only asks which of two values is larger, so nothing is lost, and no value is too large for the
-    single precision in which trees compute. Missing ranks last in a numeric column, first in a discrete one.
-    """
-    joint = []
-    for column in columns:
-        if column.kind.numeric:
-            values = np.concatenate([table.numbers(column.name) for table in tables])
-            joint.append(np.unique(values, return_inverse=True)[1])
-        else:
-            joint.append(np.concatenate(codes(tables, column)))
-    ends = np.cumsum([table.n_rows for table in tables])[:-1]
-    return np.split(np.column_stack(joint).astype(np.float32), ends)
 
 
 def tree_share(

@@ -9,12 +9,8 @@ from typing import Any
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.core.schema import Column
 from synth_audit.core.seeds import as_int_seed
-from synth_audit.core.table import Table
-from synth_audit.kernels.encode import codes
 from synth_audit.kernels.parallel import single_threaded
-from synth_audit.kernels.propensity import by_frequency
 from synth_audit.kernels.roc import PlacementValues
 
 SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
@@ -25,7 +21,7 @@ SHUFFLED_ROWS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class TreeFeatures:
     """What trees may use: order numbers of values and of labels, a missing one among them.
 
     Attributes:
@@ -36,26 +32,6 @@ class Features:
     values: Floats
     discrete: Bools
     bins: int
-
-    @classmethod
-    def of(cls, tables: Sequence[Table], columns: Sequence[Column]) -> Features:
-        """Numbers by their rank, since trees see nothing else; labels by their frequency."""
-        bins = min(MOST_BINS, max(2 * SMALLEST_LEAF, sum(t.n_rows for t in tables) // SMALLEST_LEAF))
-        values = [
-            _ranks(np.concatenate([t.numbers(c.name) for t in tables]))
-            if c.kind.numeric
-            else np.minimum(by_frequency(np.concatenate(codes(tables, c))), bins - 1)
-            for c in columns
-        ]
-        return cls(np.column_stack(values), np.array([not c.kind.numeric for c in columns]), bins)
-
-
-def _ranks(values: Floats) -> Floats:
-    """0 … from low to high, and −1 for missing: trees refuse a column that has nothing else."""
-    known = ~np.isnan(values)
-    ranks = np.full(len(values), -1.0)
-    ranks[known] = np.unique(values[known], return_inverse=True)[1]
-    return ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +49,7 @@ class Discriminated:
 
 
 def discriminate(
-    features: Features, n_first: int, n_folds: int, n_trees: int, rng: np.random.Generator
+    features: TreeFeatures, n_first: int, n_folds: int, n_trees: int, rng: np.random.Generator
 ) -> Discriminated:
     """Cross-fit gradient-boosted trees on the rows of two tables, of which ``n_first`` are the first's.
 
@@ -96,7 +72,7 @@ def discriminate(
     return Discriminated(tuple(found), tuple(zip(*lost, strict=True)))
 
 
-def _grown(features: Features, second: Bools, rows: Bools, n_trees: int, seed: int) -> Any:
+def _grown(features: TreeFeatures, second: Bools, rows: Bools, n_trees: int, seed: int) -> Any:
     """Boosted trees grown on some of the rows, with one thread: sums in parts would depend on how many."""
     from sklearn.ensemble import (
         HistGradientBoostingClassifier,  # here, since a code location must not load it

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Floats, Positions
-from synth_audit.kernels.encode import Coordinates
+from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.labels import count_unlike, small_codes
 from synth_audit.kernels.neighbours import Nearest, Scores, search
 from synth_audit.kernels.repeats import Repeats

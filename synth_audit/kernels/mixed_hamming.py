@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Bools, Floats, Floats32, Integers, Positions
-from synth_audit.core.schema import Column
-from synth_audit.core.table import Table
-from synth_audit.kernels.encode import codes
+from synth_audit.core.arrays import Bools, Floats, Floats32, Positions
 from synth_audit.kernels.parallel import over_blocks
 
 NEAR = 30
@@ -20,7 +16,7 @@ NEAR = 30
 _BLOCK = 2**18
 """Comparisons held at a time by one thread; small enough to stay in a processor's cache."""
 
-_FAR, _MISSING = 1e6, 1e9
+FAR, MISSING_NUMBER = 1e6, 1e9
 """Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
 
 _APART, _ROUNDING = 4.0, 1e-5
@@ -45,31 +41,6 @@ class MixedCells:
     def take(self, rows: Positions) -> MixedCells:
         """The rows at these positions."""
         return MixedCells(self.numbers[rows], self.labels[rows])
-
-
-def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[MixedCells]:
-    """Prepare several tables, the first of which (train) sets the ranges.
-
-    A numeric column without range in train tells no training rows apart and is left out.
-    """
-    numbers: list[list[Floats]] = []
-    labels: list[list[Integers]] = []
-    for column in columns:
-        if not column.kind.numeric:
-            labels.append(codes(tables, column))
-            continue
-        values = [table.numbers(column.name) for table in tables]
-        known = values[0][~np.isnan(values[0])]
-        if len(known) and known.max() > known.min():
-            low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
-            numbers.append([_scaled(v, low, unit) for v in values])
-    return [
-        MixedCells(
-            np.array([column[i] for column in numbers], np.float32).reshape(-1, table.n_rows).T.copy(),
-            np.array([column[i] for column in labels], np.int32).reshape(-1, table.n_rows).T.copy(),
-        )
-        for i, table in enumerate(tables)
-    ]
 
 
 def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
@@ -120,9 +91,3 @@ def _row_numbers(labels: npt.NDArray[np.int32]) -> Positions:
         code = column - column.min(initial=0)
         numbers = np.unique(numbers * (code.max(initial=0) + 1) + code, return_inverse=True)[1]
     return numbers
-
-
-def _scaled(values: Floats, low: float, unit: float) -> Floats:
-    with np.errstate(over="ignore"):  # infinitely far is far
-        inside = np.clip(values / unit - low / unit, -_FAR, _FAR)
-    return np.where(np.isnan(values), _MISSING, inside)

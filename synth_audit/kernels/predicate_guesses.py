@@ -34,7 +34,7 @@ def univariate(synthetic: CodedRows, lexicon: ColumnCodebook, n: int, rng: np.ra
     Values that occur once (``==``), extremes (``<= min``, ``>= max``) and "is missing", where only one row
     is. They are a finite set: when fewer than n exist, all are guessed.
     """
-    found = [_single_values(synthetic, lexicon, j) for j in range(len(lexicon.columns))]
+    found = [_single_values(synthetic, lexicon, j) for j in range(len(lexicon))]
     columns = np.concatenate([np.full(len(low), j, dtype=np.int32) for j, (low, _) in enumerate(found)])
     low, high = (np.concatenate([pair[i] for pair in found]) for i in (0, 1))
     every = Predicates(columns[:, None], low[:, None], high[:, None])
@@ -56,12 +56,12 @@ def multivariate(
     Args:
         k: conditions, from 1 to the number of columns.
     """
-    medians = np.array([_median_code(synthetic, j) for j in range(len(lexicon.columns))])
-    lasts = np.array([lexicon.last(j) for j in range(len(lexicon.columns))])
-    numeric = np.array([c.kind.numeric for c in lexicon.columns])
+    medians = np.array([_median_code(synthetic, j) for j in range(len(lexicon))])
+    lasts = np.array([lexicon.last(j) for j in range(len(lexicon))])
+    numeric = np.array(lexicon.numeric)
 
     def draw(size: int) -> Predicates:
-        columns = _subsets(len(lexicon.columns), k, size, rng)
+        columns = _subsets(len(lexicon), k, size, rng)
         codes = synthetic.codes[columns, rng.integers(0, len(synthetic), size)[:, None]]
         ranged = numeric[columns] & (codes != ABSENT)
         above = codes > medians[columns]
@@ -89,7 +89,7 @@ def guided(
     Args:
         outliers: positions of synthetic rows, the most outlying first.
     """
-    d = len(lexicon.columns)
+    d = len(lexicon)
     bins = [_bins(synthetic, lexicon, j, n_bins) for j in range(d)]
     seen: set[bytes] = set()
     found = Predicates.none(d)
@@ -111,10 +111,10 @@ def naive(lexicon: ColumnCodebook, k: int, n: int, rng: np.random.Generator) -> 
     ``>=`` or ``<=`` at even odds. A column without a domain, as it is wholly missing, asks for that.
     Drawn independently, some perhaps twice: what counts is the chance of one such guess.
     """
-    columns = _subsets(len(lexicon.columns), k, n, rng)
+    columns = _subsets(len(lexicon), k, n, rng)
     uniform, upwards = rng.random(columns.shape), rng.random(columns.shape) < 0.5
     low, high = np.zeros((2, *columns.shape), dtype=np.int32)
-    for j in range(len(lexicon.columns)):
+    for j in range(len(lexicon)):
         here = columns == j
         low[here], high[here] = _from_domain(lexicon, j, uniform[here], upwards[here])
     return Predicates(columns, low, high)
@@ -147,7 +147,7 @@ def _single_values(
     single = np.flatnonzero(counts == 1).astype(np.int32)
     low, high = [single], [single]
     present = np.flatnonzero(counts[1:]) + 1
-    if lexicon.columns[j].kind.numeric and len(present):
+    if lexicon.numeric[j] and len(present):
         least, most = int(present[0]), int(present[-1])
         ends = [(1, least)] * bool(counts[least] == 1) + [(most, last)] * bool(counts[most] == 1)
         low.append(np.array([e[0] for e in ends], dtype=np.int32))
@@ -175,7 +175,7 @@ def _bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> tupl
     last = lexicon.last(j)
     code = np.arange(last + 1, dtype=np.int32)
     missing = int(rows.starts[j][1])
-    if not lexicon.columns[j].kind.numeric or missing == len(rows):
+    if not lexicon.numeric[j] or missing == len(rows):
         return code, code
     ranks = missing + (np.arange(1, n_bins) * (len(rows) - missing)) // n_bins
     edges = np.unique(rows.codes[j, rows.order[j, ranks]])  # each the least code of a bin
@@ -212,16 +212,16 @@ def _from_domain(
     lexicon: ColumnCodebook, j: int, uniform: Floats, upwards: Bools
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Ranges of codes for uniform draws from the domain of column j, shape (n,) each."""
-    column, values, last = lexicon.columns[j], lexicon.values[j], lexicon.last(j)
-    if column.kind.numeric and column.bounds is not None:
-        least, most = column.bounds
+    domain, values, last = lexicon.domains[j], lexicon.values[j], lexicon.last(j)
+    if lexicon.numeric[j] and domain.bounds is not None:
+        least, most = domain.bounds
         drawn = least * (1 - uniform) + most * uniform  # a difference of the two could overflow
         below, upto = np.searchsorted(values, drawn, "left"), np.searchsorted(values, drawn, "right")
         low, high = np.where(upwards, below + 1, 1), np.where(upwards, last, upto)
-    elif column.categories and not column.kind.numeric:
+    elif domain.categories and not lexicon.numeric[j]:
         code_of = {label: i + 1 for i, label in enumerate(values.tolist())}
         # A label that no row has gets an empty range of its own, so that it is still a guess.
-        known = [code_of.get(c, 0) for c in column.categories]
+        known = [code_of.get(c, 0) for c in domain.categories]
         low = np.array(known)[np.minimum((uniform * len(known)).astype(np.intp), len(known) - 1)]
         high = np.where(low == 0, -1, low)
     else:

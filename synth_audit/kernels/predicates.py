@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Codes32, Integers, Positions
-from synth_audit.core.schema import Column
-from synth_audit.core.table import Table
+from synth_audit.core.kind import Domain
 
 ABSENT = 0
 """Code of a missing value."""
@@ -32,13 +31,20 @@ class ColumnCodebook:
     """What the codes of each column stand for.
 
     Attributes:
-        columns: in the order in which predicates number them.
+        names: of the columns, in the order in which predicates number them.
+        numeric: whether each holds numbers.
+        domains: what may occur in each.
         values: the distinct values of each column over all tables: numbers ascending, or labels in any
             order. The code of ``values[j][i]`` is i + 1.
     """
 
-    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    domains: tuple[Domain, ...]
     values: tuple[npt.NDArray[np.generic], ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
 
     def last(self, j: int) -> int:
         """The largest code of column j; 0 when all its values are missing."""
@@ -139,24 +145,6 @@ class Matches:
         return np.equal(self.counts, 1)
 
 
-def encode(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[CodedRows]]:
-    """Number the values of several tables alike and prepare each table for matching.
-
-    Numbers are compared as float64, datetimes in microseconds; NaN and null are missing.
-
-    Raises:
-        ValueError: no column.
-    """
-    if not columns:
-        raise ValueError("predicates need a column")
-    values, numbered = zip(*(_numbered(tables, column) for column in columns), strict=True)
-    ends = np.cumsum([t.n_rows for t in tables])[:-1]
-    lexicon = ColumnCodebook(tuple(columns), tuple(values))
-    lasts = [lexicon.last(j) for j in range(len(columns))]
-    parts = np.split(np.array(numbered), ends, axis=1)
-    return lexicon, [CodedRows.of(np.ascontiguousarray(part), lasts) for part in parts]
-
-
 def match(rows: CodedRows, predicates: Predicates, limit: int = 2) -> Matches:
     """Count the rows that each predicate matches, up to ``limit``.
 
@@ -245,18 +233,3 @@ def _reach(rows: CodedRows, predicates: Predicates) -> Integers:
         starts = rows.starts[j]
         reach[here] = starts[predicates.high[here] + 1] - starts[predicates.low[here]]
     return np.maximum(reach, 0)
-
-
-def _numbered(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.generic], Codes32]:
-    """Distinct values of a column over all tables, and the codes of all rows, shape (total,)."""
-    if column.kind.numeric:
-        numbers = np.concatenate([t.numbers(column.name) for t in tables])
-        known = ~np.isnan(numbers)
-        distinct, place = np.unique(numbers[known], return_inverse=True)
-        codes = np.zeros(len(numbers), dtype=np.int32)
-        codes[known] = place + 1
-        return distinct, codes
-    from pandas import factorize  # here, since a code location must not load it
-
-    place, labels = factorize(np.concatenate([t.labels(column.name) for t in tables]))
-    return labels, (place + 1).astype(np.int32)

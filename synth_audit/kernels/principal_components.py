@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Counts, Floats
+from synth_audit.kernels.coordinates import CoordinateRows
 from synth_audit.kernels.parallel import over_blocks, single_threaded_algebra
-from synth_audit.kernels.standardised_coordinates import CoordinateRows
 
 _FLAT = 1e-12
 """A coordinate varies when its variance is more than this share of its mean square: less is rounding."""

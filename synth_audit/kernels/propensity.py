@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Codes, Floats
-from synth_audit.core.schema import Column
-from synth_audit.core.table import Table
-from synth_audit.kernels.encode import MISSING, codes, labels_that_fit
-from synth_audit.kernels.linear import SMALLEST, Scaling
+from synth_audit.kernels.coordinates import MISSING
+from synth_audit.kernels.linear import SMALLEST
 from synth_audit.kernels.ordering import scale_by_frequency
 from synth_audit.kernels.parallel import single_threaded, single_threaded_algebra
 
@@ -26,36 +23,10 @@ _MOST_STEPS, _CLOSE = 200, 1e-12
 """Steps of Newton's method, and the gradient at which it ends."""
 
 
-def terms(tables: Sequence[Table], columns: Sequence[Column]) -> Floats:
-    """What the model may use: numbers, indicators of labels and of missing values, shape (rows of all, p).
-
-    Numbers are standardised on all rows, missing read as the mean; columns without spread are 0.
-    """
-    numeric = [c for c in columns if c.kind.numeric]
-    labelled = [by_frequency(np.concatenate(codes(tables, c))) for c in columns if not c.kind.numeric]
-    n = sum(t.n_rows for t in tables)
-    values = [np.concatenate([t.numbers(c.name) for t in tables]) for c in numeric]
-    gaps = [np.isnan(v) for v in values if np.isnan(v).any()]
-    room = min(MOST_TERMS, n // ROWS_PER_TERM) - len(values) - len(gaps)
-    # Of each column one label has no term, since it follows from the others.
-    most = labels_that_fit([int(c.max(initial=0)) for c in labelled], room, MOST_LABELS)
-    blocks = [np.column_stack(values)] if values else []
-    blocks += [np.column_stack(gaps).astype(np.float64)] if gaps else []
-    blocks += [_indicators(c, most) for c in labelled]
-    design = np.hstack(blocks)
-    return Scaling.of(design).apply(design)
-
-
 def by_frequency(joint: Codes) -> Codes:
     """Labels renumbered from 0, the most frequent first, missing among them; shape (n,)."""
     shifted = joint - MISSING
     return scale_by_frequency(shifted, 1 + int(shifted.max(initial=0)))[shifted]
-
-
-def _indicators(ranked: Codes, most: int) -> Floats:
-    """1 where a row holds the k-th most frequent label, k < ``most``, shape (n, ≤ most)."""
-    kept = np.arange(min(most, int(ranked.max(initial=0)) + 1))
-    return np.asarray(ranked[:, None] == kept, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Floats, Integers
-from synth_audit.kernels._reference_scaler import ReferenceScaler, coded
+from synth_audit.kernels._reference_scaler import ReferenceScaler
 from synth_audit.kernels.parallel import single_threaded_algebra
 
 FeatureSet = Literal["naive", "histogram", "correlations", "target_distance", "all"]
@@ -21,7 +21,6 @@ __all__ = [
     "Classifier",
     "FeatureSet",
     "ReferenceScaler",
-    "coded",
     "gathered",
     "guesses",
     "parts_of",
@@ -68,7 +67,7 @@ def histogram(sets: Floats, scaler: ReferenceScaler) -> Floats:
     Missing values are in no bin. Source: Stadler et al. 2022; the bins beyond the reference's range are ours.
     """
     found = []
-    for j in range(len(scaler.columns)):
+    for j in range(len(scaler.numeric)):
         values = sets[:, :, j]
         bins = scaler.ranked.get(j)
         if bins is None:

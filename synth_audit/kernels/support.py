@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions
-from synth_audit.kernels.encode import Coordinates
+from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.euclidean import nearest, nearest_other
 from synth_audit.kernels.neighbours import Nearest
 from synth_audit.kernels.parallel import over_blocks, single_threaded_algebra

@@ -115,7 +115,7 @@ def _column(table: Table, column: Column) -> dict[str, str]:
 
 def _rules(table: Table) -> str:
     """The rules found on the columns that are not proposed as identifiers, a comment where there are none."""
-    from synth_audit.kernels.rule_discovery import discover
+    from synth_audit.encoding.rule_discovery import discover
 
     named = _proposed(table)
     found = discover(table, [c for c in table.schema if "role" not in named[c.name] and nameable(c.name)])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synth_audit.core.series import Series
-from synth_audit.kernels.leak_noise import LeakNoise
+from synth_audit.encoding.leak_noise import LeakNoise
 from synth_audit.report import words
 from synth_audit.report.page import page
 from synth_audit.report.series_figures import picture_of

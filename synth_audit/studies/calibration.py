@@ -21,9 +21,9 @@ from synth_audit.core.seeds import child_rng
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.subject import Subject
+from synth_audit.encoding.leak_noise import LeakNoise
 from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
-from synth_audit.kernels.leak_noise import LeakNoise
 
 STRENGTH = 0.05
 """Noise of the published evaluation: each of its three kinds is this, or none."""

@@ -9,7 +9,7 @@ import pytest
 
 from synth_audit.audits.privacy.closest_record import ClosestRecord
 from synth_audit.kernels.dcr import privacy_score
-from synth_audit.kernels.embedding import EmbeddingSettings
+from synth_audit.kernels.embedding_settings import EmbeddingSettings
 
 AUDIT = ClosestRecord(n_bootstrap=200)
 

@@ -12,8 +12,8 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.errors import PlanError
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan_file import parse_plan
+from synth_audit.encoding import embedding
 from synth_audit.examination.audit_runner import run_audits
-from synth_audit.kernels import embedding
 
 SETTINGS = {"width": 8, "depth": 1, "max_epochs": 2, "batch": 32}
 ASKED = {

@@ -276,7 +276,7 @@ class TestEmbedding:
     def outliers_only(self, monkeypatch):
         """The attack with a stand-in for the network: standardised numbers."""
         from synth_audit.audits.privacy import singling_out
-        from synth_audit.kernels.encode import EuclideanEncoder
+        from synth_audit.encoding.euclidean import EuclideanEncoder
 
         def embed(train, tables, columns, *, settings, context):
             return EuclideanEncoder.anchored_on(train, columns).encode(tables)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.dcr import bootstrap_privacy_score, closest_share, privacy_score
-from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.euclidean import nearest
 from synth_audit.kernels.intervals import percentile_interval
 from synth_audit.kernels.proportion_interval import wilson

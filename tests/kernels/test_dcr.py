@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.dcr import (
     bootstrap_privacy_score,
     closest_share,
@@ -19,7 +20,6 @@ from synth_audit.kernels.dcr import (
     score_of,
     threshold,
 )
-from synth_audit.kernels.encode import Coordinates
 from synth_audit.kernels.euclidean import nearest
 from synth_audit.kernels.neighbours import Nearest
 

@@ -9,7 +9,8 @@ import pytest
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.density import log_density_ratio, ranks, tree_share
+from synth_audit.encoding.value_ranks import value_ranks
+from synth_audit.kernels.density import log_density_ratio, tree_share
 from synth_audit.kernels.neighbours import Nearest
 
 
@@ -38,7 +39,7 @@ def test_a_copy_is_beyond_every_near_row_and_finite():
 def test_ranks_keep_the_order_and_put_missing_apart():
     data = pa.table({"x": [3.0, None, -1e300, 1e300], "k": ["b", None, "a", "b"]})
     schema = infer_schema(data, {"x": ColumnSpec(kind="continuous")})
-    one, two = ranks([read_table(d, schema, where="t") for d in (data, data.slice(1))], schema.features)
+    one, two = value_ranks([read_table(d, schema, where="t") for d in (data, data.slice(1))], schema.features)
     assert one[:, 0].tolist() == [1, 3, 0, 2]
     assert len(set(one[:, 1])) == 3
     assert np.array_equal(one[1:], two)

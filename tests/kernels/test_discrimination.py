@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.discrimination import (
-    SMALLEST_LEAF,
-    Features,
-    discriminate,
-)
+from synth_audit.encoding.tree_features import tree_features
+from synth_audit.kernels.discrimination import SMALLEST_LEAF, TreeFeatures, discriminate
 from synth_audit.kernels.roc import cross_fitted_interval, mean_auroc
 
 
 def features(first, second, discrete=False):
     x = np.vstack([first, second])
-    return Features(x, np.full(x.shape[1], discrete), max(2 * SMALLEST_LEAF, len(x) // SMALLEST_LEAF))
+    return TreeFeatures(x, np.full(x.shape[1], discrete), max(2 * SMALLEST_LEAF, len(x) // SMALLEST_LEAF))
 
 
 def told(first, second, seed=0, **more):
@@ -85,7 +82,7 @@ def test_features_are_order_numbers(tables_of):
     first = {"x": [3.0, 1e200, None, -5.0], "k": ["a", "a", None, "b"], "no": [None, None, None, 1.0]}
     second = {"x": [3.0, 4.0, None, -5.0], "k": ["new", "a", "a", "b"], "no": [None] * 3 + [2.0]}
     tables = tables_of(first, second)
-    found = Features.of(tables, tables[0].schema.features)
+    found = tree_features(tables, tables[0].schema.features)
     assert found.values[:, 0].tolist() == [1, 3, -1, 0, 1, 2, -1, 0]
     assert found.values[:4, 1].tolist() == found.values[[5, 6, 2, 7], 1].tolist()
     assert found.discrete.tolist() == [False, True, False]
@@ -94,7 +91,7 @@ def test_features_are_order_numbers(tables_of):
 def test_rare_labels_are_joined(tables_of):
     names = [f"n{i}" for i in range(500)]
     tables = tables_of({"k": names}, {"k": names})
-    found = Features.of(tables, tables[0].schema.features)
+    found = tree_features(tables, tables[0].schema.features)
     assert found.bins == 1000 // SMALLEST_LEAF
     assert found.values.max() == found.bins - 1
 

@@ -14,8 +14,10 @@ from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.table import Table
-from synth_audit.kernels import contrastive, embedding
-from synth_audit.kernels.embedding import EmbeddingSettings, embed
+from synth_audit.encoding import embedding
+from synth_audit.encoding.embedding import embed
+from synth_audit.kernels import contrastive
+from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.euclidean import nearest
 
 QUICK = EmbeddingSettings(width=32, depth=2, max_epochs=15, batch=128)
@@ -288,5 +290,5 @@ def test_settings_out_of_range_are_refused(wrong):
 
 
 def test_importing_the_module_loads_no_torch():
-    code = "import sys, synth_audit.kernels.embedding as e; sys.exit('torch' in sys.modules)"
+    code = "import sys, synth_audit.encoding.embedding as e; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

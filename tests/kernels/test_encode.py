@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.encode import (
-    MISSING,
-    MOST_ONE_HOT,
-    EuclideanEncoder,
-    codes,
-    row_groups,
-    row_groups_but_one,
-)
+from synth_audit.encoding.codes import anchored_codes, codes, row_groups, row_groups_but_one
+from synth_audit.encoding.euclidean import EuclideanEncoder
+from synth_audit.kernels.coordinates import MISSING, MOST_ONE_HOT
 
 ROW = st.fixed_dictionaries(
     {
@@ -66,6 +61,21 @@ def test_codes_do_not_tell_which_table_a_value_came_from():
         assert np.array_equal(swapped[1], mine)
         shuffled = np.random.default_rng(2).permutation(400)
         assert np.array_equal(codes([one.take(shuffled), other], schema[name])[0], mine[shuffled])
+
+
+def test_anchored_codes_of_the_first_table_are_the_same_beside_any_other():
+    data = [
+        pa.table({"s": s}) for s in (["b", "a", None, "c", "c"], ["a"] * 9 + ["d", "d", None], ["e", "b"])
+    ]
+    schema = infer_schema(data[0], {})
+    train, one, other = (read_table(t, schema, where="t") for t in data)
+    column = schema["s"]
+    expected = codes([train], column)[0].tolist()
+    assert expected == [2, 1, MISSING, 0, 0]
+    for beside in ([], [one], [other, one]):
+        assert anchored_codes([train, *beside], column)[0].tolist() == expected
+    assert anchored_codes([train, one], column)[1].tolist() == [1] * 9 + [3, 3, MISSING]
+    assert anchored_codes([train, other], column)[1].tolist() == [3, 2]
 
 
 def test_labels_are_numbered_by_how_often_they_occur_and_then_by_their_text():

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels import gower, neighbours
 from synth_audit.kernels._grid import Grid
-from synth_audit.kernels.gower import MISSING, GowerEncoder, Mixed, nearest, nearest_k, nearest_other
+from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 

@@ -8,7 +8,7 @@ import pytest
 
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.leak_noise import LeakNoise
+from synth_audit.encoding.leak_noise import LeakNoise
 
 N = 4000
 

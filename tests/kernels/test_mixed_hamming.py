@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.encoding import mixed_cells
 from synth_audit.kernels import mixed_hamming
 
 TYPES = pa.schema([("n", pa.int64()), ("s", pa.string())])
@@ -43,9 +44,7 @@ def test_against_loops(train, made):
     known = [row["n"] for row in train if row["n"] is not None]
     data = [pa.Table.from_pylist(rows, TYPES) for rows in (train, made)]
     schema = infer_schema(data[0], SPECS)
-    reference, queries = mixed_hamming.cells(
-        [read_table(d, schema, where="t") for d in data], schema.features
-    )
+    reference, queries = mixed_cells.cells([read_table(d, schema, where="t") for d in data], schema.features)
     expected = [min(disagreements(row, other, max(known) - min(known)) for other in train) for row in made]
     assert mixed_hamming.least_disagreement(queries, reference) == pytest.approx(expected, abs=1e-5)
 
@@ -55,7 +54,7 @@ def test_the_size_of_blocks_changes_nothing(block, monkeypatch):
     rng = np.random.default_rng(0)
     data = pa.table({"x": rng.normal(size=50), "k": rng.choice(["a", "b"], 50)})
     table = read_table(data, infer_schema(data), where="t")
-    [cells] = mixed_hamming.cells([table], table.schema.features)
+    [cells] = mixed_cells.cells([table], table.schema.features)
     expected = mixed_hamming.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
     monkeypatch.setattr(mixed_hamming, "_BLOCK", block)
     found = mixed_hamming.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
@@ -68,7 +67,7 @@ def test_a_wild_value_is_one_disagreement():
     wild = pa.table({"x": [1e308, None, -1e308], "y": [0.0, 1.0, 0.2]})
     schema = infer_schema(data, {"x": ColumnSpec(kind="continuous"), "y": ColumnSpec(kind="continuous")})
     tables = [read_table(d, schema, where="t") for d in (data, wild)]
-    reference, queries = mixed_hamming.cells(tables, schema.features)
+    reference, queries = mixed_cells.cells(tables, schema.features)
     assert mixed_hamming.least_disagreement(queries, reference).tolist() == [1, 1, 1]
 
 
@@ -84,9 +83,7 @@ def test_near_copies_against_loops(train, made):
     unit = (max(known) - min(known)) / mixed_hamming.NEAR
     data = [pa.Table.from_pylist(rows, TYPES) for rows in (train, made)]
     schema = infer_schema(data[0], SPECS)
-    reference, queries = mixed_hamming.cells(
-        [read_table(d, schema, where="t") for d in data], schema.features
-    )
+    reference, queries = mixed_cells.cells([read_table(d, schema, where="t") for d in data], schema.features)
 
     def near(one, other):
         if one["s"] != other["s"] or (one["n"] is None) != (other["n"] is None):
@@ -101,7 +98,7 @@ def test_labels_alone_and_many_twins_are_near_exactly_when_equal():
     rng = np.random.default_rng(0)
     data = pa.table({name: rng.choice(["a", "b", "c"], 3000) for name in "kl"})
     table = read_table(data, infer_schema(data), where="t")
-    [rows] = mixed_hamming.cells([table], table.schema.features)
+    [rows] = mixed_cells.cells([table], table.schema.features)
     labels = [f"{k}{m}" for k, m in zip(data["k"].to_pylist(), data["l"].to_pylist(), strict=True)]
     some = np.flatnonzero(np.array(labels) != "cc")
     found = mixed_hamming.nearly_copied(rows, rows.take(some))

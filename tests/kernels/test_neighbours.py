@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from synth_audit.kernels import euclidean
-from synth_audit.kernels.encode import Coordinates
+from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.euclidean import nearest, nearest_other
 
 pytestmark = pytest.mark.usefixtures("two_threads")

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synth_audit.encoding.codebook import codebook
 from synth_audit.kernels import predicate_guesses
-from synth_audit.kernels.predicates import CodedRows, Predicates, crowded, encode, fresh, match
+from synth_audit.kernels.predicates import CodedRows, Predicates, crowded, fresh, match
 
 NOON = datetime.datetime(2024, 1, 1, 12)
 
@@ -36,14 +37,14 @@ def mixed(n, seed, gaps=0.15):
 def prepared(tables_of):
     def make(*frames):
         tables = tables_of(*frames)
-        return encode(tables, tables[0].schema.features)
+        return codebook(tables, tables[0].schema.features)
 
     return make
 
 
 def random_ranges(lexicon, n, k, rng):
-    columns = rng.integers(0, len(lexicon.columns), (n, k))
-    lasts = np.array([lexicon.last(j) for j in range(len(lexicon.columns))])[columns]
+    columns = rng.integers(0, len(lexicon), (n, k))
+    lasts = np.array([lexicon.last(j) for j in range(len(lexicon))])[columns]
     low = np.floor(rng.random((n, k)) * (lasts + 1)).astype(np.int32)
     high = np.minimum(low + rng.integers(-1, 8, (n, k)), lasts).astype(np.int32)
     return Predicates(columns.astype(np.int32), low, high)
@@ -93,7 +94,7 @@ def held(value, operator, threshold):
 
 def described(lexicon, synthetic, j, row, frame):
     """The published condition on one column of a synthetic row, read off the values."""
-    name, numeric = lexicon.columns[j].name, lexicon.columns[j].kind.numeric
+    name, numeric = lexicon.names[j], lexicon.numeric[j]
     value = frame[name][row]
     if value is None:
         return name, "missing", None
@@ -109,7 +110,7 @@ def columns_and_rows(frame, lexicon, predicates):
     """All conjunctions over sets of columns that the frame's rows could have given, with their matches."""
     from itertools import combinations
 
-    n, d = len(next(iter(frame.values()))), len(lexicon.columns)
+    n, d = len(next(iter(frame.values()))), len(lexicon)
     k = predicates.columns.shape[1]
     told = {(j, r): described(lexicon, None, j, r, frame) for j in range(d) for r in range(n)}
     unique = {}
@@ -237,7 +238,7 @@ def test_missing_is_nan_and_null_alike_and_no_column_is_an_error(prepared, table
     assert one.codes.tolist() == [[1, 0, 2]]
     assert other.codes.tolist() == [[0, 1, 3]]
     with pytest.raises(ValueError, match="column"):
-        encode(tables_of({"x": [1]}), [])
+        codebook(tables_of({"x": [1]}), [])
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
+from synth_audit.encoding.standardised_coordinates import StandardisedCoordinates
 from synth_audit.kernels import principal_components as pca
-from synth_audit.kernels.standardised_coordinates import CoordinateRows, StandardisedCoordinates
+from synth_audit.kernels.coordinates import CoordinateRows
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 5), st.integers(0, 2**32))
 

@@ -7,7 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression
 
-from synth_audit.kernels.propensity import MOST_TERMS, PropensityFit, by_frequency, terms
+from synth_audit.encoding.propensity_terms import propensity_terms
+from synth_audit.kernels.propensity import MOST_TERMS, PropensityFit, by_frequency
 
 
 def standardised(x):
@@ -146,7 +147,7 @@ def test_terms_are_numbers_gaps_and_labels(tables_of):
     first = {"x": [None] * 5 + [float(i) for i in range(n - 5)], "k": ["a", "b"] * (n // 2), "c": [1.0] * n}
     second = {"x": [float(i) for i in range(n)], "k": ["a"] * (n - 1) + ["new"], "c": [1.0] * n}
     tables = tables_of(first, second)
-    design = terms(tables, tables[0].schema.features)
+    design = propensity_terms(tables, tables[0].schema.features)
     assert design.shape == (2 * n, 3 + 3)  # x, c, x missing; three labels, of which one is redundant
     assert PropensityFit.of(design, np.arange(2 * n) >= n).rank == 4
     assert design.mean(axis=0) == pytest.approx(0, abs=1e-12)
@@ -160,10 +161,10 @@ def test_a_table_of_many_labels_has_no_more_terms_than_its_rows_allow(tables_of)
     rng = np.random.default_rng(0)
     frames = [{f"k{i}": rng.choice(list("abcdefghij"), n) for i in range(30)} for n in (300, 300)]
     tables = tables_of(*frames)
-    assert terms(tables, tables[0].schema.features).shape[1] == 60
+    assert propensity_terms(tables, tables[0].schema.features).shape[1] == 60
     wide = [{f"k{i}": rng.choice(list("ab"), 40) for i in range(MOST_TERMS + 1)} for _ in range(2)]
     tables = tables_of(*wide)
-    assert terms(tables, tables[0].schema.features).shape[1] == MOST_TERMS + 1
+    assert propensity_terms(tables, tables[0].schema.features).shape[1] == MOST_TERMS + 1
 
 
 def test_labels_by_falling_frequency_missing_among_them():

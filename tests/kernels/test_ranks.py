@@ -4,7 +4,7 @@ import pytest
 
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.ranks import RankEncoder
+from synth_audit.encoding.ranks import RankEncoder
 
 
 def tables(*data):

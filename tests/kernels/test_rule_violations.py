@@ -14,7 +14,7 @@ from synth_audit.core.rule_text import parse_rule, parse_rules
 from synth_audit.core.rules import Determines, OneOf, Ordered, Within
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.rule_violations import put
+from synth_audit.encoding.rule_violations import put
 
 TEXTS = (
     "x between -1 and 1.5", "x > 0", "x < 1", "i >= 1", "i == 2", "i in [0, 2]", "x in [0.5, 1]",

@@ -15,13 +15,13 @@ from synth_audit.core.kind import kind_named
 from synth_audit.core.schema import Column
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.encoding.coded_rows import coded, label_counts
 from synth_audit.kernels import shadow_features
 from synth_audit.kernels._reference_scaler import MOST_LABELS
 from synth_audit.kernels.shadow_features import (
     CLASSIFIERS,
     FEATURE_SETS,
     ReferenceScaler,
-    coded,
     gathered,
     guesses,
     parts_of,
@@ -59,7 +59,7 @@ def samples(draw):
     seed, n, s = draw(st.integers(0, 10_000)), draw(st.integers(1, 15)), draw(st.integers(1, 3))
     gaps = draw(st.sampled_from([0.0, 0.3, 0.9]))
     sets = np.stack([rows(n, seed + i, gaps) for i in range(s)])
-    return ReferenceScaler.of(rows(40, seed + 99), COLUMNS), sets, rows(1, seed + 77, gaps)[0]
+    return ReferenceScaler.of(rows(40, seed + 99), label_counts(COLUMNS)), sets, rows(1, seed + 77, gaps)[0]
 
 
 def known(values):
@@ -112,7 +112,7 @@ def test_bins_agree_with_a_slow_twin(sample):
 
 def test_a_value_beyond_the_reference_has_a_bin_of_its_own():
     reference = np.arange(11.0)[:, None]
-    scaler = ReferenceScaler.of(reference, (number("a"),))
+    scaler = ReferenceScaler.of(reference, label_counts((number("a"),)))
     sets = scaler.measured(np.array([[[0.0], [10.0], [11.0], [-1.0], [np.nan]]]))
     shares = np.zeros(12)
     shares[[0, 1, 10, 11]] = 0.2
@@ -166,7 +166,7 @@ def test_distances_agree_with_a_slow_twin(sample):
 
 def test_a_copy_is_at_distance_nought_also_among_missing_values_and_new_labels():
     target = np.array([np.nan, 4.0, 2.5, 7.0])
-    scaler = ReferenceScaler.of(rows(30, 1), COLUMNS)
+    scaler = ReferenceScaler.of(rows(30, 1), label_counts(COLUMNS))
     sets = np.stack([np.vstack([rows(9, 2), target]), rows(10, 3)])
     parts = parts_of(sets, scaler, target[None], ["target_distance"])
     copied, other = parts["target_distance"][0]
@@ -181,7 +181,7 @@ def test_neither_the_order_of_rows_nor_units_matter(name):
     moved = np.array([1e6, 1.0, 0.01, 3.0]), np.array([5.0, 0.0, -3.0, 1.0])
     found = []
     for scale, shift in ((np.ones(4), np.zeros(4)), moved):
-        scaler = ReferenceScaler.of(reference * scale + shift, COLUMNS)
+        scaler = ReferenceScaler.of(reference * scale + shift, label_counts(COLUMNS))
         turned = sets[:, ::-1] * scale + shift
         parts = parts_of(turned, scaler, targets * scale + shift, [name])
         found.append(gathered(parts, name))
@@ -190,7 +190,7 @@ def test_neither_the_order_of_rows_nor_units_matter(name):
 
 
 def test_all_is_the_other_sets_side_by_side():
-    scaler = ReferenceScaler.of(rows(30, 1), COLUMNS)
+    scaler = ReferenceScaler.of(rows(30, 1), label_counts(COLUMNS))
     sets, target = rows(40, 2).reshape(2, 20, 4), rows(1, 3)
     every = gathered(parts_of(sets, scaler, target, ["all"]), "all")
     each = [gathered(parts_of(sets, scaler, target, [name]), name) for name in FEATURE_SETS[:-1]]
@@ -201,14 +201,17 @@ def test_all_is_the_other_sets_side_by_side():
 def test_wild_numbers_overflow_nowhere(wild):
     reference, sets = rows(30, 1), rows(40, 2).reshape(2, 20, 4)
     reference[0, 0], sets[0, 0, 2], sets[1, :, 3] = 1e200, wild, wild
-    parts = parts_of(sets, ReferenceScaler.of(reference, COLUMNS), rows(1, 3), ["all"])
+    parts = parts_of(sets, ReferenceScaler.of(reference, label_counts(COLUMNS)), rows(1, 3), ["all"])
     assert np.isfinite(gathered(parts, "all")).all()
 
 
 def test_columns_without_a_value_in_the_reference_do_no_harm():
     reference = np.full((20, 4), np.nan)
     parts = parts_of(
-        rows(40, 2).reshape(2, 20, 4), ReferenceScaler.of(reference, COLUMNS), rows(1, 3), ["all"]
+        rows(40, 2).reshape(2, 20, 4),
+        ReferenceScaler.of(reference, label_counts(COLUMNS)),
+        rows(1, 3),
+        ["all"],
     )
     assert np.isfinite(gathered(parts, "all")).all()
 
@@ -216,7 +219,7 @@ def test_columns_without_a_value_in_the_reference_do_no_harm():
 def test_rare_labels_share_a_bin():
     column = label("l", 500)
     reference = np.repeat(np.arange(500.0), np.arange(500, 0, -1) // 50 + 1)[:, None]
-    scaler = ReferenceScaler.of(reference, (column,))
+    scaler = ReferenceScaler.of(reference, label_counts((column,)))
     shares = shadow_features.histogram(reference[None], scaler)[0]
     assert len(shares) == MOST_LABELS
     assert shares.sum() == pytest.approx(1.0)

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from synth_audit.encoding.codebook import codebook
 from synth_audit.kernels import predicate_guesses
 from synth_audit.kernels.attack_success import SuccessCount, risk
-from synth_audit.kernels.predicates import encode
 from synth_audit.kernels.singling_out import (
     IsolationRate,
     PredicateTrial,
@@ -140,7 +140,7 @@ def trial(tables_of):
     def run(sizes, k, n_guesses, rng):
         n_synthetic, n_train, n_control = sizes
         tables = tables_of(*(records(n, rng) for n in (n_train, n_synthetic, n_control)))
-        lexicon, (train, synthetic, control) = encode(tables, tables[0].schema.features)
+        lexicon, (train, synthetic, control) = codebook(tables, tables[0].schema.features)
         if k == 1:
             found = predicate_guesses.univariate(synthetic, lexicon, n_guesses, rng)
         else:

@@ -11,7 +11,7 @@ import pytest
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.standardised_coordinates import StandardisedCoordinates
+from synth_audit.encoding.standardised_coordinates import StandardisedCoordinates
 
 NUMERIC = ("x", "y", "gaps")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from synth_audit.kernels import support
-from synth_audit.kernels.encode import Coordinates
+from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.support import Support, bootstrap_weights, squared_radii, strangers, tamed
 
 pytestmark = pytest.mark.usefixtures("two_threads")

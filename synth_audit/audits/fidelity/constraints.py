@@ -18,10 +18,11 @@ from synth_audit.core.measurement import Direction, Estimate, Findings, Interval
 from synth_audit.core.rules import Determines, Rule, declared_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.codes import codes, row_groups
+from synth_audit.encoding.rule_violations import put
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
-from synth_audit.kernels.encode import MISSING, codes, row_groups
+from synth_audit.kernels.coordinates import MISSING
 from synth_audit.kernels.proportion_interval import SOURCE, proportion_interval
-from synth_audit.kernels.rule_violations import put
 
 VIOLATIONS = Quantity(
     "violations",

@@ -18,9 +18,9 @@ from synth_audit.core.measurement import Estimate, Findings, Interval, Quantity
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.standardised_coordinates import StandardisedCoordinates
 from synth_audit.kernels import principal_components as pca
 from synth_audit.kernels.intervals import normal_interval
-from synth_audit.kernels.standardised_coordinates import StandardisedCoordinates
 
 EIGENVALUE_DIFFERENCE = Quantity(
     "eigenvalue_difference",
@@ -46,7 +46,7 @@ class Projection:
     """Compares the principal components of the release with those of train, and shows rows on two of them.
 
     Every column that varies in train adds the same variance there, see
-    :class:`~synth_audit.kernels.standardised_coordinates.StandardisedCoordinates`. With λ the shares of the
+    :class:`~synth_audit.encoding.standardised_coordinates.StandardisedCoordinates`. With λ the shares of the
     variance along d components, and u, v the first component of train and of the table compared:
     ``eigenvalue_difference = d / (2 (d − 1)) · Σ |λ_i − λ′_i|``, ``angle = 2/π · arccos |u · v|``, both in
     [0, 1]. The setting ``numeric columns, each table on its own scale`` is of the correlation matrices of the

@@ -19,6 +19,8 @@ from synth_audit.core.measurement import Direction, Estimate, Findings, Interval
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.propensity_terms import propensity_terms
+from synth_audit.encoding.tree_features import tree_features
 from synth_audit.kernels import discrimination as trees
 from synth_audit.kernels import propensity as logistic
 from synth_audit.kernels import roc
@@ -149,7 +151,7 @@ class Propensity:
     ) -> Found:
         """Area, what each column gives away, and the curve for the picture, added to ``curves``."""
         first, second = (t.n_rows for t in tables)
-        features = trees.Features.of(tables, subject.features)
+        features = tree_features(tables, subject.features)
         folds = min(self.folds, first // 2, second // 2)
         told = trees.discriminate(features, first, folds, self.trees, rng)
         placed = told.folds
@@ -168,7 +170,7 @@ def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
     """pMSE and its ratios; pMSE alone where no term varies."""
     first, second = (t.n_rows for t in tables)
     fitted = logistic.PropensityFit.of(
-        logistic.terms(tables, subject.features), np.arange(first + second) >= first
+        propensity_terms(tables, subject.features), np.arange(first + second) >= first
     )
     units = {PMSE: 1.0, PMSE_RATIO: fitted.expected, PMSE_RATIO_RESAMPLED: fitted.expected_resampled}
     value, half = fitted.squared_error, critical_value(subject.level) * fitted.standard_error()

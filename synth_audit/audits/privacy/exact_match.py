@@ -22,8 +22,8 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.codes import row_groups, row_groups_but_one
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
-from synth_audit.kernels.encode import row_groups, row_groups_but_one
 from synth_audit.kernels.proportion_interval import SOURCE, proportion_difference, proportion_interval
 
 SHARE = Quantity(

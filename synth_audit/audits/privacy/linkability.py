@@ -24,9 +24,10 @@ from synth_audit.core.measurement import (
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.codes import codes
+from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels.attack_success import SuccessCount, risk
-from synth_audit.kernels.encode import codes
-from synth_audit.kernels.gower import GowerEncoder, nearest_k
+from synth_audit.kernels.gower import nearest_k
 
 Sides = tuple[tuple[Column, ...], tuple[Column, ...]]
 

@@ -24,9 +24,11 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Exposure, Findings
 from synth_audit.core.subject import Subject
+from synth_audit.encoding.gower import GowerEncoder
+from synth_audit.encoding.value_ranks import value_ranks
 from synth_audit.kernels import membership
-from synth_audit.kernels.density import log_density_ratio, ranks, tree_share
-from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest, nearest_other
+from synth_audit.kernels.density import log_density_ratio, tree_share
+from synth_audit.kernels.gower import Mixed, nearest, nearest_other
 from synth_audit.kernels.neighbours import Nearest
 
 FEWEST_CONTROL = 20
@@ -132,7 +134,7 @@ class MembershipDataOnly:
 
     def _by_trees(self, subject: Subject, draw: _Draw, rng: np.random.Generator) -> Scored:
         assert subject.control is not None
-        train, control, synthetic = ranks(
+        train, control, synthetic = value_ranks(
             [subject.train, subject.control, subject.synthetic], subject.features
         )
         n = len(synthetic)

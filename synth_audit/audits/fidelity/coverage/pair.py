@@ -9,7 +9,7 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels.attack_success import SuccessCount
-from synth_audit.kernels.encode import Coordinates
+from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.intervals import critical_value
 from synth_audit.kernels.proportion_interval import unseen_share
 from synth_audit.kernels.support import Support, bootstrap_weights, squared_radii, strangers

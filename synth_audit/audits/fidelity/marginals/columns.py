@@ -13,8 +13,8 @@ from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.codes import codes
 from synth_audit.kernels import distributions as dist
-from synth_audit.kernels.encode import codes
 from synth_audit.kernels.proportion_interval import proportion_difference
 
 MOST_CELLS = 1024

@@ -15,7 +15,7 @@ from synth_audit.core.fitting import FitRecipe, draw, fit_shared
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.encode import codes
+from synth_audit.encoding.codes import codes
 from synth_audit.kernels.games import iteration_rng, outlying, rarest, reference_rows
 from synth_audit.kernels.linear import Regression, Scaling, correlation, signed_r_squared
 from synth_audit.kernels.parallel import single_threaded_algebra

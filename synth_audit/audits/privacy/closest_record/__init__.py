@@ -24,10 +24,11 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
+from synth_audit.encoding.mixed_cells import cells
 from synth_audit.kernels import dcr
-from synth_audit.kernels.embedding import EmbeddingSettings
+from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
-from synth_audit.kernels.mixed_hamming import cells, least_disagreement
+from synth_audit.kernels.mixed_hamming import least_disagreement
 from synth_audit.kernels.neighbours import Nearest
 
 AGREEMENT = "agreement"

@@ -9,11 +9,14 @@ from typing import Generic, Literal, TypeVar
 from synth_audit.core.arrays import Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.subject import Subject
+from synth_audit.encoding.embedding import embed
+from synth_audit.encoding.euclidean import EuclideanEncoder
+from synth_audit.encoding.gower import GowerEncoder
+from synth_audit.encoding.ranks import RankEncoder
 from synth_audit.kernels import euclidean, gower
-from synth_audit.kernels.embedding import EmbeddingSettings, embed
-from synth_audit.kernels.encode import Coordinates, EuclideanEncoder
+from synth_audit.kernels.coordinates import Coordinates
+from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.neighbours import Nearest
-from synth_audit.kernels.ranks import RankEncoder
 
 Distance = Literal["euclidean", "gower", "ranks", "embedding"]
 Part = Literal["train", "control", "synthetic"]
@@ -60,7 +63,7 @@ def spaces(
     tables, columns = [subject.train, subject.control, subject.synthetic], subject.features
     for name in distances:
         if name == "gower":
-            mixed = gower.GowerEncoder.anchored_on(subject.train, columns).encode(tables)
+            mixed = GowerEncoder.anchored_on(subject.train, columns).encode(tables)
             yield name, Space(dict(zip(parts, mixed, strict=True)), gower.nearest, gower.nearest_other)
             continue
         if name == "embedding":

@@ -10,10 +10,12 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.subject import Subject
+from synth_audit.encoding.codes import codes
+from synth_audit.encoding.gower import GowerEncoder
+from synth_audit.encoding.mixed_cells import cells
 from synth_audit.kernels.dcr import independent_number, part_nearer
-from synth_audit.kernels.encode import codes
-from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest, nearest_other
-from synth_audit.kernels.mixed_hamming import cells, nearly_copied
+from synth_audit.kernels.gower import Mixed, nearest, nearest_other
+from synth_audit.kernels.mixed_hamming import nearly_copied
 from synth_audit.kernels.neighbours import Nearest
 from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
 

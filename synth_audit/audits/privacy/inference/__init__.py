@@ -28,8 +28,10 @@ from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.encode import MISSING, codes
-from synth_audit.kernels.gower import GowerEncoder, Mixed, nearest
+from synth_audit.encoding.codes import codes
+from synth_audit.encoding.gower import GowerEncoder
+from synth_audit.kernels.coordinates import MISSING
+from synth_audit.kernels.gower import Mixed, nearest
 from synth_audit.kernels.secret_guesses import Equality, GuessTolerance, predicted
 
 

@@ -15,13 +15,13 @@ from synth_audit.core.fitting import FitRecipe, Fitted, draw, fit_shared
 from synth_audit.core.generator import Model
 from synth_audit.core.seeds import as_int_seed, child_rng
 from synth_audit.core.table import Table
+from synth_audit.encoding.coded_rows import coded, label_counts
 from synth_audit.kernels.games import iteration_rng, reference_rows
 from synth_audit.kernels.parallel import single_threaded_algebra
 from synth_audit.kernels.shadow_features import (
     Classifier,
     FeatureSet,
     ReferenceScaler,
-    coded,
     gathered,
     guesses,
     parts_of,
@@ -140,7 +140,7 @@ class ShadowGame:
             np.sort(rng.choice(own, self.sizes.shadow, replace=False)) for _ in range(self.sizes.shadows)
         ]
         columns = self.train.schema.columns
-        scaler = ReferenceScaler.of(coded(self.train.take(own), columns), columns)
+        scaler = ReferenceScaler.of(coded(self.train.take(own), columns), label_counts(columns))
         place = f"iteration {iteration}"
         shadows = [
             self._sides(scaler, rows, f"{place}, shadow {i}", self.sizes.sets)

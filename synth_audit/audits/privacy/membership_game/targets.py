@@ -11,7 +11,8 @@ from synth_audit.core.arrays import Positions
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.encode import EuclideanEncoder, codes
+from synth_audit.encoding.codes import codes
+from synth_audit.encoding.euclidean import EuclideanEncoder
 from synth_audit.kernels.euclidean import nearest_other
 from synth_audit.kernels.games import outlying, rarest
 

@@ -21,6 +21,8 @@ from synth_audit.core.measurement import (
     Reference,
 )
 from synth_audit.core.subject import Subject
+from synth_audit.encoding.codebook import codebook
+from synth_audit.encoding.embedding import embed
 from synth_audit.kernels import predicate_guesses
 from synth_audit.kernels.attack_success import (
     SuccessCount,
@@ -29,9 +31,9 @@ from synth_audit.kernels.attack_success import (
     risk,
     worst_interval,
 )
-from synth_audit.kernels.embedding import EmbeddingSettings, embed
+from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.euclidean import nearest_other
-from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates, encode
+from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates
 from synth_audit.kernels.singling_out import PredicateTrial, published_factor
 
 RISK = Quantity(
@@ -170,7 +172,7 @@ class SinglingOut:
             NotApplicable: no predicate of any setting matches exactly one synthetic row.
         """
         assert subject.control is not None
-        lexicon, (train, control, synthetic) = encode(
+        lexicon, (train, control, synthetic) = codebook(
             [subject.train, subject.control, subject.synthetic], subject.features
         )
         tried = {
@@ -202,7 +204,7 @@ class SinglingOut:
         self, subject: Subject, synthetic: CodedRows, lexicon: ColumnCodebook, context: RunContext
     ) -> Iterator[tuple[str, Predicates]]:
         """Name and distinct guesses of each setting."""
-        n, d, rng = self.n_attacks, len(lexicon.columns), context.rng
+        n, d, rng = self.n_attacks, len(lexicon), context.rng
         if self.univariate:
             yield UNIVARIATE, predicate_guesses.univariate(synthetic, lexicon, n, rng)
         for k in sorted({min(k, d) for k in self.multivariate} - {1}):

@@ -27,7 +27,7 @@ def exposure_of(
     none = np.empty(0, dtype=np.intp)
     return Exposure(
         measurement=measurement,
-        columns=tuple(lexicon.columns[j].name for j in trial.most_used()[:_MOST_COLUMNS]),
+        columns=tuple(lexicon.names[j] for j in trial.most_used()[:_MOST_COLUMNS]),
         train_tried=np.arange(n_train),
         train_hit=np.unique(trial.in_train.rows[trial.in_train.single]),
         control_tried=none,

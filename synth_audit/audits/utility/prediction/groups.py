@@ -12,7 +12,7 @@ from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.encode import codes
+from synth_audit.encoding.codes import codes
 from synth_audit.kernels.intervals import critical_value
 from synth_audit.kernels.prediction_scores import sides
 from synth_audit.kernels.roc import auroc_influence

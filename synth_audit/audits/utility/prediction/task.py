@@ -13,7 +13,9 @@ from synth_audit.core.schema import Column
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.encode import MOST_ONE_HOT, EuclideanEncoder, codes, one_hot
+from synth_audit.encoding.codes import codes
+from synth_audit.encoding.euclidean import EuclideanEncoder
+from synth_audit.kernels.coordinates import MOST_ONE_HOT, one_hot
 from synth_audit.kernels.linear import Scaling
 from synth_audit.kernels.ordering import scale_by_frequency
 from synth_audit.kernels.prediction import ModelName, Predictor, fit

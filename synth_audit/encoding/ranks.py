@@ -10,7 +10,8 @@ import numpy as np
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.kernels.encode import MISSING, Coordinates, codes, one_hot
+from synth_audit.encoding.codes import codes
+from synth_audit.kernels.coordinates import MISSING, Coordinates, one_hot
 
 _UNIT = np.sqrt(12.0)
 """Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""

@@ -6,23 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.kernels.encode import MISSING, EuclideanEncoder, codes, labels_that_fit
-
-Indicators = npt.NDArray[np.int32]
+from synth_audit.encoding.codes import anchored_codes, codes
+from synth_audit.encoding.euclidean import EuclideanEncoder
+from synth_audit.kernels.coordinates import MISSING, NOWHERE, CoordinateRows, labels_that_fit
 
 _FAR = 1e6
 """Standard deviations of train beyond which nothing counts as farther away, so that no square overflows."""
 
 _FLAT = 1e-12
 """Less variance than this is rounding."""
-
-_NOWHERE = -1
-"""Place of what has no coordinate: one more than there are, and cut off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,38 +31,12 @@ class _ColumnPart:
     """
 
     column: Column
-    number: int = _NOWHERE
+    number: int = NOWHERE
     centre: float = 0.0
     scale: float = 1.0
     labels: Positions | None = None
-    others: int = _NOWHERE
-    missing: int = _NOWHERE
-
-
-@dataclass(frozen=True, eq=False)
-class CoordinateRows:
-    """A table read into the coordinates of a :class:`StandardisedCoordinates`, not yet spread out.
-
-    Attributes:
-        numbers: the first coordinates, shape (n, p).
-        places: for each column the place of its one indicator, shape (n, q).
-        weights: value of each indicator.
-    """
-
-    numbers: Floats
-    places: Indicators
-    weights: Floats
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def dense(self, rows: slice | Positions) -> Floats:
-        """Coordinates of some rows, shape (m, width)."""
-        numbers, places = self.numbers[rows], self.places[rows]
-        found = np.zeros((len(numbers), len(self.weights)))
-        found[np.arange(len(numbers))[:, None], places] = self.weights[places]
-        found[:, : numbers.shape[1]] = numbers
-        return found[:, :_NOWHERE]
+    others: int = NOWHERE
+    missing: int = NOWHERE
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +90,7 @@ class StandardisedCoordinates:
     def read(self, table: Table) -> CoordinateRows:
         """A table in these coordinates."""
         numbers = np.zeros((table.n_rows, self.n_numeric))
-        places = np.full((table.n_rows, len(self.parts)), _NOWHERE, dtype=np.int32)
+        places = np.full((table.n_rows, len(self.parts)), NOWHERE, dtype=np.int32)
         for j, part in enumerate(self.parts):
             if part.labels is not None:
                 places[:, j] = self._label_places(part, part.labels, table)
@@ -128,15 +98,14 @@ class StandardisedCoordinates:
             values = table.numbers(part.column.name)
             missing = np.isnan(values)
             places[missing, j] = part.missing
-            if part.number != _NOWHERE:
+            if part.number != NOWHERE:
                 with np.errstate(over="ignore"):  # infinitely far is far
                     scaled = np.clip((values - part.centre) / part.scale, -_FAR, _FAR)
                 numbers[:, part.number] = np.where(missing, 0.0, scaled)
         return CoordinateRows(numbers, places, self.weights)
 
     def _label_places(self, part: _ColumnPart, labels: Positions, table: Table) -> Positions:
-        """Codes of train's labels are the same beside any table, since train comes first."""
-        found = codes([self.train, table], part.column)[1]
+        found = anchored_codes([self.train, table], part.column)[1]
         of_train = labels[np.minimum(found, len(labels) - 1)]
         return np.where(found == MISSING, part.missing, np.where(found < len(labels), of_train, part.others))
 
@@ -169,10 +138,10 @@ def _numeric_part(
     gaps = any(t.missing(column.name).any() for t in tables)
     return _ColumnPart(
         column,
-        number=i if i < n else _NOWHERE,
+        number=i if i < n else NOWHERE,
         centre=scales.centre[column.name],
         scale=scales.scale[column.name] * root,
-        missing=places.indicator(column.name, 1 / root) if gaps else _NOWHERE,
+        missing=places.indicator(column.name, 1 / root) if gaps else NOWHERE,
     )
 
 
@@ -181,7 +150,7 @@ def _discrete_part(
 ) -> _ColumnPart | None:
     """None where nothing but labels too rare to tell apart remains. Equally frequent labels are kept all or
     none, since nothing but their order could choose among them."""
-    joint = codes(tables, column)
+    joint = anchored_codes(tables, column)
     counts = _counts(tables[0], column)
     frequent = counts > (np.sort(counts)[-kept - 1] if len(counts) > kept else 0)
     merged = not frequent.all() or any((c >= len(counts)).any() for c in joint)
@@ -192,11 +161,11 @@ def _discrete_part(
     if total < _FLAT:
         return None
     weight = 1 / float(np.sqrt(total))
-    labels = np.full(len(counts), _NOWHERE, dtype=np.intp)
+    labels = np.full(len(counts), NOWHERE, dtype=np.intp)
     labels[frequent] = [places.indicator(column.name, weight) for _ in range(int(frequent.sum()))]
-    others = places.indicator(column.name, weight) if merged else _NOWHERE
+    others = places.indicator(column.name, weight) if merged else NOWHERE
     labels[~frequent] = others
-    missing = places.indicator(column.name, weight) if gaps else _NOWHERE
+    missing = places.indicator(column.name, weight) if gaps else NOWHERE
     return _ColumnPart(column, labels=labels, others=others, missing=missing)
 
 

@@ -11,7 +11,8 @@ from synth_audit.core.arrays import Bools, Codes32, Counts, Floats, Positions
 from synth_audit.core.rules import Ordered, Rule, determines, ordered
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.kernels.encode import MISSING, codes
+from synth_audit.encoding.codes import codes
+from synth_audit.kernels.coordinates import MISSING
 
 MOST_RULES = 20
 """More proposals than a person looks over carefully."""

@@ -11,7 +11,8 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Floats, Labels
 from synth_audit.core.rules import Determines, OneOf, Ordered, Rule, Within, as_number, read_value
 from synth_audit.core.table import Table
-from synth_audit.kernels.encode import MISSING, codes, row_groups
+from synth_audit.encoding.codes import codes, row_groups
+from synth_audit.kernels.coordinates import MISSING
 
 
 @dataclass(frozen=True, eq=False)

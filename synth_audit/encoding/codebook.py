@@ -1,0 +1,51 @@
+"""Tables as small integers with what they stand for, so that predicates are ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.arrays import Codes32
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
+from synth_audit.kernels.predicates import CodedRows, ColumnCodebook
+
+
+def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[CodedRows]]:
+    """Number the values of several tables alike and prepare each table for matching.
+
+    Numbers are compared as float64, datetimes in microseconds; NaN and null are missing.
+
+    Raises:
+        ValueError: no column.
+    """
+    if not columns:
+        raise ValueError("predicates need a column")
+    values, numbered = zip(*(_numbered(tables, column) for column in columns), strict=True)
+    ends = np.cumsum([t.n_rows for t in tables])[:-1]
+    lexicon = ColumnCodebook(
+        names=tuple(c.name for c in columns),
+        numeric=tuple(c.kind.numeric for c in columns),
+        domains=tuple(c.domain for c in columns),
+        values=tuple(values),
+    )
+    lasts = [lexicon.last(j) for j in range(len(columns))]
+    parts = np.split(np.array(numbered), ends, axis=1)
+    return lexicon, [CodedRows.of(np.ascontiguousarray(part), lasts) for part in parts]
+
+
+def _numbered(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.generic], Codes32]:
+    """Distinct values of a column over all tables, and the codes of all rows, shape (total,)."""
+    if column.kind.numeric:
+        numbers = np.concatenate([t.numbers(column.name) for t in tables])
+        known = ~np.isnan(numbers)
+        distinct, place = np.unique(numbers[known], return_inverse=True)
+        codes = np.zeros(len(numbers), dtype=np.int32)
+        codes[known] = place + 1
+        return distinct, codes
+    from pandas import factorize  # here, since a code location must not load it
+
+    place, labels = factorize(np.concatenate([t.labels(column.name) for t in tables]), sort=True)
+    return labels, (place + 1).astype(np.int32)

@@ -1,0 +1,38 @@
+"""Tables as numbers, labels among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.core.arrays import Floats
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
+
+
+def coded(table: Table, columns: Sequence[Column]) -> Floats:
+    """A table as numbers, shape (n, C): labels as position among the column's categories, missing as NaN.
+
+    A label that is none of the categories gets the position after the last.
+    """
+    rows = np.empty((table.n_rows, len(columns)))
+    for j, column in enumerate(columns):
+        rows[:, j] = table.numbers(column.name) if column.kind.numeric else _positions(table, column)
+    return rows
+
+
+def _positions(table: Table, column: Column) -> Floats:
+    labels = column.kind.labels(table.data.column(column.name))
+    if not column.categories or pa.types.is_null(labels.type):
+        return np.where(table.missing(column.name), np.nan, 0.0)
+    found = pc.index_in(labels, value_set=pa.array(column.categories, labels.type))
+    positions = np.asarray(pc.fill_null(found, len(column.categories)).to_numpy(), dtype=np.float64)
+    return np.where(table.missing(column.name), np.nan, positions)
+
+
+def label_counts(columns: Sequence[Column]) -> list[int | None]:
+    """How many categories each column has; None for numbers."""
+    return [None if c.kind.numeric else len(c.categories) for c in columns]

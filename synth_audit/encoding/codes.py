@@ -1,0 +1,114 @@
+"""Columns of several tables as codes that they share, and rows as groups of equal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.arrays import Codes
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
+from synth_audit.kernels.coordinates import MISSING
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
+    """One column of several tables as shared integer codes: equal values get equal codes.
+
+    Numbers are numbered in their order; labels by how often all the tables together hold them, the most
+    frequent first, and in the order of their texts where that is equal. Never in order of appearance, which
+    would tell from a code which of the tables a value came from.
+
+    Returns:
+        One array of shape (n,) per table; values in 0 … k−1, and :data:`MISSING`.
+    """
+    if column.kind.numeric:
+        numbers = np.concatenate([table.numbers(column.name) for table in tables])
+        return split_rows(_factorized(numbers, in_order=True), tables)
+    from pandas import factorize  # here, since it is the only need that a code location would load it for
+
+    found, labels = factorize(np.concatenate([table.labels(column.name) for table in tables]), sort=True)
+    often = np.bincount(found[found != MISSING], minlength=len(labels))
+    place = np.empty(len(labels) + 1, dtype=np.int64)
+    place[np.argsort(-often, kind="stable")] = np.arange(len(labels))
+    place[MISSING] = MISSING
+    return split_rows(place[found], tables)
+
+
+def anchored_codes(tables: Sequence[Table], column: Column) -> list[Codes]:
+    """Codes that are the same beside whatever other tables: those of the first table's values are its own.
+
+    Returns:
+        One array per table. The k values of the first table are numbered as :func:`codes` numbers them there
+        alone; what others hold besides has codes from k on, and :data:`MISSING` stays.
+    """
+    joint, [alone] = codes(tables, column), codes(tables[:1], column)
+    known = alone != MISSING
+    place = np.full(2 + max(int(part.max(initial=MISSING)) for part in joint), MISSING, dtype=np.int64)
+    place[joint[0][known]] = alone[known]
+    others = np.flatnonzero(place[:-1] == MISSING)
+    place[others] = 1 + alone.max(initial=MISSING) + np.arange(len(others))
+    return [place[part] for part in joint]
+
+
+def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:
+    """Number rows so that two rows share a number exactly when they agree in every column.
+
+    Missing agrees with missing. Numbers are compared as float64, so integers beyond 2**53 may be
+    taken for equal: an audit then errs to the safe side.
+
+    Returns:
+        One array of shape (n,) per table.
+    """
+    parts = [np.concatenate(codes(tables, column)) + 1 for column in columns]
+    return split_rows(_agreeing(parts, sum(t.n_rows for t in tables)), tables)
+
+
+def row_groups_but_one(
+    tables: Sequence[Table], columns: Sequence[Column]
+) -> Iterator[tuple[Column, list[Codes]]]:
+    """For each column, :func:`row_groups` on all the others.
+
+    Halving keeps it at about log2(d) times the work of one grouping instead of d times.
+    """
+    parts = [np.concatenate(codes(tables, column)) + 1 for column in columns]
+    start = np.zeros(sum(t.n_rows for t in tables), dtype=np.int64)
+    for position, groups in _without_each(parts, 0, start):
+        yield columns[position], split_rows(groups, tables)
+
+
+def _without_each(parts: Sequence[Codes], first: int, others: Codes) -> Iterator[tuple[int, Codes]]:
+    """Position of each part, counted from ``first``, with the groups by all other parts and ``others``."""
+    if len(parts) == 1:
+        yield first, others
+        return
+    half = len(parts) // 2
+    left, right = parts[:half], parts[half:]
+    yield from _without_each(left, first, _agreeing([others, *right], len(others)))
+    yield from _without_each(right, first + half, _agreeing([others, *left], len(others)))
+
+
+def _agreeing(parts: Sequence[Codes], n: int) -> Codes:
+    """Numbers that rows share exactly when they agree in every part, shape (n,)."""
+    total = np.zeros(n, dtype=np.int64)
+    for part in parts:
+        total = _factorized(total * (part.max(initial=0) + 1) + part)
+    return total
+
+
+def _factorized(values: npt.NDArray[np.generic], *, in_order: bool = False) -> Codes:
+    """Equal values as equal numbers 0 … k−1, in order of appearance or of size; missing as −1, shape (n,)."""
+    from pandas import factorize
+
+    numbers, _ = factorize(values, sort=in_order)
+    return numbers.astype(np.int64)
+
+
+def split_rows(joint: npt.NDArray[Scalar], tables: Sequence[Table]) -> list[npt.NDArray[Scalar]]:
+    """Rows of several tables, one below the other, as one array per table."""
+    ends = np.cumsum([t.n_rows for t in tables])[:-1]
+    return list(np.split(joint, ends))
