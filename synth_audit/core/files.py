@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -55,8 +56,11 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
         private: the file has mode 0600 from its first byte on.
 
     Raises:
-        OSError: the folder cannot be made or written to.
+        OSError: the folder cannot be made or written to, or a device, a pipe or the like stands there, which
+            a file in its place would break for everybody.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise FileExistsError(errno.EEXIST, "no ordinary file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
