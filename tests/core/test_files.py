@@ -15,12 +15,17 @@ def write(path, text):
         temporary.write_text(text)
 
 
+def interrupted(path):
+    with replacing(path) as temporary:
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+
+
 def test_a_file_is_replaced_and_a_failure_leaves_it(tmp_path):
     path = tmp_path / "new" / "x.txt"
     write(path, "one")
-    with pytest.raises(KeyboardInterrupt), replacing(path) as temporary:
-        temporary.write_text("half")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(path)
     assert path.read_text() == "one"
     write(path, "two")
     assert path.read_text() == "two"
