@@ -77,13 +77,15 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
 
 def report(evidence: Evidence, path: Path) -> Metadata:
     """Where the report is, its verdict, its gates and their picture."""
-    from synth_audit.report.gate_chart import gate_chart_svg, units_of
+    from synth_audit.report.suite_overview import suite_overview_svg, units_of
 
     return {
         "verdict": str(evidence.verdict),
         "report": dg.MetadataValue.path(str(path)),
         "report link": dg.MetadataValue.url(path.resolve().as_uri()),
-        "gates, drawn": picture(gate_chart_svg(evidence.gates.results, units=units_of(evidence)), "gates"),
+        "gates, drawn": picture(
+            suite_overview_svg(evidence.gates.results, units=units_of(evidence)), "gates"
+        ),
         "gates": gate_table(evidence.gates.results),
         **_numbers({str(g.measurement): g.value for g in evidence.gates.results if g.measurement}),
         "evidence digest": evidence.digest,

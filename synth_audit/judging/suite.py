@@ -14,8 +14,8 @@ from typing import Any, cast
 
 from synth_audit.core.errors import GateError, MeasurementNameError
 from synth_audit.judging.find_suite_file import locate, read
+from synth_audit.judging.gateable_measurements import check_gateable, suggestion
 from synth_audit.judging.limit import EVERY_SCOPE, Limit
-from synth_audit.judging.vocabulary import check_vocabulary, suggestion
 from synth_audit.store.evidence import sha256_of
 
 MEASUREMENT_TYPE = "expect_measurement_to_be_within"
@@ -235,7 +235,7 @@ def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool)
             str(error), where, expected=f"{', '.join(_LIMIT_KEYS)}; see the suite that ships"
         ) from None
     if installed:
-        check_vocabulary(limit, where)
+        check_gateable(limit, where)
     return limit
 
 

@@ -14,7 +14,7 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
-from synth_audit.report import interval_plot, words
+from synth_audit.report import interval_and_limit, words
 from synth_audit.report.known_answer import sensitivity_sign, sensitivity_text
 from synth_audit.report.leak_intervals import leak_sentence
 from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, quantity_texts
@@ -130,8 +130,8 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
     title, explained = quantity_texts(said.outcome, m.id)
     value, interval = _texts(m)
     drawing = None
-    if interval_plot.IntervalPlot.of_measurement(m).anything:
-        drawing = Markup(interval_plot.measurement_interval_svg(m, title=title, anchor=anchor))  # noqa: S704
+    if interval_and_limit.IntervalPlot.of_measurement(m).anything:
+        drawing = Markup(interval_and_limit.measurement_interval_svg(m, title=title, anchor=anchor))  # noqa: S704
     level = ""
     if m.interval is not None:
         level = f"{words.percent_level(m.interval.level)} interval ({m.interval.method}): "

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.report import words
-from synth_audit.report.interval_plot import gate_interval_svg
+from synth_audit.report.interval_and_limit import gate_interval_svg
 from synth_audit.report.view import Cells, Picture
 
 _CASES = (

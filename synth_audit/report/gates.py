@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.verdict import GateResult, Result
-from synth_audit.report import interval_plot, result_marks, svg, words
-from synth_audit.report.gate_chart import units_of
+from synth_audit.report import interval_and_limit, result_marks, svg, words
+from synth_audit.report.suite_overview import units_of
 from synth_audit.report.view import GateView, Sign, VerdictView
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.report_marks import gate_marks
@@ -109,8 +109,10 @@ def _gate_view(gate: GateResult, units: Mapping[MeasurementId, str], place: int,
     value, interval = _number_texts(gate, unit)
     limit = words.limits(gate.minimum, gate.maximum, unit)
     anchor = f"gate-{place}"
-    drawn = interval_plot.IntervalPlot.of_gate(gate, unit).anything
-    picture = interval_plot.gate_interval_svg(gate, unit=unit, anchor=f"{anchor}-picture") if drawn else None
+    drawn = interval_and_limit.IntervalPlot.of_gate(gate, unit).anything
+    picture = (
+        interval_and_limit.gate_interval_svg(gate, unit=unit, anchor=f"{anchor}-picture") if drawn else None
+    )
     return GateView(
         anchor=anchor,
         gate=gate.gate,

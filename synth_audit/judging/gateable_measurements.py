@@ -14,7 +14,7 @@ from synth_audit.core.sensitivity import derived_of
 from synth_audit.judging.limit import EVERY_SCOPE, Limit
 
 
-def check_vocabulary(limit: Limit, where: str) -> None:
+def check_gateable(limit: Limit, where: str) -> None:
     """Refuse a limit on what no installed audit reports.
 
     Raises:

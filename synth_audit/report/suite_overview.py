@@ -8,12 +8,12 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.sensitivity import DERIVED
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.report import svg
-from synth_audit.report.interval_plot import MIDDLE, PAD, IntervalPlot, drawing
+from synth_audit.report.interval_and_limit import MIDDLE, PAD, IntervalPlot, drawing
 from synth_audit.report.result_marks import RESULT_WORDS, result_mark
 from synth_audit.store.evidence import Evidence
 
 
-def gate_chart_svg(
+def suite_overview_svg(
     gates: Sequence[GateResult], *, units: Mapping[MeasurementId, str] | None = None, anchor: str = "gates"
 ) -> str:
     """All gates of a suite below each other, as a picture that stands alone.
@@ -54,7 +54,7 @@ def gate_chart_svg(
 
 
 def units_of(evidence: Evidence) -> dict[MeasurementId, str]:
-    """Unit by quantity, for :func:`gate_chart_svg`."""
+    """Unit by quantity, for :func:`suite_overview_svg`."""
     declared = {
         MeasurementId(o.audit, q.name): q.unit
         for o in evidence.outcomes
