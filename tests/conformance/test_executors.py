@@ -122,6 +122,7 @@ def test_where_there_is_no_scheduler_the_error_says_so(monkeypatch):
 
 def test_workers_of_other_versions_are_refused(dask):
     client, here = dask.executor.pool.client, dask_cluster._versions()
+    client.wait_for_workers(2, timeout=100)  # the test before may have ended them
     dask_cluster._compare(client, here)
     with pytest.raises(PlanError, match="another version of numpy"):
         dask_cluster._compare(client, here | {"numpy": "0"})
