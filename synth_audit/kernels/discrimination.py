@@ -93,7 +93,6 @@ def _grown(features: TreeFeatures, second: Bools, rows: Bools, n_trees: int, see
 
 def _placement_values(model: Any, versions: Floats, n_first: int) -> tuple[PlacementValues, ...]:
     """Of held-out rows, ``n_first`` of the first table first, in each version; shape (versions, rows, d)."""
-
     with single_threaded():
         scores = model.decision_function(versions.reshape(-1, versions.shape[2]))
     by_version = scores.reshape(len(versions), -1)

@@ -12,7 +12,7 @@ from synth_audit.core.arrays import Floats, Positions
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.labels import count_unlike, small_codes
 from synth_audit.kernels.neighbours import Nearest, Scores, search
-from synth_audit.kernels.repeats import Repeats
+from synth_audit.kernels.repeats import Repeats, search_once
 
 _LONG = 1e3
 """Rows longer than this lie too far out for products in single precision to tell their neighbours apart."""
@@ -35,11 +35,7 @@ def nearest(queries: Coordinates, reference: Coordinates) -> Nearest:
     Args:
         queries: n rows; reference: m rows of the same space, m ≥ 1.
     """
-    repeats = Repeats.of(reference.dense, reference.labels)
-    if repeats is None:
-        return search(_Products.of(queries, reference))
-    kept = reference.take(repeats.first)
-    return repeats.restored(search(_Products.of(queries, kept), copies=repeats.count))
+    return search_once(queries, reference, Repeats.of(reference.dense, reference.labels), _Products.of)
 
 
 def nearest_other(table: Coordinates, rows: Positions) -> Nearest:

@@ -10,7 +10,7 @@ import numpy as np
 from synth_audit.core.arrays import Floats, Integers, Positions
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.neighbours import Nearest, Scores, search, search_k
-from synth_audit.kernels.repeats import Repeats, abound, copy_number, row_kinds
+from synth_audit.kernels.repeats import Repeats, abound, copy_number, row_kinds, search_once
 
 MISSING = 1e300
 """A missing number: at no distance from itself, and at least 1 from everything else."""
@@ -59,11 +59,7 @@ def nearest(queries: Mixed, reference: Mixed) -> Nearest:
     Args:
         queries: n rows; reference: m rows of the same preparation, m ≥ 1.
     """
-    repeats = Repeats.of(reference.numbers, reference.labels)
-    if repeats is None:
-        return search(_GowerPairs.of(queries, reference))
-    kept = reference.take(repeats.first)
-    return repeats.restored(search(_GowerPairs.of(queries, kept), copies=repeats.count))
+    return search_once(queries, reference, Repeats.of(reference.numbers, reference.labels), _GowerPairs.of)
 
 
 def nearest_other(table: Mixed, rows: Positions) -> Nearest:

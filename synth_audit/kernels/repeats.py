@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Floats, Integers, Positions
-from synth_audit.kernels.neighbours import Nearest
+from synth_audit.kernels.neighbours import Nearest, SearchSpace, search
+
+
+class _Takes(Protocol):
+    def take(self, rows: Positions, /) -> Self: ...
+
+
+Prepared = TypeVar("Prepared", bound=_Takes)
 
 _LOOK = 1000
 """Rows looked at to see whether duplicates abound."""
@@ -41,6 +49,22 @@ class Repeats:
     def restored(self, found: Nearest) -> Nearest:
         """Answers by the different rows, as positions among all rows."""
         return Nearest(found.first, found.second, self.first[found.index], found.ties)
+
+
+def search_once(
+    queries: Prepared,
+    reference: Prepared,
+    repeats: Repeats | None,
+    between: Callable[[Prepared, Prepared], SearchSpace],
+) -> Nearest:
+    """Nearest reference rows, each of its different rows looked at once where rows repeat.
+
+    Args:
+        repeats: of the reference. between: the space of queries and reference rows.
+    """
+    if repeats is None:
+        return search(between(queries, reference))
+    return repeats.restored(search(between(queries, reference.take(repeats.first)), copies=repeats.count))
 
 
 def abound(numbers: Floats, labels: Integers) -> bool:

@@ -144,9 +144,8 @@ def _seconds(deadline: Deadline) -> float | None:
 def _ended(pool: Pool, future: Future[CallResult[Done]], deadline: Deadline) -> Piece[Done]:
     try:
         tried = future.result()
-    except (
-        Exception
-    ) as error:  # pools and pickles raise what they like: which errors mean a loss, the pool says
+    # Pools and pickles raise what they like: which errors mean a loss, the pool says.
+    except Exception as error:
         if pool.lost(error):
             return Piece(Ending.LATE if deadline.passed else Ending.LOST)
         # What could not travel there or back is met again, and told of, where it is done again.
