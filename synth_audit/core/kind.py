@@ -7,20 +7,25 @@ and ``_labels`` there, to be inherited.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
 from synth_audit.core import registry
-from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.arrays import Codes, Floats, Labels
+from synth_audit.core.parts import LabelPart, NumberPart, Part
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Bounds = tuple[float, float]
+
+Dimension = Literal["number", "time"]
+"""What values measure: those of one dimension can be compared by < and by difference."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +125,32 @@ class Kind(Protocol):
         Raises:
             TypeError: for a kind that is not numeric.
         """
+
+    @property
+    def dimension(self) -> Dimension | None:
+        """What the values measure; None for labels."""
+
+    @property
+    def part(self) -> NumberPart | LabelPart:
+        """The one part that values have by themselves, in which published quantities compare them."""
+
+    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
+        """All parts in which values are compared, as the values of a reference have them; their weights sum
+        to 1."""
+
+    def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
+        """One column of several tables as shared codes 0 … k−1 and :data:`MISSING`, equal for equal values.
+
+        Neither the order of rows nor that of tables moves a code."""
+
+    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+        """Values as generators give them: float64 with NaN for numbers, else labels with None, shape (n,)."""
+
+    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
+        """The plain values that a plan or a rule means by texts; what it cannot mean is left out."""
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """True where equal values may stand for a group of rows: labels and whole numbers."""
 
     def label_meant(self, text: str) -> str:
         """The label that a plan or a rule means by a text."""

@@ -44,19 +44,23 @@ class Table:
         """Content hash, the same for any row or column order; see :func:`fingerprint`."""
         return fingerprint(self.data)
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column as it is stored."""
+        return self.data.column(name)
+
     def numbers(self, name: str) -> Floats:
         """A numeric column as float64, shape (n,); missing is NaN, datetimes are microseconds."""
-        values = self.schema[name].kind.numbers(self.data.column(name)).to_numpy()
+        values = self.schema[name].kind.numbers(self.column(name)).to_numpy()
         return np.asarray(values, dtype=np.float64)
 
     def labels(self, name: str) -> Labels:
         """A column as text labels, shape (n,), dtype object; missing is None."""
-        texts = self.schema[name].kind.labels(self.data.column(name))
+        texts = self.schema[name].kind.labels(self.column(name))
         return np.asarray(texts.to_numpy(), dtype=object)
 
     def missing(self, name: str) -> Bools:
         """True where the column has no value, shape (n,)."""
-        return np.asarray(pc.is_null(self.data.column(name)).to_numpy(), dtype=bool)
+        return np.asarray(pc.is_null(self.column(name)).to_numpy(), dtype=bool)
 
     def take(self, rows: Positions | Bools) -> Table:
         """The rows at these positions, or where the mask is true."""
