@@ -7,7 +7,7 @@ numbered in order from 1, and 0 stands for missing. ``x >= v``, ``x <= v``, ``x 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +22,11 @@ ABSENT = 0
 _BITS = 2**22
 """Outcomes of conditions held at a time, a byte each."""
 
-_CHUNK = 8192
-"""CandidateResult rows looked at before it is asked whether enough were found."""
+_FIRST = 64
+"""Rows looked at for each predicate before it is asked whether they are enough; then eight times as many."""
+
+_PAIRS = 2**20
+"""Pairs of a predicate and a row looked at at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,30 +151,35 @@ class Matches:
 def match(rows: CodedRows, predicates: Predicates, limit: int = 2) -> Matches:
     """Count the rows that each predicate matches, up to ``limit``.
 
-    Only the rows that meet the most selective condition are looked at, a slice of the sorted column.
+    Only the rows that meet the most selective condition are looked at, a slice of the sorted column: of all
+    predicates at once its first rows, then more of it for those that have not matched enough.
 
     Args:
         limit: counting may stop there; exact below it.
     """
     reach = _reach(rows, predicates)
+    by_reach = np.argsort(reach, axis=1, kind="stable")
+    columns, low, high = (
+        np.take_along_axis(x, by_reach, axis=1) for x in (predicates.columns, predicates.low, predicates.high)
+    )
+    begin = _start_of(rows, columns[:, 0], low[:, 0])
+    end = begin + reach.min(axis=1, initial=len(rows))
     counts, found = np.zeros(len(reach), dtype=np.int64), np.full(len(reach), -1, dtype=np.intp)
     if reach.shape[1] == 1:  # the slice itself is the answer
-        counts[:] = reach[:, 0]
-        for i in np.flatnonzero(counts):
-            j, least = predicates.columns[i, 0], predicates.low[i, 0]
-            found[i] = rows.order[j, rows.starts[j][least]]
+        some = np.flatnonzero(end > begin)
+        counts, found[some] = end - begin, rows.order[columns[some, 0], begin[some]]
         return Matches(counts, found)
-    by_reach = np.argsort(reach, axis=1, kind="stable")
-    alive = np.flatnonzero(reach.min(axis=1) > 0)
-    columns, low, high = (x.tolist() for x in (predicates.columns, predicates.low, predicates.high))
-    for p, places in zip(alive.tolist(), by_reach[alive].tolist(), strict=True):
-        conditions = [(columns[p][i], low[p][i], high[p][i]) for i in places]
-        for hits in _hits(rows, conditions):
-            if len(hits):
-                found[p] = hits[0] if found[p] < 0 else found[p]
-                counts[p] += len(hits)
-                if counts[p] >= limit:
-                    break
+    alive, most = np.flatnonzero(end > begin), _FIRST
+    while len(alive):
+        for some in np.array_split(alive, -(-len(alive) * min(most, len(rows)) // _PAIRS)):
+            stop = np.minimum(end[some], begin[some] + most)
+            which, hits = _hits(rows, (columns[some], low[some], high[some]), begin[some], stop)
+            counts[some] += np.bincount(which, minlength=len(some))
+            first = np.flatnonzero(np.diff(which, prepend=-1))
+            unfound = first[found[some[which[first]]] < 0]
+            found[some[which[unfound]]] = hits[unfound]
+            begin[some] = stop
+        alive, most = alive[(counts[alive] < limit) & (begin[alive] < end[alive])], most * 8
     return Matches(counts, found)
 
 
@@ -210,19 +218,30 @@ def crowded(rows: CodedRows, some: Positions, predicates: Predicates) -> Bools:
     return np.asarray(np.bitwise_count(together).sum(axis=1) > 1, dtype=np.bool_)
 
 
-def _hits(rows: CodedRows, conditions: Sequence[tuple[int, int, int]]) -> Iterator[Positions | Codes32]:
-    """Rows that meet all conditions, chunk by chunk of those that meet the first."""
-    (j, low, high), *others = conditions
-    start, end = rows.starts[j][low], rows.starts[j][high + 1]
-    for begin in range(start, end, _CHUNK):
-        candidates = rows.order[j, begin : min(begin + _CHUNK, end)]
-        for column, least, most in others:
-            codes = rows.codes[column][candidates]
-            inside = codes == least if least == most else (codes >= least) & (codes <= most)
-            candidates = candidates[inside]
-            if not len(candidates):
-                break
-        yield candidates
+def _hits(
+    rows: CodedRows, conditions: tuple[Codes32, Codes32, Codes32], begin: Integers, end: Integers
+) -> tuple[Positions, Codes32]:
+    """Which predicate is met by which row, of those that stand at ``begin`` … ``end`` − 1 in the order of its
+    first column and so meet its first condition; ascending by predicate, then in that order."""
+    columns, low, high = conditions
+    length = end - begin
+    which = np.repeat(np.arange(len(length)), length)
+    place = np.arange(len(which)) + np.repeat(begin - (np.cumsum(length) - length), length)
+    hits = rows.order[columns[which, 0], place]
+    for i in range(1, columns.shape[1]):
+        codes = rows.codes[columns[which, i], hits]
+        inside = (codes >= low[which, i]) & (codes <= high[which, i])
+        which, hits = which[inside], hits[inside]
+    return which, hits
+
+
+def _start_of(rows: CodedRows, columns: Codes32, low: Codes32) -> Integers:
+    """How many rows of a column have a code below ``low``, shape (p,)."""
+    start = np.zeros(len(columns), dtype=np.int64)
+    for j in np.unique(columns):
+        here = columns == j
+        start[here] = rows.starts[j][low[here]]
+    return start
 
 
 def _reach(rows: CodedRows, predicates: Predicates) -> Integers:
