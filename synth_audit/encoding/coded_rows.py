@@ -25,7 +25,7 @@ def coded(table: Table, columns: Sequence[Column]) -> Floats:
 
 
 def _positions(table: Table, column: Column) -> Floats:
-    labels = column.kind.labels(table.data.column(column.name))
+    labels = column.kind.labels(table.column(column.name))
     if not column.categories or pa.types.is_null(labels.type):
         return np.where(table.missing(column.name), np.nan, 0.0)
     found = pc.index_in(labels, value_set=pa.array(column.categories, labels.type))

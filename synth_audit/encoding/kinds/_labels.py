@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.arrow_values import labels_of
-from synth_audit.core.kind import Disturbance, Domain
+from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +22,11 @@ class TextLabels:
     whole = False
     instants = False
     ranked_labels = False
-    own_labels: tuple[str, ...] = ()
-    most_labels: int | None = 10_000
+    most_labels = 10_000
+    scale = Scale.NOMINAL
+    order: Order | None = None
+    domain_terms: frozenset[DomainTerm] = frozenset({"categories"})
+    fixed_domain: Domain | None = None
 
     @property
     def name(self) -> str:
@@ -41,9 +44,25 @@ class TextLabels:
         """Labels are no numbers."""
         raise TypeError(f"a {self.name} column has no numbers")
 
+    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+        """Labels, None where missing."""
+        return np.asarray(self.labels(values).to_numpy(), dtype=object)
+
+    def finite(self, values: pa.ChunkedArray) -> bool:
+        """A label is no number."""
+        return True
+
     def label_meant(self, text: str) -> str:
         """The text itself."""
         return text
+
+    def reads(self, text: str) -> bool:
+        """Any text is a label."""
+        return True
+
+    def bound_text(self, bound: float) -> str:
+        """Labels have no bounds."""
+        raise TypeError(f"a {self.name} column has no bounds")
 
     def domain(self, values: pa.ChunkedArray) -> Domain:
         """The labels, sorted."""
@@ -83,6 +102,10 @@ class TextLabels:
     def framed_bound(self, bound: float) -> float | str:
         """Labels have no bounds."""
         raise TypeError(f"a {self.name} column has no bounds")
+
+    def too_many_labels(self, distinct: int) -> str:
+        """Beyond ``most_labels``."""
+        return f"at most {self.most_labels:,} categories" if distinct > self.most_labels else ""
 
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Few labels name no row."""

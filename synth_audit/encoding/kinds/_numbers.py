@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.arrow_values import labels_of, numbers_of
-from synth_audit.core.kind import Clues, Disturbance, Domain
+from synth_audit.core.kind import Clues, Disturbance, Domain, DomainTerm, Order, Scale
+from synth_audit.core.rules import read_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +24,10 @@ class Numbers:
     whole = False
     instants = False
     ranked_labels = False
-    own_labels: tuple[str, ...] = ()
-    most_labels: int | None = None
+    scale = Scale.QUANTITATIVE
+    order: Order | None = Order.NUMBERS
+    domain_terms: frozenset[DomainTerm] = frozenset({"bounds"})
+    fixed_domain: Domain | None = None
 
     @property
     def name(self) -> str:
@@ -46,9 +49,25 @@ class Numbers:
         """Numbers as float64."""
         return numbers_of(values)
 
+    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+        """Numbers, NaN where missing."""
+        return np.asarray(self.numbers(values).to_numpy(), dtype=np.float64)
+
+    def finite(self, values: pa.ChunkedArray) -> bool:
+        """No number is infinite."""
+        return not np.isinf(np.asarray(self.numbers(values).to_numpy(), dtype=np.float64)).any()
+
     def label_meant(self, text: str) -> str:
         """The text itself."""
         return text
+
+    def reads(self, text: str) -> bool:
+        """A finite number."""
+        return isinstance(read_value(text), float)
+
+    def bound_text(self, bound: float) -> str:
+        """In digits, without a fraction where there is none."""
+        return str(int(bound)) if bound == int(bound) and abs(bound) < 1e15 else repr(bound)
 
     def domain(self, values: pa.ChunkedArray) -> Domain:
         """Least and greatest number."""
@@ -87,6 +106,10 @@ class Numbers:
     def framed_bound(self, bound: float) -> float | str:
         """The number itself."""
         return bound
+
+    def too_many_labels(self, distinct: int) -> str:
+        """Numbers are no categories."""
+        return ""
 
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """A number with a fraction names no row."""
