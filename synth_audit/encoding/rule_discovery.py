@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Codes32, Counts, Floats, Positions
+from synth_audit.core.kind import Order
 from synth_audit.core.rules import Ordered, Rule, determines, ordered
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
@@ -72,8 +73,8 @@ def discover(table: Table, columns: Sequence[Column], most: int = MOST_RULES) ->
 
 
 def _inequalities(table: Table, columns: Sequence[Column]) -> Iterator[Proposal]:
-    for dimension in ("time", "number"):
-        alike = [c.name for c in columns if c.kind.dimension == dimension]
+    for order in (Order.DATES, Order.NUMBERS):
+        alike = [c.name for c in columns if c.kind.order is order]
         if len(alike) < 2:
             continue
         numbers = [table.numbers(name) for name in alike]

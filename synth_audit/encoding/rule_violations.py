@@ -71,7 +71,7 @@ def put(rule: Rule, table: Table, train: Table) -> Question:
             return _question(rule, (operand,), values)
         case Ordered():
             names = (rule.left, rule.right)
-            ranked = rule.operator != "==" or all(table.schema[n].kind.dimension for n in names)
+            ranked = rule.operator != "==" or all(table.schema[n].kind.order for n in names)
             read = _numbers if ranked else Table.labels
             return _question(rule, tuple(read(table, n) for n in names))
     return _determined(rule, table, train)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.arrow_values import labels_of
-from synth_audit.core.kind import Dimension, Disturbance, Domain
+from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
 from synth_audit.core.parts import LabelPart, Part
 from synth_audit.kernels.coordinates import MISSING
 
@@ -26,9 +26,11 @@ class TextLabels:
     whole = False
     instants = False
     ranked_labels = False
-    own_labels: tuple[str, ...] = ()
-    most_labels: int | None = 10_000
-    dimension: Dimension | None = None
+    most_labels = 10_000
+    scale = Scale.NOMINAL
+    order: Order | None = None
+    domain_terms: frozenset[DomainTerm] = frozenset({"categories"})
+    fixed_domain: Domain | None = None
 
     @property
     def name(self) -> str:
@@ -46,13 +48,17 @@ class TextLabels:
         """Labels are no numbers."""
         raise TypeError(f"a {self.name} column has no numbers")
 
+    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+        """Labels, None where missing."""
+        return np.asarray(self.labels(values).to_numpy(), dtype=object)
+
+    def finite(self, values: pa.ChunkedArray) -> bool:
+        """A label is no number."""
+        return True
+
     def label_meant(self, text: str) -> str:
         """The text itself."""
         return text
-
-    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
-        """The labels."""
-        return np.asarray(self.labels(values).to_numpy(), dtype=object)
 
     def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
         """Labels."""
@@ -106,6 +112,14 @@ class TextLabels:
         rows = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
         return rows, labels.to_pylist()
 
+    def reads(self, text: str) -> bool:
+        """Any text is a label."""
+        return True
+
+    def bound_text(self, bound: float) -> str:
+        """Labels have no bounds."""
+        raise TypeError(f"a {self.name} column has no bounds")
+
     def domain(self, values: pa.ChunkedArray) -> Domain:
         """The labels, sorted."""
         found = self.labels(values).unique().to_pylist()
@@ -144,6 +158,10 @@ class TextLabels:
     def framed_bound(self, bound: float) -> float | str:
         """Labels have no bounds."""
         raise TypeError(f"a {self.name} column has no bounds")
+
+    def too_many_labels(self, distinct: int) -> str:
+        """Beyond ``most_labels``."""
+        return f"at most {self.most_labels:,} categories" if distinct > self.most_labels else ""
 
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Few labels name no row."""
