@@ -163,9 +163,9 @@ class Kind(Protocol):
     def part(self) -> NumberPart | LabelPart:
         """The one part that values have by themselves, in which published quantities compare them."""
 
-    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
-        """All parts in which values are compared, as the values of a reference have them; their weights sum
-        to 1."""
+    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
+        """All parts in which values are compared, as the column of one or more real tables has them; their
+        weights sum to 1."""
 
     def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
         """One column of several tables as shared codes 0 … k−1 and −1 for missing, equal for equal values.

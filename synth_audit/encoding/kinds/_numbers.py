@@ -68,7 +68,7 @@ class Numbers:
         """A number."""
         return NumberPart(self._floats)
 
-    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
+    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
         """A number."""
         return (self.part,)
 

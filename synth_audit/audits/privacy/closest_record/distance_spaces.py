@@ -63,7 +63,7 @@ def spaces(
     tables, columns = [subject.train, subject.control, subject.synthetic], subject.features
     for name in distances:
         if name == "gower":
-            mixed = GowerEncoder.anchored_on(subject.train, columns).encode(tables)
+            mixed = GowerEncoder.anchored_on(subject.train, columns, beside=[subject.control]).encode(tables)
             yield name, Space(dict(zip(parts, mixed, strict=True)), gower.nearest, gower.nearest_other)
             continue
         if name == "embedding":

@@ -153,7 +153,7 @@ class _EncodedTables:
     @classmethod
     def of(cls, subject: Subject, known: Sequence[Column]) -> _EncodedTables:
         assert subject.control is not None
-        encoder = GowerEncoder.anchored_on(subject.train, known)
+        encoder = GowerEncoder.anchored_on(subject.train, known, beside=[subject.control])
         tables = [subject.train, subject.control, subject.synthetic]
         return cls(subject, encoder.order, tuple(encoder.encode(tables)))
 
@@ -168,9 +168,10 @@ class _EncodedTables:
 
     def without(self, secret: Column) -> tuple[Mixed, ...]:
         """Train, control and synthetic rows without the secret."""
-        if secret.name not in self.order:
-            return self.rows
-        return tuple(table.without(self.order.index(secret.name)) for table in self.rows)
+        rows = self.rows
+        for place in reversed([i for i, name in enumerate(self.order) if name == secret.name]):
+            rows = tuple(table.without(place) for table in rows)
+        return rows
 
 
 def _values(
