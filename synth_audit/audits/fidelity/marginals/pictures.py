@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,9 +88,11 @@ def _number_cells(column: Column, tables: list[Table], edges: Floats) -> tuple[l
 
 
 def _label_cells(column: Column, tables: list[Table]) -> tuple[list[Codes], tuple[str, ...]]:
+    """Of several spellings of a label the most frequent one, of train if it is there, names it."""
     cells = discrete_cells(tables, column)
     labels: dict[int, str] = {}
     for table, of_table in zip(tables, cells, strict=True):
-        labels |= dict(zip(of_table.tolist(), table.labels(column.name).tolist(), strict=True))
+        spelt = Counter(zip(of_table.tolist(), table.labels(column.name).tolist(), strict=True))
+        labels = {code: label for (code, label), _ in reversed(spelt.most_common())} | labels
     last = 1 + max((i for i, label in labels.items() if label is not None), default=-1)
     return cells, (*(labels[i] for i in range(last)), "missing")
