@@ -23,7 +23,7 @@ _HEAD = """\
 """
 
 _COLUMNS = """
-# Kinds: continuous, integer, categorical, boolean, datetime.
+# Kinds: continuous, integer, categorical, boolean, datetime, text.
 # Roles: feature, target, sensitive, identifier, split_key; a list gives a column several.
 # What you declare (bounds, categories) is taken to be public knowledge. Columns left out are inferred.
 """

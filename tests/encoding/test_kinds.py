@@ -31,7 +31,13 @@ EXAMPLES = {
         pa.array([1, 2, 1]),
         pa.array(["x"], pa.large_string()),
     ],
+    "text": [
+        pa.array(["seen at night", None, "fell off a horse"]),
+        pa.array(["seen at night", "fell off a horse"]).dictionary_encode(),
+        pa.array(["fell off a horse"], pa.large_string()),
+    ],
 }
+NOTES = pa.array([f"was seen {i} times at night" for i in range(50)])
 every_example = pytest.mark.parametrize(
     ("kind", "values"),
     [pytest.param(kind_named(n), v, id=f"{n} as {v.type}") for n, many in EXAMPLES.items() for v in many],
@@ -117,6 +123,14 @@ def test_a_kind_is_plain_to_a_reader(kind, values):
         (pa.array([b"a"]), Clues(released=False), "categorical"),
         (pa.array([1, 2], pa.time32("s")), Clues(), None),
         (pa.array([[1]]), Clues(released=False), None),
+        (NOTES, Clues(), "text"),
+        (NOTES.dictionary_encode(), Clues(), "text"),
+        (pa.array(NOTES.to_pylist() * 3), Clues(), "categorical"),
+        (NOTES[:10], Clues(), "categorical"),
+        (NOTES, Clues(released=False), "categorical"),
+        (NOTES, Clues(categories=True), "categorical"),
+        (pa.array([f"Jane Doe{i}" for i in range(50)]), Clues(), "categorical"),
+        (pa.array([f"{i},5 mg" for i in range(50)]), Clues(), "categorical"),
     ],
 )
 def test_the_kind_follows_from_storage_values_and_clues(values, clues, name):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +14,16 @@ import pyarrow as pa
 from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.arrow_values import labels_of
 from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
-from synth_audit.core.parts import LabelPart, Part
+from synth_audit.core.parts import LabelPart, NumberPart, Part
+from synth_audit.core.text_form import standard_forms
+from synth_audit.encoding.readings import Reading
 from synth_audit.kernels.coordinates import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_MOSTLY_ITS_OWN = 0.5
+"""Share of rows with a label of their own from which a category looks like a name."""
 
 
 class TextLabels:
@@ -69,13 +76,21 @@ class TextLabels:
         """A label."""
         return LabelPart(self.codes)
 
-    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
-        """A label."""
-        return (self.part,)
+    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
+        """A label, and a number where the labels read as numbers, dates or quantities; equal weights."""
+        return weighed_alike(self.part, *self._readings(reference))
+
+    def _readings(self, reference: Sequence[pa.ChunkedArray]) -> tuple[NumberPart, ...]:
+        found = Reading.of([form for v in reference for form in self._distinct(v)[1] if form is not None])
+        return () if found is None else (NumberPart(partial(self._read, found)),)
+
+    def _read(self, reading: Reading, values: pa.ChunkedArray) -> Floats:
+        rows, forms = self._distinct(values)
+        return np.append(reading.numbers(forms), np.nan)[rows]
 
     def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
         """Numbered by how often all the tables together hold them, the most frequent first, and in the order
-        of their texts where that is equal.
+        of their texts where that is equal; texts of one standard form are one label.
 
         Never in order of appearance, which would tell from a code which of the tables a value came from.
         """
@@ -99,7 +114,7 @@ class TextLabels:
         return True
 
     def _distinct(self, values: pa.ChunkedArray) -> tuple[Codes, list[str | None]]:
-        """Each row's place among some labels, :data:`MISSING` where it is null, and these labels.
+        """Each row's place among some labels, :data:`MISSING` where it is null, and the forms of these.
 
         Values are made labels once each and not row by row.
         """
@@ -110,7 +125,7 @@ class TextLabels:
             encoded = encoded.dictionary_encode()
         labels = self.labels(pa.chunked_array([encoded.dictionary]))
         rows = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
-        return rows, labels.to_pylist()
+        return rows, standard_forms(labels.to_pylist())
 
     def reads(self, text: str) -> bool:
         """Any text is a label."""
@@ -166,3 +181,23 @@ class TextLabels:
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Few labels name no row."""
         return ""
+
+
+def weighed_alike(*parts: Part) -> tuple[Part, ...]:
+    """Parts of one column with equal weights that sum to 1."""
+    return tuple(replace(part, weight=1 / len(parts)) for part in parts)
+
+
+def names_rows(distinct: int, present: int) -> bool:
+    """True for labels that half of the rows have for themselves."""
+    return distinct >= present * _MOSTLY_ITS_OWN
+
+
+def like_names(distinct: int, present: int) -> str:
+    """A warning's end for labels that half of the rows have for themselves."""
+    if not names_rows(distinct, present):
+        return ""
+    return (
+        f"has {distinct:,} labels for {present:,} rows, like names or free text; labels are released as "
+        "they are, so give it `role: identifier` or group them at the source"
+    )
