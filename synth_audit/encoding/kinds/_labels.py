@@ -22,6 +22,10 @@ from synth_audit.kernels.coordinates import MISSING
 if TYPE_CHECKING:
     import pandas as pd
 
+_FEW_LABELS = 30
+_LABEL_AMONG_MANY = 0.1
+"""Weight of the label, beside other parts, in a column of more labels than that."""
+
 _MOSTLY_ITS_OWN = 0.5
 """Share of rows with a label of their own from which a category looks like a name."""
 
@@ -77,12 +81,24 @@ class TextLabels:
         return LabelPart(self.codes)
 
     def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
-        """A label, and a number where the labels read as numbers, dates or quantities; equal weights."""
-        return weighed_alike(self.part, *self._readings(reference))
+        """A label, and a number where the labels read as numbers, dates or quantities.
 
-    def _readings(self, reference: Sequence[pa.ChunkedArray]) -> tuple[NumberPart, ...]:
-        found = Reading.of([form for v in reference for form in self._distinct(v)[1] if form is not None])
-        return () if found is None else (NumberPart(partial(self._read, found)),)
+        Each weighs a half where there are few labels, which may be codes; where there are many, equal ones
+        are equal numbers as well, and that two are not equal says little.
+        """
+        forms = {form for v in reference for form in self._distinct(v)[1] if form is not None}
+        found = Reading.of(sorted(forms))
+        others: tuple[Part, ...] = () if found is None else (NumberPart(partial(self._read, found)),)
+        others += self._further()
+        if not others:
+            return (self.part,)
+        alone = _LABEL_AMONG_MANY if len(forms) > _FEW_LABELS else 0.5
+        rest = (replace(part, weight=(1 - alone) / len(others)) for part in others)
+        return (replace(self.part, weight=alone), *rest)
+
+    def _further(self) -> tuple[Part, ...]:
+        """Parts that every column of the kind has beside its labels."""
+        return ()
 
     def _read(self, reading: Reading, values: pa.ChunkedArray) -> Floats:
         rows, forms = self._distinct(values)
@@ -181,11 +197,6 @@ class TextLabels:
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Few labels name no row."""
         return ""
-
-
-def weighed_alike(*parts: Part) -> tuple[Part, ...]:
-    """Parts of one column with equal weights that sum to 1."""
-    return tuple(replace(part, weight=1 / len(parts)) for part in parts)
 
 
 def names_rows(distinct: int, present: int) -> bool:

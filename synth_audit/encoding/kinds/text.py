@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from synth_audit.core.arrays import Floats32
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.kind import Clues, KindInfo
 from synth_audit.core.parts import Part, VectorPart
-from synth_audit.encoding.kinds._labels import TextLabels, like_names, names_rows, weighed_alike
+from synth_audit.encoding.kinds._labels import TextLabels, like_names, names_rows
 from synth_audit.encoding.ngrams import WIDTH, ngram_vectors
 
 _FEWEST_ROWS = 20
@@ -50,13 +49,13 @@ class Text(TextLabels):
         words = pc.count_substring_regex(pc.utf8_trim_whitespace(texts), pattern=r"\s+")
         return bool(pc.quantile(words, q=0.5, interpolation="lower")[0].as_py() + 1 >= _FEWEST_WORDS)
 
-    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
-        """As of any label, and the vector of its letters; equal weights."""
-        return weighed_alike(*super().parts(reference), VectorPart(self._vectors, WIDTH))
-
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Text that half of the rows have for themselves may name them."""
         return like_names(distinct, present)
+
+    def _further(self) -> tuple[Part, ...]:
+        """The vector of its letters."""
+        return (VectorPart(self._vectors, WIDTH),)
 
     def _vectors(self, values: pa.ChunkedArray) -> Floats32:
         rows, forms = self._distinct(values)
