@@ -38,6 +38,10 @@ class Datetime(Numbers):
         """What is stored as a date or timestamp, unless the plan lists its labels."""
         return is_datetime(values.type) and not clues.categories
 
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """A moment is nobody's group."""
+        return False
+
     def reads(self, text: str) -> bool:
         """An ISO date or time."""
         return isinstance(read_value(text), datetime)
