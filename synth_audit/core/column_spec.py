@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from synth_audit.core.kind import Bounds, Kind, kind_named, kinds
+from synth_audit.core.kind import Bounds, DomainTerm, kind_named, kinds
 from synth_audit.core.schema import Role
 from synth_audit.core.timestamps import microseconds
 
@@ -51,21 +51,26 @@ class ColumnSpec(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> ColumnSpec:
+        if self.kind is not None and (odd := self.domain_terms - kind_named(self.kind).domain_terms):
+            raise ValueError(f"{min(odd)} do not go with kind {self.kind}")
         if self.bounds is not None:
-            if self.kind is not None and not kind_named(self.kind).numeric:
-                raise ValueError(f"bounds do not go with kind {self.kind}")
             low, high = (_number(x) for x in self.bounds)
             if not low <= high:
                 raise ValueError("bounds must be given as [lowest, highest]")
             if not math.isfinite(high - low):
                 raise ValueError("bounds must be finite; a rule such as `age >= 0` leaves one end open")
-        if self.categories is not None and self.kind is not None and kind_named(self.kind).numeric:
-            raise ValueError(f"categories do not go with kind {self.kind}")
         return self
 
-    def numeric_bounds(self, kind: Kind) -> Bounds | None:
+    @property
+    def domain_terms(self) -> frozenset[DomainTerm]:
+        """By what the domain is declared."""
+        terms: dict[DomainTerm, object] = {"bounds": self.bounds, "categories": self.categories}
+        return frozenset(term for term, declared in terms.items() if declared is not None)
+
+    @property
+    def numeric_bounds(self) -> Bounds | None:
         """Bounds as floats, in microseconds for datetimes."""
-        if self.bounds is None or not kind.numeric:
+        if self.bounds is None:
             return None
         low, high = (_number(x) for x in self.bounds)
         return low, high

@@ -7,20 +7,43 @@ and ``_labels`` there, to be inherited.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
 from synth_audit.core import registry
-from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.arrays import Codes, Floats, Labels
+from synth_audit.core.parts import LabelPart, NumberPart, Part
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Bounds = tuple[float, float]
+
+DomainTerm: TypeAlias = Literal["bounds", "categories"]
+"""By what a plan declares which values may occur."""
+
+
+class Scale(StrEnum):
+    """Scale of measurement (Stevens 1946), by which statistics are chosen."""
+
+    NOMINAL = "nominal"
+    """Values are equal or not: shares, modes, χ², Cramér's V."""
+
+    QUANTITATIVE = "quantitative"
+    """Differences have a meaning: quantiles, means, correlations."""
+
+
+class Order(StrEnum):
+    """As what values are put in order, by a rule or a plan's bounds."""
+
+    NUMBERS = "numbers"
+    DATES = "dates"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +105,23 @@ class Kind(Protocol):
         """As a plan and evidence name it."""
 
     @property
+    def scale(self) -> Scale:
+        """Scale of measurement; whoever selects columns by it asks :func:`.schema.quantitative` or
+        :func:`.schema.nominal`."""
+
+    @property
+    def order(self) -> Order | None:
+        """As what rules and bounds compare values; None where they compare for equality alone."""
+
+    @property
+    def domain_terms(self) -> frozenset[DomainTerm]:
+        """By what a plan may declare the domain."""
+
+    @property
+    def fixed_domain(self) -> Domain | None:
+        """The domain of every column of this kind; None where it differs by column."""
+
+    @property
     def numeric(self) -> bool:
         """True where differences have a meaning: values are numbers, else labels."""
 
@@ -96,14 +136,6 @@ class Kind(Protocol):
     @property
     def ranked_labels(self) -> bool:
         """True for labels that have an order of their own, which is that of their texts."""
-
-    @property
-    def own_labels(self) -> tuple[str, ...]:
-        """The labels of every column of this kind, sorted; empty where they differ by column."""
-
-    @property
-    def most_labels(self) -> int | None:
-        """More distinct labels than this are no category; None where any number is."""
 
     def allows(self, storage: pa.DataType) -> bool:
         """True when values stored so can be read as this kind; of a column without a type always."""
@@ -121,8 +153,40 @@ class Kind(Protocol):
             TypeError: for a kind that is not numeric.
         """
 
+    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+        """Values as this kind computes with them, shape (n,): float64 with NaN, or labels with None."""
+
+    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
+        """The plain values that a plan or a rule means by texts; what it cannot mean is left out."""
+
+    @property
+    def part(self) -> NumberPart | LabelPart:
+        """The one part that values have by themselves, in which published quantities compare them."""
+
+    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
+        """All parts in which values are compared, as the values of a reference have them; their weights sum
+        to 1."""
+
+    def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
+        """One column of several tables as shared codes 0 … k−1 and −1 for missing, equal for equal values.
+
+        Neither the order of rows nor that of tables moves a code.
+        """
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """True where equal values may stand for a group of rows: labels and whole numbers."""
+
+    def finite(self, values: pa.ChunkedArray) -> bool:
+        """True where no value is an infinite number."""
+
     def label_meant(self, text: str) -> str:
         """The label that a plan or a rule means by a text."""
+
+    def reads(self, text: str) -> bool:
+        """True where a text in a rule can be one of the values."""
+
+    def bound_text(self, bound: float) -> str:
+        """A declared bound as a rule states it."""
 
     def domain(self, values: pa.ChunkedArray) -> Domain:
         """The values that occur."""
@@ -145,6 +209,9 @@ class Kind(Protocol):
 
     def framed_bound(self, bound: float) -> float | str:
         """A declared bound as expectations compare it with :meth:`framed`."""
+
+    def too_many_labels(self, distinct: int) -> str:
+        """What is expected where so many different labels are no category, empty where they may be."""
 
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """A warning's end where so many different values look like names of rows, empty where they do not."""

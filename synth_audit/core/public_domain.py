@@ -27,8 +27,8 @@ class PublicColumn:
     @property
     def known(self) -> bool:
         """True when nothing of its domain need be read off the rows."""
-        own = self.kind is not None and bool(self.kind.own_labels)
-        return own or self.bounds is not None or self.categories is not None
+        fixed = self.kind is not None and self.kind.fixed_domain is not None
+        return fixed or self.bounds is not None or self.categories is not None
 
 
 @dataclass(frozen=True)

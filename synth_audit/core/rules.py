@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from synth_audit.core.errors import PlanError
+from synth_audit.core.kind import Order
 from synth_audit.core.timestamps import microseconds
 
 if TYPE_CHECKING:
@@ -161,11 +162,13 @@ def declared_rules(schema: Schema) -> tuple[Rule, ...]:
 
 def _of_column(column: Column) -> list[Rule]:
     found: list[Rule] = []
-    name, dates = column.name, column.kind.instants
+    name, kind = column.name, column.kind
     if column.declared_bounds is not None:
         low, high = column.declared_bounds
-        ends = " and ".join(_shown(x, dates) for x in (low, high))
-        found.append(Within(f"{quoted(name)} between {ends}", name, low, high, dates=dates))
+        ends = " and ".join(kind.bound_text(x) for x in (low, high))
+        found.append(
+            Within(f"{quoted(name)} between {ends}", name, low, high, dates=kind.order is Order.DATES)
+        )
     if column.declared_categories is not None:
         values = tuple(sorted(column.declared_categories))
         listed = [_quoted_value(v) for v in values]
@@ -179,13 +182,6 @@ def _quoted_value(value: str) -> str:
     if not misread(value) and (_PLAIN.fullmatch(value) or _NUMBER.fullmatch(value)):
         return value
     return f'"{value}"' if "'" in value else f"'{value}'"
-
-
-def _shown(x: float, dates: bool) -> str:
-    if not dates:
-        return str(int(x)) if x == int(x) and abs(x) < 1e15 else repr(x)
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=x)
-    return moment.replace(tzinfo=None).isoformat().removesuffix("T00:00:00")
 
 
 def check_rules(rules: Sequence[Rule], schema: Schema) -> None:
@@ -219,26 +215,24 @@ def _unfit(rule: Rule, columns: Sequence[Column]) -> tuple[str, str, str] | None
     known = [c for c in columns if not c.typeless]
     ranked = ordering([rule])
     for column in known:
-        if column.name in ranked and not column.kind.numeric:
+        if column.name in ranked and column.kind.order is None:
             return (
                 f"asks for an order in column {column.name!r}, which is {column.kind}",
                 "numbers or dates",
                 "declare its kind under `columns`, or convert it at its source; for labels write "
                 "`column in [label, …]`",
             )
-    dates = {c.kind.instants for c in known}
+    orders = {c.kind.order for c in known}
     match rule:
-        case Within() if dates == {not rule.dates}:
+        case Within() if orders == {Order.NUMBERS if rule.dates else Order.DATES}:
             mixed = "numbers with a date" if rule.dates else "dates with a number"
             return f"compares {mixed}", "values of one kind", "write dates as 2024-12-31"
-        case Ordered() if len(dates) > 1:
+        case Ordered() if Order.DATES in orders and len(orders) > 1:
             return "compares a date with something else", "two columns of one kind", "drop the rule"
-        case OneOf() if known and known[0].kind.numeric:
-            read = [read_value(v) for v in rule.allowed]
-            if any(x is None or isinstance(x, datetime) not in dates for x in read):
-                return (
-                    "lists values that its column cannot hold",
-                    f"values that are {known[0].kind}",
-                    "correct the values, or declare `kind: categorical` under `columns`",
-                )
+        case OneOf() if known and not all(known[0].kind.reads(v) for v in rule.allowed):
+            return (
+                "lists values that its column cannot hold",
+                f"values that are {known[0].kind}",
+                "correct the values, or declare `kind: categorical` under `columns`",
+            )
     return None

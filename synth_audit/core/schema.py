@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.kind import Bounds, Domain, Kind
+from synth_audit.core.kind import Bounds, Domain, Kind, Scale
 
 if TYPE_CHECKING:
     from synth_audit.core.rules import Rule
@@ -63,6 +63,12 @@ class Column:
     def categories(self) -> tuple[str, ...]:
         """Declared categories, else inferred ones; empty for a numeric column."""
         return self.declared_categories or self.inferred_categories or ()
+
+    @property
+    def n_categories(self) -> int | None:
+        """How many categories are known; None where values are none, or were never looked at."""
+        known = self.declared_categories if self.declared_categories else self.inferred_categories
+        return None if known is None else len(known)
 
     @property
     def domain(self) -> Domain:
@@ -128,6 +134,16 @@ class Schema:
     def released_only(self) -> Schema:
         """The schema of the synthetic table."""
         return Schema(self.features, self.rules)
+
+
+def quantitative(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns of numbers and dates, in their order: those that have quantiles and correlations."""
+    return tuple(c for c in columns if c.kind.scale is Scale.QUANTITATIVE)
+
+
+def nominal(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns of labels, in their order: those that have categories."""
+    return tuple(c for c in columns if c.kind.scale is Scale.NOMINAL)
 
 
 def check_names(names: Sequence[str], *, where: str) -> None:

@@ -19,6 +19,7 @@ from synth_audit.core.schema import (
     Schema,
     check_names,
 )
+from synth_audit.core.table import Table
 
 if TYPE_CHECKING:
     from synth_audit.core.column_spec import ColumnSpec
@@ -27,7 +28,7 @@ _NO_CLUES = Clues()
 
 
 def infer_schema(
-    data: pa.Table,
+    data: pa.Table | Table,
     specs: Mapping[str, ColumnSpec] | None = None,
     *,
     rules: Sequence[Rule] = (),
@@ -45,6 +46,7 @@ def infer_schema(
         DataError: a column cannot be what the plan says, is of no usable type, or has too many categories.
     """
     specs = specs or {}
+    data = data.data if isinstance(data, Table) else data
     check_names(data.column_names, where=where)
     if unknown := [name for name in specs if name not in data.column_names]:
         raise PlanError(
@@ -78,7 +80,7 @@ def _infer_column(
             expected=f"values that can be read as {kind}",
             fix=f"declare another kind for {name!r}, or convert the column at its source",
         )
-    if spec and spec.bounds is not None and not kind.numeric:
+    if spec and "bounds" in spec.domain_terms - kind.domain_terms:
         raise DataError(
             f"column {name!r} is declared with bounds but is {kind}",
             where=where,
@@ -93,7 +95,7 @@ def _infer_column(
         roles=roles,
         kind_declared=declared is not None,
         nullable=spec.nullable if spec else True,
-        declared_bounds=spec.numeric_bounds(kind) if spec else None,
+        declared_bounds=spec.numeric_bounds if spec else None,
         declared_categories=_declared_labels(spec, kind),
     )
     return _with_domain(column, values, where) if column.released else column
@@ -134,15 +136,15 @@ def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
     found, known = column.kind.domain(values), column.declared_bounds
     if found.bounds and known and (found.bounds[0] < known[0] or found.bounds[1] > known[1]):
         raise _outside(column, "bounds", where)
-    labels, most = found.categories or (), column.kind.most_labels
+    labels = found.categories or ()
     if column.declared_categories is not None:
         if set(labels) - set(column.declared_categories):
             raise _outside(column, "categories", where)
-    elif most is not None and len(labels) > most:
+    elif expected := column.kind.too_many_labels(len(labels)):
         raise DataError(
             f"column {column.name!r} has {len(labels):,} categories",
             where=where,
-            expected=f"at most {most:,} categories",
+            expected=expected,
             fix=f"give {column.name!r} `role: identifier`, or group its values at the source",
         )
     return replace(column, inferred_bounds=found.bounds, inferred_categories=found.categories)

@@ -19,7 +19,8 @@ MISSING = 1e300
 """A missing number: at no distance from itself, and at least 1 from everything else."""
 
 _QUERIES, _REFERENCES = 16, 2**14
-"""Pairs scored at a time by one thread; few enough to stay in a processor's cache."""
+"""Pairs scored at a time by one thread, few enough to stay in a processor's cache: of a small reference with
+more queries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,7 @@ class _GowerPairs:
 
     @property
     def block(self) -> tuple[int, int]:
-        return _QUERIES, _REFERENCES
+        return _QUERIES * max(1, _REFERENCES // len(self.reference)), _REFERENCES
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -95,8 +95,7 @@ def _read(data: pa.Table) -> Table:
 
 def _too_many(values: pa.ChunkedArray) -> bool:
     kind = kind_of(values)
-    most = None if kind is None else kind.most_labels
-    return most is not None and bool(pc.count_distinct(values).as_py() > most)
+    return kind is not None and bool(kind.too_many_labels(pc.count_distinct(values).as_py()))
 
 
 def _proposed(table: Table) -> dict[str, dict[str, str]]:

@@ -93,7 +93,7 @@ def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:
             roles=tuple(sorted(c.roles)),
             kind_declared=c.kind_declared,
             domain_declared=bool(c.declared_bounds or c.declared_categories),
-            categories=len(c.categories) if c.released and not c.kind.numeric else None,
+            categories=c.n_categories if c.released else None,
         )
         for c in schema
     )

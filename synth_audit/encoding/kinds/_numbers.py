@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.arrow_values import labels_of, numbers_of
-from synth_audit.core.kind import Clues, Disturbance, Domain
+from synth_audit.core.kind import Clues, Disturbance, Domain, DomainTerm, Order, Scale
+from synth_audit.core.parts import NumberPart, Part
+from synth_audit.core.rules import as_number, read_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +26,10 @@ class Numbers:
     whole = False
     instants = False
     ranked_labels = False
-    own_labels: tuple[str, ...] = ()
-    most_labels: int | None = None
+    scale = Scale.QUANTITATIVE
+    order: Order | None = Order.NUMBERS
+    domain_terms: frozenset[DomainTerm] = frozenset({"bounds"})
+    fixed_domain: Domain | None = None
 
     @property
     def name(self) -> str:
@@ -46,9 +51,56 @@ class Numbers:
         """Numbers as float64."""
         return numbers_of(values)
 
+    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+        """Numbers, NaN where missing."""
+        return self._floats(values)
+
+    def finite(self, values: pa.ChunkedArray) -> bool:
+        """No number is infinite."""
+        return not np.isinf(self._floats(values)).any()
+
+    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
+        """Numbers and dates."""
+        return tuple(as_number(v) for v in map(read_value, texts) if v is not None)
+
+    @property
+    def part(self) -> NumberPart:
+        """A number."""
+        return NumberPart(self._floats)
+
+    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
+        """A number."""
+        return (self.part,)
+
+    def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
+        """Numbered in their order."""
+        from pandas import factorize  # here, since a code location must not load it
+
+        numbers = [self._floats(v) for v in values]
+        found = factorize(np.concatenate(numbers), sort=True)[0].astype(np.int64)
+        return list(np.split(found, np.cumsum([len(v) for v in numbers])[:-1]))
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """Whole numbers, which may be stored with a fraction only because some are missing."""
+        if self.whole:
+            return True
+        known = self._floats(values)
+        return bool(np.all((known == np.rint(known)) | np.isnan(known)))
+
+    def _floats(self, values: pa.ChunkedArray) -> Floats:
+        return np.asarray(self.numbers(values).to_numpy(), dtype=np.float64)
+
     def label_meant(self, text: str) -> str:
         """The text itself."""
         return text
+
+    def reads(self, text: str) -> bool:
+        """A finite number."""
+        return isinstance(read_value(text), float)
+
+    def bound_text(self, bound: float) -> str:
+        """In digits, without a fraction where there is none."""
+        return str(int(bound)) if bound == int(bound) and abs(bound) < 1e15 else repr(bound)
 
     def domain(self, values: pa.ChunkedArray) -> Domain:
         """Least and greatest number."""
@@ -87,6 +139,10 @@ class Numbers:
     def framed_bound(self, bound: float) -> float | str:
         """The number itself."""
         return bound
+
+    def too_many_labels(self, distinct: int) -> str:
+        """Numbers are no categories."""
+        return ""
 
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """A number with a fraction names no row."""

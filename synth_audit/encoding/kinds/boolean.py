@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Floats, Labels
-from synth_audit.core.kind import Clues, KindInfo
+from synth_audit.core.kind import Clues, Domain, KindInfo
 from synth_audit.encoding.kinds._labels import TextLabels
 from synth_audit.encoding.kinds._numbers import is_number
 
@@ -26,7 +26,7 @@ class Boolean(TextLabels):
         title="Boolean", summary="True or false.", precedence=20, frame_types=("str",)
     )
     ranked_labels = True
-    own_labels = ("false", "true")
+    fixed_domain = Domain(categories=("false", "true"))
 
     def allows(self, storage: pa.DataType) -> bool:
         """Booleans, numbers, and what has no type."""

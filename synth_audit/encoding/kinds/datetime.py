@@ -12,7 +12,8 @@ import pyarrow as pa
 from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.arrow_types import is_datetime
 from synth_audit.core.arrow_values import in_microseconds
-from synth_audit.core.kind import Clues, KindInfo
+from synth_audit.core.kind import Clues, KindInfo, Order
+from synth_audit.core.rules import read_value
 from synth_audit.encoding.kinds._numbers import Numbers, rounded
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Datetime(Numbers):
         title="Datetime", summary="Dates and times.", frame_types=("datetime64[us]",)
     )
     instants = True
+    order = Order.DATES
 
     def allows(self, storage: pa.DataType) -> bool:
         """Dates and timestamps, and what has no type."""
@@ -35,6 +37,18 @@ class Datetime(Numbers):
     def suits(self, values: pa.ChunkedArray, clues: Clues) -> bool:
         """What is stored as a date or timestamp, unless the plan lists its labels."""
         return is_datetime(values.type) and not clues.categories
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """A moment is nobody's group."""
+        return False
+
+    def reads(self, text: str) -> bool:
+        """An ISO date or time."""
+        return isinstance(read_value(text), datetime)
+
+    def bound_text(self, bound: float) -> str:
+        """In ISO form, UTC, without a time where that is midnight."""
+        return str(self.framed_bound(bound)).removesuffix("T00:00:00")
 
     def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
         """Rounded to microseconds, then to what the storage holds."""
