@@ -1,4 +1,4 @@
-"""Candidates for the nearest rows; whole leaves of the reference are ruled out by what bounds their scores."""
+"""Candidates for the nearest rows: leaves of the reference are ruled out by what bounds their scores."""
 
 from __future__ import annotations
 
