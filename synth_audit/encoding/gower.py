@@ -116,13 +116,12 @@ class GowerEncoder:
         joint = [p.read(tables) for p in self.parts if isinstance(p, SharedLabels)]
         widths = [_width(p) for p in self.parts]
         weights = np.repeat(np.array(self.weights) / widths, widths)
-        weights = weights / max(weights.sum(), np.finfo(np.float64).tiny)
         prepared = []
         for position, table in enumerate(tables):
             dense = np.hstack([np.empty((table.n_rows, 0)), *(_coordinates(p, table) for p in numbers)])
             labels = np.array([part[position] for part in joint], dtype=np.int64)
             stacked = labels.reshape(len(joint), table.n_rows).T
-            prepared.append(Mixed(dense, np.ascontiguousarray(stacked), weights))
+            prepared.append(Mixed.of(dense, stacked, weights))
         return prepared
 
 

@@ -77,6 +77,11 @@ class RobustScale:
         centre, span, deviation = _spread(left, left_counts)
         return cls(centre, span, deviation, labels, _reach(labels, distinct, span))
 
+    @property
+    def deviations_in_range(self) -> float:
+        """The range in standard deviations; 0 where regular values do not differ, so that none counts."""
+        return self.span / self.deviation if np.isfinite(self.span) else 0.0
+
     def read(self, values: Floats) -> tuple[Floats, Codes]:
         """Numbers in ranges from the centre, 0 for others, and what each cell is; shape (n,) each."""
         what = np.where(np.isnan(values), MISSING, REGULAR)
