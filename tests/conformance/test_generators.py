@@ -17,7 +17,7 @@ from synth_audit.core.generator import FitContext, batches
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 
-GENERATORS = (*registry.catalogue("generator"), EXAMPLE_GENERATOR)
+GENERATORS = tuple(dict.fromkeys((*registry.catalogue("generator"), EXAMPLE_GENERATOR)))
 READS = ("external",)
 """Generators that hand out a finished table: neither the number of rows nor the seed is theirs to choose."""
 
