@@ -2,7 +2,11 @@
 
 A kind is one file in ``synth_audit/encoding/kinds/``, holding one frozen dataclass with a class variable
 ``info``; its name is the file's. What kinds of numbers and kinds of labels have in common is in ``_numbers``
-and ``_labels`` there, to be inherited.
+and ``_labels`` there, to be inherited. Facets that only statistics ask for are declared beside this file, by
+subject: ``kind_cells``, ``kind_distribution`` and ``kind_prediction``.
+
+No code outside these files asks which kind a column is of: it asks for a facet, or selects columns by their
+scale of measurement.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ import pyarrow as pa
 
 from synth_audit.core import registry
 from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.kind_cells import Countable
+from synth_audit.core.kind_distribution import Distributed
+from synth_audit.core.kind_prediction import Predictable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +100,7 @@ class Disturbance:
     flip: float
 
 
-class Kind(Protocol):
+class Kind(Countable, Distributed, Predictable, Protocol):
     """How the values of a column are read, compared, disturbed and given back."""
 
     info: ClassVar[KindInfo]
@@ -130,10 +137,6 @@ class Kind(Protocol):
     @property
     def instants(self) -> bool:
         """True for numbers that are microseconds since 1970 (UTC)."""
-
-    @property
-    def ranked_labels(self) -> bool:
-        """True for labels that have an order of their own, which is that of their texts."""
 
     def allows(self, storage: pa.DataType) -> bool:
         """True when values stored so can be read as this kind; of a column without a type always."""
