@@ -71,6 +71,18 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
+# The layers below which rows are read and kept; above them a table is asked for columns, batches and samples.
+KEEPERS = ("synth_audit.core.", "synth_audit.sources.", "synth_audit.store.")
+
+
+def whole_tables(module: str, path: Path) -> Iterator[int]:
+    """Lines on which a module takes all rows of a table at once, which only those that keep tables may."""
+    if module.startswith("synth_audit.") and not module.startswith(KEEPERS):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr == "data":
+                yield node.lineno
+
+
 def fault(importer: str, imported: str) -> str:
     """Why an import is not allowed, or nothing."""
     if imported.startswith("."):
@@ -104,6 +116,10 @@ def faults(root: Path = ROOT) -> list[str]:
         for module, path in modules(root)
         for line, imported in imports(path)
         if (why := fault(module, imported))
+    ] + [
+        f"{path.relative_to(root)}:{line} takes a table's data: ask for columns, batches or a sample"
+        for module, path in modules(root)
+        for line in whole_tables(module, path)
     ]
 
 

@@ -40,6 +40,9 @@ UP, ARRAYS, PLUGIN, RELATIVE, DAGSTER = (
 )
 
 
+WHOLE = "ask for columns, batches or a sample"
+
+
 @pytest.mark.parametrize(
     ("file", "text", "why"),
     [
@@ -96,6 +99,8 @@ UP, ARRAYS, PLUGIN, RELATIVE, DAGSTER = (
         ("judging/judge.py", "def f():\n    import dagster as dg", DAGSTER),
         ("cli.py", "from dagster import asset", DAGSTER),
         ("cli.py", "import dagster.core", DAGSTER),
+        ("audits/privacy/b.py", "def f(table):\n    return table.data.column('x')", WHOLE),
+        ("pipeline/stages.py", "rows = [t.data for t in tables]", WHOLE),
     ],
 )
 def test_a_fault_is_found(tmp_path, file, text, why):
@@ -127,6 +132,9 @@ def test_a_fault_is_found(tmp_path, file, text, why):
         ("synth_audit/pipeline/stages.py", "from synth_audit.generators.vine import Vine"),
         ("synth_audit/report/view.py", "from synth_audit.store.evidence import Evidence"),
         ("synth_audit/cli.py", "from synth_audit import api, console"),
+        ("synth_audit/core/entities.py", "rows = table.data"),
+        ("synth_audit/sources/csv.py", "rows = table.data"),
+        ("synth_audit/audits/privacy/b.py", "values = table.column('x')"),
         ("synth_audit/core/table.py", "import dagsterlike"),
         ("dagster_project/assets.py", "import dagster as dg\nfrom synth_audit.pipeline import stages"),
     ],

@@ -77,7 +77,7 @@ def _about_formulas(plan: Plan, subject: Subject, synthetic: Frame) -> tuple[str
     # With a target in CSV the plan itself makes them be looked for.
     by_target = plan.release is not None and plan.release.name == "csv"
     as_csv = isinstance(synthetic, (str, Path)) and Path(synthetic).suffix.lower() == ".csv" and not by_target
-    return about_formulas(plan, subject.synthetic.data, as_csv=True) if as_csv else ()
+    return about_formulas(plan, subject.synthetic, as_csv=True) if as_csv else ()
 
 
 def _filed(

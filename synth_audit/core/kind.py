@@ -11,6 +11,7 @@ scale of measurement.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -20,10 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.core import registry
-from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.kind_cells import Countable
 from synth_audit.core.kind_distribution import Distributed
 from synth_audit.core.kind_prediction import Predictable
+from synth_audit.core.parts import LabelPart, NumberPart, Part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,18 +128,6 @@ class Kind(Countable, Distributed, Predictable, Protocol):
     def fixed_domain(self) -> Domain | None:
         """The domain of every column of this kind; None where it differs by column."""
 
-    @property
-    def numeric(self) -> bool:
-        """True where differences have a meaning: values are numbers, else labels."""
-
-    @property
-    def whole(self) -> bool:
-        """True for numbers without a fraction."""
-
-    @property
-    def instants(self) -> bool:
-        """True for numbers that are microseconds since 1970 (UTC)."""
-
     def allows(self, storage: pa.DataType) -> bool:
         """True when values stored so can be read as this kind; of a column without a type always."""
 
@@ -151,11 +141,31 @@ class Kind(Countable, Distributed, Predictable, Protocol):
         """Values as float64, missing as null.
 
         Raises:
-            TypeError: for a kind that is not numeric.
+            TypeError: for a kind of labels.
         """
 
     def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
         """Values as this kind computes with them, shape (n,): float64 with NaN, or labels with None."""
+
+    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
+        """The plain values that a plan or a rule means by texts; what it cannot mean is left out."""
+
+    @property
+    def part(self) -> NumberPart | LabelPart:
+        """The one part that values have by themselves, in which published quantities compare them."""
+
+    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
+        """All parts in which values are compared, as the values of a reference have them; their weights sum
+        to 1."""
+
+    def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
+        """One column of several tables as shared codes 0 … k−1 and −1 for missing, equal for equal values.
+
+        Neither the order of rows nor that of tables moves a code.
+        """
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """True where equal values may stand for a group of rows: labels and whole numbers."""
 
     def finite(self, values: pa.ChunkedArray) -> bool:
         """True where no value is an infinite number."""

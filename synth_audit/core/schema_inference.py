@@ -19,6 +19,7 @@ from synth_audit.core.schema import (
     Schema,
     check_names,
 )
+from synth_audit.core.table import Table
 
 if TYPE_CHECKING:
     from synth_audit.core.column_spec import ColumnSpec
@@ -27,7 +28,7 @@ _NO_CLUES = Clues()
 
 
 def infer_schema(
-    data: pa.Table,
+    data: pa.Table | Table,
     specs: Mapping[str, ColumnSpec] | None = None,
     *,
     rules: Sequence[Rule] = (),
@@ -45,6 +46,7 @@ def infer_schema(
         DataError: a column cannot be what the plan says, is of no usable type, or has too many categories.
     """
     specs = specs or {}
+    data = data.data if isinstance(data, Table) else data
     check_names(data.column_names, where=where)
     if unknown := [name for name in specs if name not in data.column_names]:
         raise PlanError(

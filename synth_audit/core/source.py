@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from synth_audit.core.table import Table
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourceInfo:
@@ -60,3 +62,8 @@ class Target(Locatable, Protocol):
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the table with ``data``, wholly or not at all; return where it went."""
         ...
+
+
+def hand_over(table: Table, target: Target, base: Path) -> str:
+    """Have a target take a table's rows; return where they went."""
+    return target.write(table.data, base)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,9 +22,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+BATCH = 2**16
+"""Rows of a batch."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows with their schema. Arrow data are immutable, so no audit can change what another sees."""
+    """A handle on rows and their schema: Arrow data in memory, or in a file that is mapped into it.
+
+    Arrow data are immutable, so no audit can change what another sees.
+
+    Attributes:
+        data: all of it, for what reads, keeps and writes whole tables (core, store and sources); others ask
+            for columns, batches and samples, of which only what is asked for is brought into memory.
+    """
 
     schema: Schema = field(repr=False)
     data: pa.Table = field(repr=False)  # Arrow's own form prints cell values
@@ -44,24 +55,49 @@ class Table:
         """Content hash, the same for any row or column order; see :func:`fingerprint`."""
         return fingerprint(self.data)
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column as it is stored."""
+        return self.data.column(name)
+
+    def batches(self, names: Sequence[str] | None = None, size: int = BATCH) -> Iterator[pa.RecordBatch]:
+        """The rows of some columns (all if None) in their order, at most ``size`` at a time."""
+        chosen = self.data if names is None else self.data.select(list(names))
+        for start in range(0, self.n_rows, size):
+            yield from chosen.slice(start, size).combine_chunks().to_batches()
+
+    def parts(self, size: int) -> Iterator[Table]:
+        """The rows in their order as tables of at most ``size``."""
+        for start in range(0, self.n_rows, size):
+            yield Table(self.schema, self.data.slice(start, size))
+
+    def plain(self, name: str) -> Floats | Labels:
+        """A column as its kind computes with it, shape (n,): :meth:`numbers` or :meth:`labels`."""
+        return self.schema[name].kind.plain(self.column(name))
+
     def numbers(self, name: str) -> Floats:
         """A numeric column as float64, shape (n,); missing is NaN, datetimes are microseconds."""
-        values = self.schema[name].kind.numbers(self.data.column(name)).to_numpy()
+        values = self.schema[name].kind.numbers(self.column(name)).to_numpy()
         return np.asarray(values, dtype=np.float64)
 
     def labels(self, name: str) -> Labels:
         """A column as text labels, shape (n,), dtype object; missing is None."""
-        texts = self.schema[name].kind.labels(self.data.column(name))
+        texts = self.schema[name].kind.labels(self.column(name))
         return np.asarray(texts.to_numpy(), dtype=object)
 
     def missing(self, name: str) -> Bools:
         """True where the column has no value, shape (n,)."""
-        return np.asarray(pc.is_null(self.data.column(name)).to_numpy(), dtype=bool)
+        return np.asarray(pc.is_null(self.column(name)).to_numpy(), dtype=bool)
 
     def take(self, rows: Positions | Bools) -> Table:
         """The rows at these positions, or where the mask is true."""
         positions = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Table(self.schema, self.data.take(pa.array(positions)))
+
+    def sample(self, most: int, rng: np.random.Generator) -> Table:
+        """A random part of at most ``most`` rows, in their order; the table itself where it has no more."""
+        if self.n_rows <= most:
+            return self
+        return self.take(np.sort(rng.choice(self.n_rows, most, replace=False)))
 
     def released_only(self) -> Table:
         """Without identifiers and split keys: what a generator may see."""
@@ -76,16 +112,23 @@ class Table:
         return frame
 
 
-def read_table(data: pa.Table, schema: Schema, *, where: str, partial: bool = False) -> Table:
+def joined(tables: Sequence[Table]) -> Table:
+    """Tables of one schema, one below the other."""
+    return Table(tables[0].schema, pa.concat_tables([t.data for t in tables]).combine_chunks())
+
+
+def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: bool = False) -> Table:
     """Check data against a schema and return it in the schema's column order, NaN read as missing.
 
     Args:
+        data: as Arrow has them, or read under another schema before.
         where: the table's name for messages: train, control, synthetic.
         partial: allow identifiers and split keys to be absent, as they are from a release.
 
     Raises:
         DataError: no rows; columns missing, unknown or twice there; another kind; infinite values.
     """
+    data = data.data if isinstance(data, Table) else data
     check_names(data.column_names, where=where)
     optional = {c.name for c in schema if not c.released} if partial else set()
     lacking = [n for n in schema.names if n not in data.column_names and n not in optional]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Codes32
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook
@@ -27,7 +28,7 @@ def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Column
     ends = np.cumsum([t.n_rows for t in tables])[:-1]
     lexicon = ColumnCodebook(
         names=tuple(c.name for c in columns),
-        numeric=tuple(c.kind.numeric for c in columns),
+        numeric=tuple(isinstance(c.kind.part, NumberPart) for c in columns),
         domains=tuple(c.domain for c in columns),
         values=tuple(values),
     )
@@ -37,15 +38,9 @@ def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Column
 
 
 def _numbered(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.generic], Codes32]:
-    """Distinct values of a column over all tables, and the codes of all rows, shape (total,)."""
-    if column.kind.numeric:
-        numbers = np.concatenate([t.numbers(column.name) for t in tables])
-        known = ~np.isnan(numbers)
-        distinct, place = np.unique(numbers[known], return_inverse=True)
-        codes = np.zeros(len(numbers), dtype=np.int32)
-        codes[known] = place + 1
-        return distinct, codes
+    """Distinct plain values of a column over all tables, and the codes of all rows, shape (total,)."""
     from pandas import factorize  # here, since a code location must not load it
 
-    place, labels = factorize(np.concatenate([t.labels(column.name) for t in tables]), sort=True)
-    return labels, (place + 1).astype(np.int32)
+    plain = np.concatenate([column.kind.plain(t.column(column.name)) for t in tables])
+    place, distinct = factorize(plain, sort=True)
+    return distinct, (place + 1).astype(np.int32)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Floats
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 
@@ -20,12 +21,17 @@ def coded(table: Table, columns: Sequence[Column]) -> Floats:
     """
     rows = np.empty((table.n_rows, len(columns)))
     for j, column in enumerate(columns):
-        rows[:, j] = table.numbers(column.name) if column.kind.numeric else _positions(table, column)
+        rows[:, j] = _numbers(table, column)
     return rows
 
 
+def _numbers(table: Table, column: Column) -> Floats:
+    part, values = column.kind.part, table.column(column.name)
+    return part.read(values) if isinstance(part, NumberPart) else _positions(table, column)
+
+
 def _positions(table: Table, column: Column) -> Floats:
-    labels = column.kind.labels(table.data.column(column.name))
+    labels = column.kind.labels(table.column(column.name))
     if not column.categories or pa.types.is_null(labels.type):
         return np.where(table.missing(column.name), np.nan, 0.0)
     found = pc.index_in(labels, value_set=pa.array(column.categories, labels.type))
@@ -35,4 +41,4 @@ def _positions(table: Table, column: Column) -> Floats:
 
 def label_counts(columns: Sequence[Column]) -> list[int | None]:
     """How many categories each column has; None for numbers."""
-    return [None if c.kind.numeric else len(c.categories) for c in columns]
+    return [None if isinstance(c.kind.part, NumberPart) else len(c.categories) for c in columns]

@@ -20,23 +20,12 @@ def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
     """One column of several tables as shared integer codes: equal values get equal codes.
 
     Numbers are numbered in their order; labels by how often all the tables together hold them, the most
-    frequent first, and in the order of their texts where that is equal. Never in order of appearance, which
-    would tell from a code which of the tables a value came from.
+    frequent first, and in the order of their texts where that is equal.
 
     Returns:
         One array of shape (n,) per table; values in 0 … k−1, and :data:`MISSING`.
     """
-    if column.kind.numeric:
-        numbers = np.concatenate([table.numbers(column.name) for table in tables])
-        return split_rows(_factorized(numbers, in_order=True), tables)
-    from pandas import factorize  # here, since it is the only need that a code location would load it for
-
-    found, labels = factorize(np.concatenate([table.labels(column.name) for table in tables]), sort=True)
-    often = np.bincount(found[found != MISSING], minlength=len(labels))
-    place = np.empty(len(labels) + 1, dtype=np.int64)
-    place[np.argsort(-often, kind="stable")] = np.arange(len(labels))
-    place[MISSING] = MISSING
-    return split_rows(place[found], tables)
+    return column.kind.codes([table.column(column.name) for table in tables])
 
 
 def anchored_codes(tables: Sequence[Table], column: Column) -> list[Codes]:
@@ -100,11 +89,11 @@ def _agreeing(parts: Sequence[Codes], n: int) -> Codes:
     return total
 
 
-def _factorized(values: npt.NDArray[np.generic], *, in_order: bool = False) -> Codes:
-    """Equal values as equal numbers 0 … k−1, in order of appearance or of size; missing as −1, shape (n,)."""
-    from pandas import factorize
+def _factorized(values: Codes) -> Codes:
+    """Equal values as equal numbers 0 … k−1 in order of appearance, shape (n,)."""
+    from pandas import factorize  # here, since a code location must not load it
 
-    numbers, _ = factorize(values, sort=in_order)
+    numbers, _ = factorize(values)
     return numbers.astype(np.int64)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.seeds import child_sequence
 from synth_audit.core.table import Table
@@ -147,8 +148,9 @@ class _CellReader:
         """
         known, numbers = {}, []
         for column in columns:
-            if column.kind.numeric:
-                numbers.append(train.numbers(column.name))
+            part = column.kind.part
+            if isinstance(part, NumberPart):
+                numbers.append(part.read(train.column(column.name)))
                 continue
             present = train.labels(column.name)[~train.missing(column.name)]
             labels, counts = np.unique(present, return_counts=True)
@@ -164,17 +166,17 @@ class _CellReader:
         labels = [np.empty((table.n_rows, 0), dtype=np.int64)]
         masked, start = [], 0
         for column in self.columns:
-            if column.kind.numeric:
-                numbers.append(self._numbers(table, column.name)[:, None])
+            part = column.kind.part
+            if isinstance(part, NumberPart):
+                numbers.append(self._numbers(part.read(table.column(column.name)), column.name)[:, None])
                 continue
             labels.append(start + self._codes(table, column.name)[:, None])
             masked.append(start + MASKED)
             start += FIRST_LABEL + len(self.known[column.name])
         return Inputs(np.hstack(numbers), np.hstack(labels), np.array(masked, dtype=np.int64), start)
 
-    def _numbers(self, table: Table, name: str) -> Floats:
+    def _numbers(self, values: Floats, name: str) -> Floats:
         """Standardised; beyond :data:`FAR` by logarithm, so that no outlier drowns the other columns."""
-        values = table.numbers(name)
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # a difference may be infinite, and so may the scale

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes, split_rows
@@ -40,8 +41,10 @@ class EuclideanEncoder:
         """Read centre and scale off train."""
         centre, scale = {}, {}
         for column in columns:
-            if column.kind.numeric:
-                centre[column.name], scale[column.name] = _centre_and_scale(train.numbers(column.name))
+            part = column.kind.part
+            if isinstance(part, NumberPart):
+                known = part.read(train.column(column.name))
+                centre[column.name], scale[column.name] = _centre_and_scale(known)
         constant = {c.name for c in columns if len(np.unique(codes([train], c)[0])) < 2}
         return cls(tuple(columns), centre, scale, frozenset(constant))
 
@@ -54,8 +57,10 @@ class EuclideanEncoder:
             if column.name in self.constant:
                 dense.append(np.zeros((total, 1)))
                 continue
-            if column.kind.numeric:
-                dense.append(self._numeric(tables, column))
+            part = column.kind.part
+            if isinstance(part, NumberPart):
+                values = np.concatenate([part.read(t.column(column.name)) for t in tables])
+                dense.append(self._numeric(values, column.name))
                 continue
             joint = np.concatenate(codes(tables, column))
             if len(np.unique(joint)) <= MOST_ONE_HOT:
@@ -65,13 +70,12 @@ class EuclideanEncoder:
         parts = zip(split_rows(np.hstack(dense), tables), split_rows(np.hstack(labels), tables), strict=True)
         return [Coordinates(d, c) for d, c in parts]
 
-    def _numeric(self, tables: Sequence[Table], column: Column) -> Floats:
-        values = np.concatenate([t.numbers(column.name) for t in tables])
-        missing, scale = np.isnan(values), self.scale[column.name]
+    def _numeric(self, values: Floats, name: str) -> Floats:
+        missing, scale = np.isnan(values), self.scale[name]
         scaled = np.zeros(len(values))
         if np.isfinite(scale):  # by infinity even an infinite difference is divided to 0
             with np.errstate(over="ignore"):
-                scaled[~missing] = (values[~missing] - self.centre[column.name]) / scale
+                scaled[~missing] = (values[~missing] - self.centre[name]) / scale
         return np.column_stack([scaled, missing] if missing.any() else [scaled]).astype(np.float64)
 
 

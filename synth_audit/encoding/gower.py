@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Floats
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
@@ -55,7 +56,11 @@ class GowerEncoder:
         if given.shape != (len(columns),) or not np.isfinite(given).all() or (given < 0).any():
             raise ValueError("weights need one finite number per column, none of them negative")
         kept = [i for i, c in enumerate(columns) if given[i] > 0 and _varies(train, c)]
-        ranges = {c.name: _range(train.numbers(c.name)) for c in columns if c.kind.numeric}
+        ranges = {
+            c.name: _range(part.read(train.column(c.name)))
+            for c in columns
+            if isinstance(part := c.kind.part, NumberPart)
+        }
         return cls(
             tuple(columns[i] for i in kept),
             tuple(float(given[i]) for i in kept),
@@ -66,12 +71,12 @@ class GowerEncoder:
     @property
     def order(self) -> tuple[str, ...]:
         """Names of the columns in the order of a preparation: the numeric ones, then the discrete ones."""
-        return tuple(c.name for c in sorted(self.columns, key=lambda c: not c.kind.numeric))
+        return tuple(c.name for c in sorted(self.columns, key=lambda c: c.name not in self.span))
 
     def encode(self, tables: Sequence[Table]) -> list[Mixed]:
         """Prepare tables with shared codes, so that any of them may be compared with any other."""
-        numeric = [i for i, c in enumerate(self.columns) if c.kind.numeric]
-        discrete = [i for i, c in enumerate(self.columns) if not c.kind.numeric]
+        numeric = [i for i, c in enumerate(self.columns) if c.name in self.span]
+        discrete = [i for i, c in enumerate(self.columns) if c.name not in self.span]
         joint = [codes(tables, self.columns[i]) for i in discrete]
         weights = np.array([self.weights[i] for i in (*numeric, *discrete)])
         weights = weights / max(weights.sum(), np.finfo(np.float64).tiny)

@@ -45,6 +45,6 @@ class LeakNoise:
         return assemble(table.schema, {c.name: self._disturbed(table, c, rng) for c in table.schema})
 
     def _disturbed(self, table: Table, column: Column, rng: np.random.Generator) -> Floats | Labels:
-        values = (table.numbers if column.kind.numeric else table.labels)(column.name)
+        values = column.kind.plain(table.column(column.name))
         how = Disturbance(self.sigma, self.rate, self.flip)
         return column.kind.disturbed(values, column.domain, how, rng)

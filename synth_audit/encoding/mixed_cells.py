@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Integers
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
@@ -21,10 +22,11 @@ def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[MixedCells
     numbers: list[list[Floats]] = []
     labels: list[list[Integers]] = []
     for column in columns:
-        if not column.kind.numeric:
+        part = column.kind.part
+        if not isinstance(part, NumberPart):
             labels.append(codes(tables, column))
             continue
-        values = [table.numbers(column.name) for table in tables]
+        values = [part.read(table.column(column.name)) for table in tables]
         known = values[0][~np.isnan(values[0])]
         if len(known) and known.max() > known.min():
             low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)

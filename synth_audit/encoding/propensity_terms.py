@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
@@ -20,10 +21,14 @@ def propensity_terms(tables: Sequence[Table], columns: Sequence[Column]) -> Floa
 
     Numbers are standardised on all rows, missing read as the mean; columns without spread are 0.
     """
-    numeric = [c for c in columns if c.kind.numeric]
-    labelled = [by_frequency(np.concatenate(codes(tables, c))) for c in columns if not c.kind.numeric]
+    values, labelled = [], []
+    for column in columns:
+        part = column.kind.part
+        if isinstance(part, NumberPart):
+            values.append(np.concatenate([part.read(t.column(column.name)) for t in tables]))
+        else:
+            labelled.append(by_frequency(np.concatenate(codes(tables, column))))
     n = sum(t.n_rows for t in tables)
-    values = [np.concatenate([t.numbers(c.name) for t in tables]) for c in numeric]
     gaps = [np.isnan(v) for v in values if np.isnan(v).any()]
     room = min(MOST_TERMS, n // ROWS_PER_TERM) - len(values) - len(gaps)
     # Of each column one label has no term, since it follows from the others.

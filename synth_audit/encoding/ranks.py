@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
@@ -42,10 +43,10 @@ class RankEncoder:
         for column in self.columns:
             if not _varies(scales[0], column):
                 continue
-            if column.kind.numeric:
-                dense.append(
-                    [_ranks(scale.numbers(column.name), t.numbers(column.name)) for scale, t in pairs]
-                )
+            part = column.kind.part
+            if isinstance(part, NumberPart):
+                read = [[part.read(t.column(column.name)) for t in pair] for pair in pairs]
+                dense.append([_ranks(scale, values) for scale, values in read])
                 continue
             order = [_label_order(*codes([scales[0], scale, t], column)) for scale, t in pairs]
             blocks = one_hot(np.concatenate(order))

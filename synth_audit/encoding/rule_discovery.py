@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Codes32, Counts, Floats, Positions
+from synth_audit.core.kind import Order
 from synth_audit.core.rules import Ordered, Rule, determines, ordered
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
@@ -72,8 +73,8 @@ def discover(table: Table, columns: Sequence[Column], most: int = MOST_RULES) ->
 
 
 def _inequalities(table: Table, columns: Sequence[Column]) -> Iterator[Proposal]:
-    for dates in (True, False):
-        alike = [c.name for c in columns if c.kind.numeric and c.kind.instants is dates]
+    for order in (Order.DATES, Order.NUMBERS):
+        alike = [c.name for c in columns if c.kind.order is order]
         if len(alike) < 2:
             continue
         numbers = [table.numbers(name) for name in alike]
@@ -190,7 +191,7 @@ def _unimplied(rows: Counts, spared: Floats) -> list[tuple[int, int]]:
 
 
 def _dependencies(table: Table, columns: Sequence[Column]) -> Iterator[Proposal]:
-    names = [c.name for c in columns if _is_discrete(table, c)]
+    names = [c.name for c in columns if c.kind.groups(table.column(c.name)) and not c.typeless]
     if len(names) < 2:
         return
     values = [codes([table], table.schema[name])[0].astype(np.int32) for name in names]
@@ -204,16 +205,6 @@ def _dependencies(table: Table, columns: Sequence[Column]) -> Iterator[Proposal]
     there_and_back = [*both_ways, *((j, i) for i, j in both_ways)]
     for i, j in [*there_and_back, *single]:
         yield Proposal(determines([names[i]], names[j]), int(rows[i, j]), float(chance[i, j]))
-
-
-def _is_discrete(table: Table, column: Column) -> bool:
-    """Labels, and whole numbers, which may be stored with a fraction only because some are missing."""
-    if column.kind.instants or column.typeless:
-        return False
-    if column.kind.whole or not column.kind.numeric:
-        return True
-    known = table.numbers(column.name)
-    return bool(np.all((known == np.rint(known)) | np.isnan(known)))
 
 
 def _chance_undetermined(values: Sequence[Codes32]) -> Floats:

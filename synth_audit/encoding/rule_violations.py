@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Labels
-from synth_audit.core.rules import Determines, OneOf, Ordered, Rule, Within, as_number, read_value
+from synth_audit.core.parts import NumberPart
+from synth_audit.core.rules import Determines, OneOf, Ordered, Rule, Within
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes, row_groups
 from synth_audit.kernels.coordinates import MISSING
@@ -70,7 +71,7 @@ def put(rule: Rule, table: Table, train: Table) -> Question:
             return _question(rule, (operand,), values)
         case Ordered():
             names = (rule.left, rule.right)
-            ranked = rule.operator != "==" or all(table.schema[n].kind.numeric for n in names)
+            ranked = rule.operator != "==" or all(table.schema[n].kind.order for n in names)
             read = _numbers if ranked else Table.labels
             return _question(rule, tuple(read(table, n) for n in names))
     return _determined(rule, table, train)
@@ -87,8 +88,9 @@ def _question(
 
 def _numbers(table: Table, name: str) -> Floats:
     """A column as numbers; of one that has no type in train nothing can be asked."""
-    if table.schema[name].kind.numeric:
-        return table.numbers(name)
+    part = table.schema[name].kind.part
+    if isinstance(part, NumberPart):
+        return part.read(table.column(name))
     return np.full(table.n_rows, np.nan)
 
 
@@ -112,10 +114,7 @@ def _among(x: Floats | Labels, values: Sequence[float | str]) -> Bools:
 
 def _allowed(rule: OneOf, table: Table) -> tuple[Floats | Labels, tuple[float | str, ...]]:
     kind = table.schema[rule.column].kind
-    if kind.numeric:
-        read = [read_value(v) for v in rule.allowed]
-        return table.numbers(rule.column), tuple(as_number(v) for v in read if v is not None)
-    return table.labels(rule.column), tuple(kind.label_meant(v) for v in rule.allowed)
+    return kind.plain(table.column(rule.column)), kind.plain_meant(rule.allowed)
 
 
 def _determined(rule: Determines, table: Table, train: Table) -> Question:

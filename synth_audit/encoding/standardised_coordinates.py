@@ -70,13 +70,13 @@ class StandardisedCoordinates:
         """
         scales = EuclideanEncoder.anchored_on(tables[0], columns)
         varying = [c for c in columns if c.name not in scales.constant]
-        numeric = [c for c in varying if c.kind.numeric]
+        numeric = [c for c in varying if c.name in scales.scale]
         numeric.sort(key=lambda c: not np.isfinite(scales.scale[c.name]))
         places = _Allocation([], [])
         n_numeric = sum(bool(np.isfinite(scales.scale[c.name])) for c in numeric)
         places.numbers([c.name for c in numeric[:n_numeric]])
         parts = [_numeric_part(tables, c, i, n_numeric, scales, places) for i, c in enumerate(numeric)]
-        discrete = [c for c in varying if not c.kind.numeric]
+        discrete = [c for c in varying if c.name not in scales.scale]
         sizes = [len(_counts(tables[0], c)) for c in discrete]
         kept = labels_that_fit(sizes, most - len(places.weights), max(sizes, default=1))
         parts += [p for c in discrete if (p := _discrete_part(tables, c, kept, places)) is not None]

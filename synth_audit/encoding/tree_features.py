@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synth_audit.core.arrays import Floats
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
@@ -17,13 +18,16 @@ from synth_audit.kernels.propensity import by_frequency
 def tree_features(tables: Sequence[Table], columns: Sequence[Column]) -> TreeFeatures:
     """Numbers by their rank, since trees see nothing else; labels by their frequency."""
     bins = min(MOST_BINS, max(2 * SMALLEST_LEAF, sum(t.n_rows for t in tables) // SMALLEST_LEAF))
-    values = [
-        _ranks(np.concatenate([t.numbers(c.name) for t in tables]))
-        if c.kind.numeric
-        else np.minimum(by_frequency(np.concatenate(codes(tables, c))), bins - 1)
-        for c in columns
-    ]
-    return TreeFeatures(np.column_stack(values), np.array([not c.kind.numeric for c in columns]), bins)
+    values, discrete = [], []
+    for column in columns:
+        part = column.kind.part
+        discrete.append(not isinstance(part, NumberPart))
+        if isinstance(part, NumberPart):
+            values.append(_ranks(np.concatenate([part.read(t.column(column.name)) for t in tables])))
+        else:
+            ranked = by_frequency(np.concatenate(codes(tables, column)))
+            values.append(np.minimum(ranked, bins - 1).astype(np.float64))
+    return TreeFeatures(np.column_stack(values), np.array(discrete), bins)
 
 
 def _ranks(values: Floats) -> Floats:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synth_audit.core.arrays import Floats32
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
@@ -20,8 +21,9 @@ def value_ranks(tables: Sequence[Table], columns: Sequence[Column]) -> list[Floa
     """
     joint = []
     for column in columns:
-        if column.kind.numeric:
-            values = np.concatenate([table.numbers(column.name) for table in tables])
+        part = column.kind.part
+        if isinstance(part, NumberPart):
+            values = np.concatenate([part.read(table.column(column.name)) for table in tables])
             joint.append(np.unique(values, return_inverse=True)[1])
         else:
             joint.append(np.concatenate(codes(tables, column)))

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from synth_audit.core.audit import Leak
 from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
+from synth_audit.core.table import Table, joined
 from synth_audit.core.table_file import load_table, save_table
 
 _ON_PURPOSE = "it copies a part of its training rows on purpose"
@@ -33,7 +33,7 @@ class PlantedModel:
         others = _rounds(self.clean, n - leaked, rng)
         if self.shuffled:
             others = _shuffled(others, rng)
-        return Table(copies.schema, pa.concat_tables([copies.data, others.data]).combine_chunks())
+        return joined([copies, others])
 
     def save(self, folder: Path) -> None:
         """Write both kinds of rows."""
@@ -80,5 +80,5 @@ def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:
 
 
 def _shuffled(table: Table, rng: np.random.Generator) -> Table:
-    columns = {n: table.data.column(n).take(pa.array(rng.permutation(table.n_rows))) for n in table.names}
+    columns = {n: table.column(n).take(pa.array(rng.permutation(table.n_rows))) for n in table.names}
     return Table(table.schema, pa.table(columns))

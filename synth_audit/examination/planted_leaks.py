@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 
 from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import Leak
@@ -16,7 +15,7 @@ from synth_audit.core.generator import FitContext
 from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
+from synth_audit.core.table import Table, joined
 from synth_audit.examination.planted_generator import PlantedGenerator
 
 FEWEST_ROWS = 20
@@ -64,7 +63,7 @@ class LeakInjector:
         """
         copies = leaks or self.leaks(share)
         others = self.fresh.take(np.arange(copies.n_rows, len(self.copied))).released_only()
-        return Table(copies.schema, pa.concat_tables([copies.data, others.data]).combine_chunks())
+        return joined([copies, others])
 
     def planted(self, share: float, leak: Leak) -> Subject:
         """The subject with a release, and a generator, that leak this share and no more."""

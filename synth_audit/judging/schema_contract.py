@@ -87,7 +87,7 @@ def _expectation(kind: str, **kwargs: Any) -> dict[str, Any]:
 def _series(table: Table, name: str) -> pd.Series[Any]:
     import pandas as pd
 
-    column, values = table.schema[name], table.data.column(name)
+    column, values = table.schema[name], table.column(name)
     if not column.released or not column.kind.allows(values.type):
         return pd.Series(values.to_pandas().astype(object))
     return column.kind.framed(values)

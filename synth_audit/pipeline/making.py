@@ -24,7 +24,7 @@ from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema
 from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import Table, read_table
+from synth_audit.core.table import Table, joined, read_table
 from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
 
@@ -51,11 +51,11 @@ def pull_source(plan: Plan) -> Table:
 def split_source(plan: Plan, source: Table, salt: Salt) -> tuple[Table, Table]:
     """Train and control; raises ``DataError`` when one would be too small."""
     train, control = split(source, plan.split.control, salt.key("split"))
-    known, other = anchored(train.data, control.data, plan)
+    known, other = anchored(train, control, plan)
     return known, other
 
 
-def anchored(train: pa.Table, control: pa.Table | None, plan: Plan) -> tuple[Table, Any]:
+def anchored(train: pa.Table | Table, control: pa.Table | Table | None, plan: Plan) -> tuple[Table, Any]:
     """Real tables under the schema that is read off train and the plan."""
     schema = infer_schema(train, plan.columns, rules=plan.stated_rules)
     known = read_table(train, schema, where="train")
@@ -92,14 +92,13 @@ class FittedPlan:
         """
         try:
             for batch in batches(self.model, self.rows, self.draws):
-                yield read_table(batch.data, self.schema, where="synthetic", partial=True)
+                yield read_table(batch, self.schema, where="synthetic", partial=True)
         except OSError as error:  # not to be taken for one of the file that the batches go into
             raise PluginError("the generator failed", where=type(error).__name__) from None
 
     def table(self) -> Table:
         """The whole candidate at once."""
-        parts = [batch.data for batch in self.batches()]
-        return read_table(pa.concat_tables(parts), self.schema, where="synthetic", partial=True)
+        return read_table(joined([*self.batches()]), self.schema, where="synthetic", partial=True)
 
 
 def fit_plan(

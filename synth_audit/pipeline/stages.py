@@ -34,7 +34,7 @@ from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.pipeline.write_evidence import Audited, write_evidence
 from synth_audit.store.attempts import begin_attempt
-from synth_audit.store.batch_writing import write_batches
+from synth_audit.store.batch_writing import write_parts
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import (
     GeneratorRecord,
@@ -46,7 +46,7 @@ from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import making, read_parquet, write_parquet
+from synth_audit.store.workspace_files import making, read_parquet, write_table
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -77,8 +77,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         warnings=inspect(train, control, plan.suppression),
     )
     with in_use(workspace):
-        write_parquet(workspace.train, train.data, private=True)
-        write_parquet(workspace.control, control.data, private=True)
+        write_table(workspace.train, train)
+        write_table(workspace.control, control)
         record.write(workspace.split_record)
     return record
 
@@ -93,7 +93,7 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
     start = time.perf_counter()
     with _checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
         made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
-        write_batches(workspace.synthetic, (batch.data for batch in made.batches()), private=True)
+        write_parts(workspace.synthetic, made.batches())
     context.progress(made.record.name, 2, 2)
     data = read_parquet(workspace.synthetic, made_by="synthetic")
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
@@ -183,7 +183,7 @@ def examine(
     """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
-    warnings += about_formulas(plan, subject.synthetic.data) + about_settings(plan, suite)
+    warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite)
     cache = replace(context.cache, scope=salt.commitment)
     context = replace(context, seed=plan.seed, deadline=context.deadline.again(), cache=cache)
     found = run_examination(audits or audits_of(plan, suite), subject, plan.known_answer, context)

@@ -71,7 +71,7 @@ def about_external(generator: GeneratorRecord) -> tuple[str, ...]:
     )
 
 
-def about_formulas(plan: Plan, release: pa.Table, *, as_csv: bool = False) -> tuple[str, ...]:
+def about_formulas(plan: Plan, release: pa.Table | Table, *, as_csv: bool = False) -> tuple[str, ...]:
     """Columns of a CSV release with names or labels that a spreadsheet program would run; none is altered.
 
     Args:
@@ -79,14 +79,15 @@ def about_formulas(plan: Plan, release: pa.Table, *, as_csv: bool = False) -> tu
     """
     if not (as_csv or (plan.release is not None and plan.release.name == "csv")):
         return ()
-    found = [n for n in release.column_names if _FORMULA.match(n) or _holds_formula(release.column(n))]
+    names = release.names if isinstance(release, Table) else release.column_names
+    found = [n for n in names if _FORMULA.match(n) or _holds_formula(release.column(n))]
     if not found:
         return ()
-    names = ", ".join(map(repr, found[:_NAMED])) + (
+    named = ", ".join(map(repr, found[:_NAMED])) + (
         f" and {len(found) - _NAMED} more" * (len(found) > _NAMED)
     )
     return (
-        f"column{'s' * (len(found) > 1)} {names} of the CSV release: there is text that begins with "
+        f"column{'s' * (len(found) > 1)} {named} of the CSV release: there is text that begins with "
         "=, +, -, @, a tab or a carriage return: a spreadsheet program that opens the CSV file runs it as a "
         "formula. Nothing was altered; read the file as data, or group such labels at the source",
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.table import Table
 from synth_audit.store.workspace_files import write_atomically
 
 
@@ -32,6 +33,11 @@ def write_batches(path: Path, batches: Iterable[pa.Table], *, private: bool = Fa
                 file.write_table(_of_types(batch, schema, path))
 
     return write_atomically(path, write, private=private)
+
+
+def write_parts(path: Path, parts: Iterable[Table]) -> Path:
+    """Write a private Parquet file from the parts of one table; see :func:`write_batches`."""
+    return write_batches(path, (part.data for part in parts), private=True)
 
 
 def _of_types(batch: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
 from synth_audit.core.paths import problem_of
+from synth_audit.core.table import Table
 
 
 def make_private(folder: Path) -> None:
@@ -117,6 +118,11 @@ def write_bytes(path: Path, content: bytes, *, private: bool = False) -> Path:
 def write_parquet(path: Path, data: pa.Table, *, private: bool = False) -> Path:
     """Write a Parquet file atomically; see :func:`write_atomically`."""
     return write_atomically(path, lambda p: pq.write_table(data, p), private=private)
+
+
+def write_table(path: Path, table: Table) -> Path:
+    """Write a private Parquet file of all rows; see :func:`write_atomically`."""
+    return write_parquet(path, table.data, private=True)
 
 
 def read_parquet(path: Path, *, made_by: str, named: Path | None = None) -> pa.Table:

@@ -166,7 +166,7 @@ class SweepRun:
         schema = pipeline.real_tables(candidate.plan, self.workspace)[0].schema
         try:
             ready = finished(candidate.plan.build_generator(), schema.released_only(), candidate.plan.base)
-            now = ready and read_table(ready.data, schema, where="synthetic", partial=True)
+            now = ready and read_table(ready, schema, where="synthetic", partial=True)
         # Whatever is wrong with it shows when it is made anew, where it is told of.
         except (Exception, SystemExit):
             return False

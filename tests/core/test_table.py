@@ -12,7 +12,7 @@ from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import DataError
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, assemble, read_table
+from synth_audit.core.table import Table, assemble, joined, read_table
 
 DATA = pa.table({"id": ["a", "b", "c"], "x": [1.0, 2.0, 4.0], "k": ["u", None, "v"], "n": [1, 2, 3]})
 SCHEMA = infer_schema(DATA, {"id": ColumnSpec(role="identifier")})
@@ -126,8 +126,7 @@ def test_assemble_gives_every_storage_back(name):
     data = pa.table({"x": values})
     schema = infer_schema(data)
     table = read_table(data, schema, where="train")
-    plain = table.numbers("x") if schema["x"].kind.numeric else table.labels("x")
-    made = assemble(schema, {"x": plain})
+    made = assemble(schema, {"x": table.plain("x")})
     assert made.data.schema.field("x").type == values.type
     assert made.data.column("x").to_pylist() == data.column("x").to_pylist()
     assert made.fingerprint == table.fingerprint
@@ -167,3 +166,28 @@ def test_a_table_cannot_be_changed():
     if values.flags.writeable:
         values[:] = 0
     assert table.numbers("x").tolist() == [1.0, 2.0, 4.0]
+
+
+def test_batches_are_the_rows_in_their_order():
+    table = Table(SCHEMA, pa.concat_tables([DATA.slice(2), DATA.slice(0, 2)]))
+    batches = list(table.batches(["n", "k"], size=2))
+    assert [b.num_rows for b in batches] == [2, 1]
+    assert pa.Table.from_batches(batches).to_pydict() == {"n": [3, 1, 2], "k": ["v", "u", None]}
+    assert pa.Table.from_batches(table.batches()).equals(table.data.combine_chunks())
+
+
+def test_parts_joined_are_the_table():
+    table = read(DATA)
+    parts = list(table.parts(2))
+    assert [p.n_rows for p in parts] == [2, 1]
+    assert joined(parts).data.equals(table.data)
+
+
+def test_a_sample_is_some_rows_in_their_order_and_all_where_there_are_no_more():
+    data = pa.table({"n": range(100), "x": np.linspace(0.0, 1.0, 100)})
+    table = read_table(data, infer_schema(data), where="train")
+    one, other = (table.sample(30, np.random.default_rng(seed)).numbers("n") for seed in (1, 2))
+    assert len(set(one)) == 30
+    assert (np.diff(one) > 0).all()
+    assert one.tolist() != other.tolist()
+    assert table.sample(100, np.random.default_rng(1)) is table

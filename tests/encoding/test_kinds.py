@@ -11,7 +11,7 @@ import pytest
 from synth_audit.core import registry
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import PlanError
-from synth_audit.core.kind import Clues, Disturbance, Domain, kind_named, kinds
+from synth_audit.core.kind import Clues, Disturbance, Domain, Scale, kind_named, kinds
 from synth_audit.core.plan_json_schema import plan_schema
 from synth_audit.core.schema_inference import infer_schema, kind_of
 from synth_audit.core.table import assemble, read_table
@@ -40,10 +40,7 @@ every_example = pytest.mark.parametrize(
 
 def plain(kind, values):
     """Values as a generator hands them over."""
-    values = pa.chunked_array([values])
-    if kind.numeric:
-        return np.asarray(kind.numbers(values).to_numpy(), dtype=np.float64)
-    return np.asarray(kind.labels(values).to_numpy(), dtype=object)
+    return kind.plain(pa.chunked_array([values]))
 
 
 def test_all_kinds_are_tried():
@@ -65,7 +62,7 @@ def test_a_column_without_a_type_is_of_any_kind(kind, values):
 @every_example
 def test_the_domain_is_what_occurs(kind, values):
     found, known = kind.domain(pa.chunked_array([values])), plain(kind, values.drop_null())
-    if kind.numeric:
+    if kind.scale is Scale.QUANTITATIVE:
         assert found == Domain(bounds=(known.min(), known.max()))
     else:
         assert found == Domain(categories=tuple(sorted(set(known))))

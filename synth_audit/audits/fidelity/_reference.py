@@ -41,9 +41,9 @@ def measured(
     reference: Found = {}
     alike: Found = {}
     if subject.control is not None:
-        reference = compare(sample(subject.control, n, rng), np.random.default_rng(seed))
+        reference = compare(subject.control.sample(n, rng), np.random.default_rng(seed))
         if n > subject.control.n_rows:
-            part = sample(subject.synthetic, subject.control.n_rows, rng)
+            part = subject.synthetic.sample(subject.control.n_rows, rng)
             alike = compare(part, np.random.default_rng(seed))
     return [
         by_name[x.quantity].at(
@@ -61,10 +61,3 @@ def measured(
 
 def _reference(found: Estimate | None, alike: Estimate | None) -> Reference | None:
     return None if found is None else Reference(found.value, MEANING, found.interval, alike)
-
-
-def sample(table: Table, most: int, rng: np.random.Generator) -> Table:
-    """A random part of at most ``most`` rows, in their order; the table itself where it has no more."""
-    if table.n_rows <= most:
-        return table
-    return table.take(np.sort(rng.choice(table.n_rows, most, replace=False)))

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.audits.fidelity._reference import measured
 from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
@@ -142,7 +142,7 @@ class Propensity:
         """Both models on a table and train; nothing where the table has too few rows for one."""
         if table.n_rows < FEWEST_ROWS:
             return {}
-        tables = [sample(t, self.most_rows, rng) for t in (subject.train, table)]
+        tables = [t.sample(self.most_rows, rng) for t in (subject.train, table)]
         found = self._by_trees(tables, subject, rng, curves)
         return found | _by_logistic(tables, subject)
 

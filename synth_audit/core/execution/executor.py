@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from synth_audit.core.arrow_files import Shelf
 from synth_audit.core.deadline import NEVER, Deadline
+from synth_audit.core.execution.packing import packed
 from synth_audit.core.execution.worker import CallResult, attempt
 from synth_audit.core.files import temporary_folder
 
@@ -97,8 +99,7 @@ class Executor:
             yield _one_by_one(work, items, deadline)
             return
         with temporary_folder(scratch) as folder:
-            place = folder if self.pool.shares_files else None
-            calls = [partial(attempt, place, partial(work, item)) for item in items]
+            calls = _Calls(work, items, folder if self.pool.shares_files else None)
             at_work: dict[Future[CallResult[Done]], int] = {}
             try:
                 yield _by_pool(self.pool, calls, at_work, deadline)
@@ -114,18 +115,44 @@ def _one_by_one(
         yield i, Piece(Ending.LATE) if deadline.passed else Piece(Ending.DONE, work(item))
 
 
+class _Calls(Generic[Item, Done]):
+    """The pieces as calls that can be sent away.
+
+    Args:
+        folder: where their temporary files go, and the tables that they work on; None where these must travel
+            with each call, since there is no folder that both sides see.
+    """
+
+    def __init__(self, work: Callable[[Item], Done], items: Sequence[Item], folder: str | None) -> None:
+        self._work, self._items, self._folder = work, items, folder
+        self._shelf = folder and Shelf(Path(folder))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, i: int) -> Callable[[], CallResult[Done]]:
+        """The call of one piece; raises whatever pickling it does."""
+        call: Callable[[], Done] = partial(self._work, self._items[i])
+        return partial(attempt, self._folder, packed(call, self._shelf) if self._shelf else call)
+
+
 def _by_pool(
     pool: Pool,
-    calls: Sequence[Callable[[], CallResult[Done]]],
+    calls: _Calls[Item, Done],
     at_work: dict[Future[CallResult[Done]], int],
     deadline: Deadline,
 ) -> Iterator[tuple[int, Piece[Done]]]:
-    """Keep the pool busy without piling up calls in it, each of which may hold tables."""
+    """Keep the pool busy without piling up calls in it, each of which may hold much."""
     todo = list(reversed(range(len(calls))))
     while todo or at_work:
         while todo and len(at_work) < 2 * pool.size and not deadline.passed:
             i = todo.pop()
-            at_work[pool.submit(calls[i])] = i
+            try:
+                call = calls[i]
+            except Exception:  # it cannot travel; why is met again, and told of, where it is done again
+                yield i, Piece(Ending.FAILED)
+                continue
+            at_work[pool.submit(call)] = i
         done, _ = wait(at_work, _seconds(deadline), FIRST_COMPLETED)
         for future in done:
             yield at_work.pop(future), _ended(pool, future, deadline)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.arrow_values import labels_of
 from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
+from synth_audit.core.parts import LabelPart, Part
 from synth_audit.encoding.kinds._label_views import LabelViews
+from synth_audit.kernels.coordinates import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,9 +23,6 @@ if TYPE_CHECKING:
 class TextLabels(LabelViews):
     """Labels: two values are equal or not."""
 
-    numeric = False
-    whole = False
-    instants = False
     most_labels = 10_000
     scale = Scale.NOMINAL
     order: Order | None = None
@@ -55,6 +56,58 @@ class TextLabels(LabelViews):
     def label_meant(self, text: str) -> str:
         """The text itself."""
         return text
+
+    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
+        """Labels."""
+        return tuple(map(self.label_meant, texts))
+
+    @property
+    def part(self) -> LabelPart:
+        """A label."""
+        return LabelPart(self.codes)
+
+    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
+        """A label."""
+        return (self.part,)
+
+    def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
+        """Numbered by how often all the tables together hold them, the most frequent first, and in the order
+        of their texts where that is equal.
+
+        Never in order of appearance, which would tell from a code which of the tables a value came from.
+        """
+        coded = [self._distinct(v) for v in values]
+        often: Counter[str] = Counter()
+        for rows, texts in coded:
+            counts = np.bincount(rows[rows != MISSING], minlength=len(texts)).tolist()
+            for text, n in zip(texts, counts, strict=True):
+                if text is not None and n:
+                    often[text] += n
+        place: dict[str | None, int] = {
+            text: i for i, text in enumerate(sorted(often, key=lambda t: (-often[t], t)))
+        }
+        return [
+            np.array([*(place.get(text, MISSING) for text in texts), MISSING], dtype=np.int64)[rows]
+            for rows, texts in coded
+        ]
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """Labels are groups."""
+        return True
+
+    def _distinct(self, values: pa.ChunkedArray) -> tuple[Codes, list[str | None]]:
+        """Each row's place among some labels, :data:`MISSING` where it is null, and these labels.
+
+        Values are made labels once each and not row by row.
+        """
+        if pa.types.is_null(values.type):
+            return np.full(len(values), MISSING), []
+        encoded = values.unify_dictionaries().combine_chunks()
+        if not pa.types.is_dictionary(encoded.type):
+            encoded = encoded.dictionary_encode()
+        labels = self.labels(pa.chunked_array([encoded.dictionary]))
+        rows = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
+        return rows, labels.to_pylist()
 
     def reads(self, text: str) -> bool:
         """Any text is a label."""

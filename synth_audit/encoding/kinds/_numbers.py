@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.arrow_values import labels_of, numbers_of
 from synth_audit.core.kind import Clues, Disturbance, Domain, DomainTerm, Order, Scale
-from synth_audit.core.rules import read_value
+from synth_audit.core.parts import NumberPart, Part
+from synth_audit.core.rules import as_number, read_value
 from synth_audit.encoding.kinds._number_views import NumberViews
 
 if TYPE_CHECKING:
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
 class Numbers(NumberViews):
     """Numbers: differences have a meaning."""
 
-    numeric = True
     whole = False
-    instants = False
     scale = Scale.QUANTITATIVE
     order: Order | None = Order.NUMBERS
     domain_terms: frozenset[DomainTerm] = frozenset({"bounds"})
@@ -51,11 +51,42 @@ class Numbers(NumberViews):
 
     def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
         """Numbers, NaN where missing."""
-        return np.asarray(self.numbers(values).to_numpy(), dtype=np.float64)
+        return self._floats(values)
 
     def finite(self, values: pa.ChunkedArray) -> bool:
         """No number is infinite."""
-        return not np.isinf(np.asarray(self.numbers(values).to_numpy(), dtype=np.float64)).any()
+        return not np.isinf(self._floats(values)).any()
+
+    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
+        """Numbers and dates."""
+        return tuple(as_number(v) for v in map(read_value, texts) if v is not None)
+
+    @property
+    def part(self) -> NumberPart:
+        """A number."""
+        return NumberPart(self._floats)
+
+    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
+        """A number."""
+        return (self.part,)
+
+    def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
+        """Numbered in their order."""
+        from pandas import factorize  # here, since a code location must not load it
+
+        numbers = [self._floats(v) for v in values]
+        found = factorize(np.concatenate(numbers), sort=True)[0].astype(np.int64)
+        return list(np.split(found, np.cumsum([len(v) for v in numbers])[:-1]))
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """Whole numbers, which may be stored with a fraction only because some are missing."""
+        if self.whole:
+            return True
+        known = self._floats(values)
+        return bool(np.all((known == np.rint(known)) | np.isnan(known)))
+
+    def _floats(self, values: pa.ChunkedArray) -> Floats:
+        return np.asarray(self.numbers(values).to_numpy(), dtype=np.float64)
 
     def label_meant(self, text: str) -> str:
         """The text itself."""

@@ -28,7 +28,6 @@ class Datetime(Numbers):
     info: ClassVar[KindInfo] = KindInfo(
         title="Datetime", summary="Dates and times.", frame_types=("datetime64[us]",)
     )
-    instants = True
     order = Order.DATES
 
     def allows(self, storage: pa.DataType) -> bool:
@@ -46,6 +45,10 @@ class Datetime(Numbers):
     def support(self, declared: Bounds | None) -> Bounds | None:
         """1970 is no natural zero."""
         return declared or (-np.inf, np.inf)
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """A moment is nobody's group."""
+        return False
 
     def reads(self, text: str) -> bool:
         """An ISO date or time."""

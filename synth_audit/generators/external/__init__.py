@@ -51,7 +51,7 @@ class ExternalModel:
 
     def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
         """The whole table in its own order, whatever ``n``."""
-        return _parts(self.read(), size)
+        return self.read().parts(size)
 
     def save(self, folder: Path) -> None:
         """Write what columns the table must have, and where its path starts."""
@@ -97,7 +97,7 @@ class ProgramModel:
 
     def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
         """The rows of one run of the program."""
-        return _parts(self.sample(n, rng), size)
+        return self.sample(n, rng).parts(size)
 
     def save(self, folder: Path) -> None:
         """Write the schema, and the private folder with its training rows and what the program learnt."""
@@ -174,7 +174,7 @@ class External:
         context.accountant.void(_BY_PROGRAM)
         folder = PrivateFolder(context.scratch)
         program = Program(self.command, context.base, folder, self.format, self.timeout)
-        program.lay_out(train.data)
+        program.lay_out(train)
         return ProgramModel(train.schema, program)
 
     def load(self, folder: Path) -> ExternalModel | ProgramModel:
@@ -200,8 +200,3 @@ class External:
 def _write(folder: Path, schema: Schema, base: Path) -> None:
     plain = {"schema": schema_to_plain(schema), "base": str(base)}
     (folder / _FILE).write_text(json.dumps(plain), encoding="utf-8")
-
-
-def _parts(table: Table, size: int) -> Iterator[Table]:
-    for start in range(0, table.n_rows, size):
-        yield Table(table.schema, table.data.slice(start, size))

@@ -21,6 +21,8 @@ from synth_audit.core import registry
 from synth_audit.core.environment import for_other_programs
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import lasting_folder
+from synth_audit.core.source import hand_over
+from synth_audit.core.table import Table
 
 Format = Literal["parquet", "csv"]
 
@@ -55,10 +57,10 @@ class Program:
     format: Format
     timeout: float
 
-    def lay_out(self, train: pa.Table) -> None:
+    def lay_out(self, train: Table) -> None:
         """Write the training rows where the program will find them."""
         (self.folder.path / "model").mkdir()
-        self._file("train").write(train, self.base)
+        hand_over(train, self._file("train"), self.base)
         self._place("train").chmod(0o600)  # a source writes for all to read
 
     def copy_to(self, folder: Path) -> None:

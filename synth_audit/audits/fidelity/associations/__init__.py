@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import measured, sample
+from synth_audit.audits.fidelity._reference import measured
 from synth_audit.audits.fidelity.associations.cells import ColumnCells
 from synth_audit.audits.fidelity.associations.gaps import (
     N_GROUPS,
@@ -165,7 +165,7 @@ class Associations:
         if len(subject.features) < 2:
             raise NotApplicable("a table of one column has no pairs of columns")
         scale = ColumnCells.of(subject.train, subject.features, self.cells, self.most_labels)
-        rows = scale.rows(sample(subject.train, self.most_rows, rng), N_GROUPS, rng)
+        rows = scale.rows(subject.train.sample(self.most_rows, rng), N_GROUPS, rng)
         pairs = told_pairs(rows, scale, subject.suppression)
         if not pairs.any():
             raise NotApplicable(
@@ -181,7 +181,7 @@ class Associations:
         train = AssociationMatrices.of(rows, scale.numeric)
 
         def compare(table: Table, draws: np.random.Generator) -> dict[MeasurementId, Estimate]:
-            part = scale.rows(sample(table, self.most_rows, draws), N_GROUPS, draws)
+            part = scale.rows(table.sample(self.most_rows, draws), N_GROUPS, draws)
             other = AssociationMatrices.of(part, scale.numeric)
             return _compared(train, other, pairs, cell_pairs, scale, subject.level)
 

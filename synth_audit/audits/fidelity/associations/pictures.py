@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import sample
 from synth_audit.audits.fidelity.associations.cells import ColumnCells
 from synth_audit.audits.fidelity.associations.gaps import AssociationMatrices, told_pairs
 from synth_audit.core.arrays import Bools, Floats
@@ -30,7 +29,7 @@ def matrices(
 ) -> tuple[Series, ...]:
     """Real, synthetic and difference; withheld where few rows of either table stand apart."""
     shown = [scale.columns.index(c) for c in subject.schema.leading_features(MOST_COLUMNS)]
-    rows = scale.rows(sample(subject.synthetic, most_rows, rng))
+    rows = scale.rows(subject.synthetic.sample(most_rows, rng))
     made = AssociationMatrices.of(rows, scale.numeric).mixed.values
     told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
     # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.

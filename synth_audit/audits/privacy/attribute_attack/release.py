@@ -98,7 +98,7 @@ class ReleaseAttack:
     @classmethod
     def of(cls, subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> ReleaseAttack:
         """Score on control, or on train where there is none worth it."""
-        if not all(c.kind.finite(subject.synthetic.data.column(c.name)) for c in subject.features):
+        if not all(c.kind.finite(subject.synthetic.column(c.name)) for c in subject.features):
             raise PluginError("the release holds infinite numbers")
         rng = child_rng(seed, STREAM, "release", secret.name)
         control = subject.control
