@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from conformance_readme import EXAMPLE_GENERATOR  # made importable by conftest.py
 
-from synth_audit.core import needs, registry
+from synth_audit.core import generator_needs, registry
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import DataError
 from synth_audit.core.fitting import fit
@@ -41,7 +41,7 @@ def context_of():
 def generator_of(generator_settings):
     def built(name, table):
         generator = registry.build("generator", name, generator_settings(name, table))
-        if generator.info.needs.gpu and not needs.gpu_found():
+        if generator.info.needs.gpu and not generator_needs.gpu_found():
             pytest.skip("there is no GPU here")
         return generator
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Bools
 from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.needs import Needs
+from synth_audit.core.generator_needs import Needs
 from synth_audit.core.table import Table
 from synth_audit.generators._numeric_margin import MarginMethod
 from synth_audit.generators.vine.column_codec import ColumnCodec, encode, variables_of
