@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from conformance_readme import EXAMPLE_GENERATOR  # made importable by conftest.py
 
-from synth_audit.core import needs, registry
+from synth_audit.core import generator_needs, registry
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import DataError
 from synth_audit.core.fitting import fit
@@ -18,7 +18,7 @@ from synth_audit.core.schema import nominal
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 
-GENERATORS = (*registry.catalogue("generator"), EXAMPLE_GENERATOR)
+GENERATORS = tuple(dict.fromkeys((*registry.catalogue("generator"), EXAMPLE_GENERATOR)))
 READS = ("external",)
 """Generators that hand out a finished table: neither the number of rows nor the seed is theirs to choose."""
 
@@ -42,7 +42,7 @@ def context_of():
 def generator_of(generator_settings):
     def built(name, table):
         generator = registry.build("generator", name, generator_settings(name, table))
-        if generator.info.needs.gpu and not needs.gpu_found():
+        if generator.info.needs.gpu and not generator_needs.gpu_found():
             pytest.skip("there is no GPU here")
         return generator
 
