@@ -82,8 +82,8 @@ WHOLE = "ask for columns, batches or a sample"
         ("generators/vine.py", "from synth_audit.generators.other import _private", PLUGIN),
         ("generators/__init__.py", "from synth_audit.generators import vine", PLUGIN),
         ("generators/resample.py", "from synth_audit.generators.vine.model import VineModel", PLUGIN),
-        ("generators/_numeric_margin.py", "from synth_audit.generators.vine import column_codec", PLUGIN),
-        ("generators/_numeric_margin.py", "from synth_audit.generators.vine import Vine", PLUGIN),
+        ("generators/_margins.py", "from synth_audit.generators.vine import column_codec", PLUGIN),
+        ("generators/_margins.py", "from synth_audit.generators.vine import Vine", PLUGIN),
         ("generators/vine.py", "from synth_audit.sources import _files", PLUGIN),
         ("audits/privacy/b.py", "from synth_audit.audits.privacy.exact_match import X", PLUGIN),
         ("audits/privacy/b.py", "from synth_audit.audits.privacy.exact_match import _x", PLUGIN),
@@ -128,9 +128,9 @@ def test_a_fault_is_found(tmp_path, file, text, why):
         ("synth_audit/encoding/codes.py", "from synth_audit.core.table import Table"),
         (
             "synth_audit/generators/vine.py",
-            "from synth_audit.generators._numeric_margin import numeric_margin",
+            "from synth_audit.generators._margins import margin",
         ),
-        ("synth_audit/generators/vine.py", "from synth_audit.generators import _numeric_margin"),
+        ("synth_audit/generators/vine.py", "from synth_audit.generators import _margins"),
         ("synth_audit/generators/vine/model.py", "from synth_audit.generators.vine import column_codec"),
         (
             "synth_audit/generators/vine/__init__.py",
