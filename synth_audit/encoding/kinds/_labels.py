@@ -16,6 +16,7 @@ from synth_audit.core.arrow_values import labels_of
 from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
 from synth_audit.core.parts import LabelPart, NumberPart, Part
 from synth_audit.core.text_form import standard_forms
+from synth_audit.encoding.kinds._label_views import LabelViews
 from synth_audit.encoding.readings import Reading
 from synth_audit.kernels.coordinates import MISSING
 
@@ -30,13 +31,9 @@ _MOSTLY_ITS_OWN = 0.5
 """Share of rows with a label of their own from which a category looks like a name."""
 
 
-class TextLabels:
+class TextLabels(LabelViews):
     """Labels: two values are equal or not."""
 
-    numeric = False
-    whole = False
-    instants = False
-    ranked_labels = False
     most_labels = 10_000
     scale = Scale.NOMINAL
     order: Order | None = None
