@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from synth_audit.core.accounting import bound_contributions
 from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.entities import entities_of, split
+from synth_audit.core.entities import entities_of, set_aside
 from synth_audit.core.errors import DataError, OutOfTime, PluginError
 from synth_audit.core.fitting import fit, fit_context
 from synth_audit.core.generator import Generator, Model, batches, repeats
@@ -50,7 +50,7 @@ def pull_source(plan: Plan) -> Table:
 
 def split_source(plan: Plan, source: Table, salt: Salt) -> tuple[Table, Table]:
     """Train and control; raises ``DataError`` when one would be too small."""
-    train, control = split(source, plan.split.control, salt.key("split"))
+    train, control = source.divided(set_aside(source, plan.split.control, salt.key("split")))
     known, other = anchored(train, control, plan)
     return known, other
 
