@@ -1,8 +1,8 @@
 """Seconds and memory of a whole default run by the number of rows: pull, split, every default audit, report.
 
 Each size is a run of its own from the command line, on rows of 20 mixed columns that are drawn here: a key,
-eight numbers of one latent factor, four counts, five columns of 3 to 200 labels, a flag and a date. A fifth of
-the rows is set aside as control; the candidate is as large as train and made of new rows. Memory is the
+eight numbers of one latent factor, four counts, five columns of 3 to 200 labels, a flag and a date. A fifth
+of the rows is set aside as control; the candidate is as large as train and made of new rows. Memory is the
 proportional set size of the whole process tree: pages that processes share are counted once.
 """
 
@@ -120,7 +120,8 @@ def split_only(n: int, folder: Path) -> tuple[float, float]:
     write(folder / "source.parquet", n, seed=1)
     (folder / "plan.yaml").write_text(PLAN)
     code = (
-        "from pathlib import Path; from synth_audit.api import as_plan; from synth_audit.pipeline import stages;"
+        "from pathlib import Path; from synth_audit.api import as_plan;"
+        "from synth_audit.pipeline import stages;"
         "from synth_audit.store.workspace import Workspace;"
         "stages.split_table(as_plan('plan.yaml'), Workspace(Path('split')).prepare())"
     )
@@ -145,7 +146,8 @@ def drawn(runs: Sequence[Run]) -> str:
         up = height - edge - (y - low) / span * (height - 2 * edge)
         slope = [up[0], up[0] - (across[-1] - across[0]) / (width - 2 * edge) * (height - 2 * edge)]
         parts.append(
-            f'<polyline fill="none" stroke="#aaa" stroke-dasharray="4" points="{across[0]:.1f},{slope[0]:.1f} '
+            '<polyline fill="none" stroke="#aaa" stroke-dasharray="4" '
+            f'points="{across[0]:.1f},{slope[0]:.1f} '
             f'{across[-1]:.1f},{slope[1]:.1f}"/><polyline fill="none" stroke="#176" stroke-width="2" points="'
             + " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up, strict=True))
             + f'"/><text x="{left + edge}" y="30">{title}; dashed: linear</text>'

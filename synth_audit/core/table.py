@@ -89,7 +89,7 @@ class Table:
         return Table(self.schema, self.data.take(pa.array(positions)))
 
     def divided(self, aside: Bools) -> tuple[Table, Table]:
-        """The other rows, and those set aside; the content hashes of all three cost one pass over the rows."""
+        """The other rows, and those set aside; the rows are hashed once for all three tables."""
         parts = (self.take(~aside), self.take(aside))
         digests, schema = row_digests(self.data), self.data.schema
         self._hashed(content_hash(schema, self.n_rows, digests))

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from synth_audit.core import source as sources
 from synth_audit.core.accounting import bound_contributions
+from synth_audit.core.arrow_files import kept
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import entities_of, set_aside
 from synth_audit.core.errors import DataError, OutOfTime, PluginError
@@ -35,7 +37,7 @@ def pull_source(plan: Plan) -> Table:
     Raises:
         DataError: it cannot be read, or holds no rows for both train and control.
     """
-    data = plan.build_source().read(plan.base)
+    data = kept(sources.batches(plan.build_source(), plan.base), None)
     schema = infer_schema(data, plan.columns, rules=plan.stated_rules, where="source")
     source = read_table(data, schema, where="source")
     if source.n_rows < 2:

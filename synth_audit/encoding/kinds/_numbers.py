@@ -168,7 +168,7 @@ def counts(values: pa.ChunkedArray, clues: Clues) -> bool:
     if not is_number(values.type):
         return False
     # Where the first values are more than two, the others need no look.
-    return pc.count_distinct(values[:_FIRST]).as_py() > 2 or pc.count_distinct(values).as_py() != 2
+    return bool(pc.count_distinct(values[:_FIRST]).as_py() > 2 or pc.count_distinct(values).as_py() != 2)
 
 
 def rounded(numbers: Floats, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:
