@@ -40,5 +40,8 @@ Counts32: TypeAlias = npt.NDArray[np.int32]
 Counts8: TypeAlias = npt.NDArray[np.uint8]
 """Counts that stay below 256."""
 
+Scores: TypeAlias = npt.NDArray[Any]
+"""Distances of pairs of rows, or what orders them alike, in the type that is fastest."""
+
 Target: TypeAlias = npt.NDArray[Any]
 """What a model predicts: codes, or numbers."""

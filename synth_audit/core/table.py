@@ -69,6 +69,10 @@ class Table:
         for start in range(0, self.n_rows, size):
             yield Table(self.schema, self.data.slice(start, size))
 
+    def plain(self, name: str) -> Floats | Labels:
+        """A column as its kind computes with it, shape (n,): :meth:`numbers` or :meth:`labels`."""
+        return self.schema[name].kind.plain(self.column(name))
+
     def numbers(self, name: str) -> Floats:
         """A numeric column as float64, shape (n,); missing is NaN, datetimes are microseconds."""
         values = self.schema[name].kind.numbers(self.column(name)).to_numpy()

@@ -81,9 +81,7 @@ def embed(
     inputs = _joined([reader.read(t) for t in tables]).take(first)
     points = np.round(contrastive.placed(inputs, weights, settings.depth, device), DECIMALS)
     ends = np.cumsum([len(g) for g in groups])[:-1]
-    nothing = np.empty((len(position), 0), dtype=np.int64)
-    parts = zip(np.split(points[position], ends), np.split(nothing, ends), strict=True)
-    return [Coordinates(dense, labels) for dense, labels in parts]
+    return [Coordinates.of(part) for part in np.split(points[position], ends)]
 
 
 def _informative(train: Table, columns: Sequence[Column]) -> list[Column]:

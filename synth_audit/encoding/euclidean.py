@@ -12,7 +12,7 @@ from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes, split_rows
-from synth_audit.kernels.coordinates import MOST_ONE_HOT, Coordinates, one_hot
+from synth_audit.kernels.coordinates import Coordinates
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class EuclideanEncoder:
     """Coordinates in which the Euclidean distance is that of mixed records.
 
     Numeric columns are standardised on train (mean 0, standard deviation 1) with missing read as
-    the mean; discrete columns are one-hot. Every column has one more coordinate that is 1 where the
+    the mean; discrete columns are as one-hot. Every column has one more coordinate that is 1 where the
     value is missing. Anchored on train, so a candidate cannot move its own yardstick. A column that is
     constant in train tells no two training rows apart: all its coordinates are 0, or a copy of train
     could hide behind another value in it. Source: contrastive privacy metrics, section 4.1.
@@ -62,13 +62,9 @@ class EuclideanEncoder:
                 values = np.concatenate([part.read(t.column(column.name)) for t in tables])
                 dense.append(self._numeric(values, column.name))
                 continue
-            joint = np.concatenate(codes(tables, column))
-            if len(np.unique(joint)) <= MOST_ONE_HOT:
-                dense.append(one_hot(joint))
-            else:
-                labels.append(joint[:, None])
+            labels.append(np.concatenate(codes(tables, column))[:, None])
         parts = zip(split_rows(np.hstack(dense), tables), split_rows(np.hstack(labels), tables), strict=True)
-        return [Coordinates(d, c) for d, c in parts]
+        return [Coordinates.of(d, c) for d, c in parts]
 
     def _numeric(self, values: Floats, name: str) -> Floats:
         missing, scale = np.isnan(values), self.scale[name]

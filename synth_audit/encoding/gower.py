@@ -79,14 +79,13 @@ class GowerEncoder:
         discrete = [i for i, c in enumerate(self.columns) if c.name not in self.span]
         joint = [codes(tables, self.columns[i]) for i in discrete]
         weights = np.array([self.weights[i] for i in (*numeric, *discrete)])
-        weights = weights / max(weights.sum(), np.finfo(np.float64).tiny)
         prepared = []
         for position, table in enumerate(tables):
             numbers, labels = np.empty((table.n_rows, len(numeric))), [part[position] for part in joint]
             for j, i in enumerate(numeric):
                 numbers[:, j] = self._scaled(table, self.columns[i].name)
             stacked = np.array(labels, dtype=np.int64).reshape(len(joint), table.n_rows).T
-            prepared.append(Mixed(numbers, np.ascontiguousarray(stacked), weights))
+            prepared.append(Mixed.of(numbers, stacked, weights))
         return prepared
 
     def _scaled(self, table: Table, name: str) -> Floats:

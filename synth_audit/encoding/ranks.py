@@ -12,7 +12,7 @@ from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
-from synth_audit.kernels.coordinates import MISSING, Coordinates, one_hot
+from synth_audit.kernels.coordinates import MISSING, Coordinates
 
 _UNIT = np.sqrt(12.0)
 """Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""
@@ -40,6 +40,7 @@ class RankEncoder:
         """Coordinates of ``tables``, each ranked among the rows of the table beside it in ``scales``."""
         pairs = list(zip(scales, tables, strict=True))
         dense: list[list[Floats]] = [[np.zeros((table.n_rows, 1)) for table in tables]]
+        labels: list[list[Codes]] = [[np.empty((table.n_rows, 0), dtype=np.int64) for table in tables]]
         for column in self.columns:
             if not _varies(scales[0], column):
                 continue
@@ -49,11 +50,10 @@ class RankEncoder:
                 dense.append([_ranks(scale, values) for scale, values in read])
                 continue
             order = [_label_order(*codes([scales[0], scale, t], column)) for scale, t in pairs]
-            blocks = one_hot(np.concatenate(order))
-            dense.append(np.split(blocks, np.cumsum([len(o) for o in order])[:-1]))
+            labels.append([places[:, None] for places in order])
         return [
-            Coordinates(np.hstack(list(parts)), np.empty((len(parts[0]), 0), dtype=np.int64))
-            for parts in zip(*dense, strict=True)
+            Coordinates.of(np.hstack(numbers), np.hstack(places))
+            for numbers, places in zip(zip(*dense, strict=True), zip(*labels, strict=True), strict=True)
         ]
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Bools, Floats, Integers
-from synth_audit.kernels.labels import count_unlike, small_codes
-from synth_audit.kernels.neighbours import Scores
+from synth_audit.core.arrays import Bools, Floats, Integers, Positions, Scores
+from synth_audit.kernels._boxes import Boxes
+from synth_audit.kernels.labels import add_unlike, small_codes
+from synth_audit.kernels.leaves import Leaves
 
 _LONG = 8.0
 """Beyond this many ranges of train the length of a column is worth shortening."""
@@ -82,8 +83,8 @@ class Grid:
             error,
         )
 
-    def scores(self, rows: slice, columns: slice, out: Scores) -> None:
-        """Score a block of queries against a block of the reference, shape (b, t) of ``out``."""
+    def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
+        """Score some queries against a block of the reference, shape (b, t) of ``out``."""
         out[:] = 0
         one = np.empty_like(out)
         reference = self.reference[:, columns]
@@ -93,11 +94,21 @@ class Grid:
             if cap is not None:
                 np.minimum(one, np.full(out.shape[1], cap, out.dtype), out=one)  # faster than by a scalar
             out += one
-        for steps in dict.fromkeys(self.label_steps):
-            alike = [j for j, other in enumerate(self.label_steps) if other == steps]
-            for count in count_unlike(self.query_labels[alike, rows], self.reference_labels[alike, columns]):
-                np.multiply(count, out.dtype.type(steps), out=one)
-                out += one
+        add_unlike(out, self.label_steps, self.query_labels[:, rows], self.reference_labels[:, columns], one)
+
+    def boxes(self, leaves: Leaves) -> Boxes:
+        """Boxes of the leaves, in whose order the reference stands."""
+        steps = np.array(self.label_steps, dtype=np.float64)
+        return Boxes.of(self.reference, self.reference_labels, steps, leaves, self.reference.dtype)
+
+    def bounds(self, boxes: Boxes, rows: slice) -> Scores:
+        """What no row of each leaf scores less than, shape (b, leaves)."""
+        return boxes.bounds(self.queries[:, rows], self.query_labels[:, rows], self._added)
+
+    def _added(self, column: int, apart: Scores) -> Scores:
+        cap = self.caps[column]
+        np.abs(apart, out=apart)
+        return apart if cap is None else np.minimum(apart, apart.dtype.type(cap), out=apart)
 
 
 def _placed(mine: Floats, theirs: Floats, missing: float) -> tuple[Floats, Floats]:

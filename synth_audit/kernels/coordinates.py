@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Codes, Floats, Positions
+from synth_audit.kernels.leaves import Leaves
 
 Indicators = npt.NDArray[np.int32]
 
@@ -26,25 +29,49 @@ MOST_ONE_HOT = 64
 class Coordinates:
     """Where rows lie in a space that several tables share.
 
+    ``|a − b|² = Σ_j (a_j − b_j)² + Σ_l u_l [code_l(a) ≠ code_l(b)]``
+
     Attributes:
         dense: real coordinates, shape (n, width).
-        labels: codes of columns with too many categories for one coordinate each, shape (n, m);
-            two different codes are as far apart as two one-hot rows, squared distance 2.
+        labels: codes of labels, equal for equal ones, shape (n, m).
+        unlike: u, what two different labels add to the squared distance, shape (m,).
     """
 
     dense: Floats
     labels: Codes
+    unlike: Floats
+
+    @classmethod
+    def of(cls, dense: Floats, labels: Codes | None = None, unlike: Floats | None = None) -> Self:
+        """Rows of one table.
+
+        Args:
+            dense: shape (n, width). labels: shape (n, m); none if left out.
+            unlike: 2 for each column of labels if left out, which is how far two one-hot rows are apart.
+        """
+        codes = np.empty((len(dense), 0), np.int64) if labels is None else labels
+        return cls(
+            np.ascontiguousarray(dense, np.float64),
+            np.ascontiguousarray(codes, np.int64),
+            np.full(codes.shape[1], 2.0) if unlike is None else np.asarray(unlike, np.float64),
+        )
 
     def __len__(self) -> int:
         return len(self.dense)
 
+    @cached_property
+    def leaves(self) -> Leaves:
+        """The rows in leaves that lie close together."""
+        return Leaves.of(self.dense, self.labels, self._apart)
+
+    def _apart(self, one: Positions, other: Positions) -> Floats:
+        with np.errstate(over="ignore"):  # infinitely far is far
+            numbers = (self.dense[one] - self.dense[other]) ** 2
+        return np.hstack([numbers, (self.labels[one] != self.labels[other]) * self.unlike])
+
     def take(self, rows: Positions) -> Coordinates:
         """The rows at these positions."""
-        return Coordinates(self.dense[rows], self.labels[rows])
-
-    def as_features(self) -> Floats:
-        """One matrix for a predictive model, codes as they are, shape (n, width + m)."""
-        return np.hstack([self.dense, self.labels.astype(np.float64)])
+        return Coordinates(self.dense[rows], self.labels[rows], self.unlike)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Floats, Positions
+from synth_audit.core.arrays import Floats, Positions, Scores
+from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.labels import count_unlike, small_codes
-from synth_audit.kernels.neighbours import Nearest, Scores, search
+from synth_audit.kernels.labels import add_unlike, small_codes
+from synth_audit.kernels.leaves import Leaves
+from synth_audit.kernels.neighbours import Nearest, search, worth_leaves
 from synth_audit.kernels.repeats import Repeats, search_once
 
 _LONG = 1e3
@@ -45,12 +47,13 @@ def nearest_other(table: Coordinates, rows: Positions) -> Nearest:
 
 @dataclass(frozen=True, eq=False)
 class _Products:
-    """Queries a and reference b, scored by ``|b|² − 2ab + 2·[labels unlike]``, which is ``|a − b|² − |a|²``.
+    """Queries a and reference b, scored by ``|b|² − 2ab + Σ u [labels unlike]``, that is ``|a − b|² − |a|²``.
 
     Attributes:
         turned: (a, 1), shape (n, width + 1). factors: (−2b, |b|²)ᵀ, shape (width + 1, m).
         query_labels, reference_labels: shape (q, n) and (q, m).
         norms: |a|, shape (n,).
+        leaves: in whose order the factors and the reference's labels stand.
     """
 
     queries: Coordinates
@@ -60,23 +63,24 @@ class _Products:
     query_labels: npt.NDArray[Any]
     reference_labels: npt.NDArray[Any]
     norms: Floats
+    leaves: Leaves | None
+    boxes: Boxes | None
 
     @classmethod
     def of(cls, queries: Coordinates, reference: Coordinates) -> _Products:
-        a, b = (np.clip(rows.dense, -_FAR, _FAR) for rows in (queries, reference))
+        leaves = reference.leaves if worth_leaves(len(queries), len(reference)) else None
+        put = reference if leaves is None else reference.take(leaves.order)
+        a, b = (np.clip(rows.dense, -_FAR, _FAR) for rows in (queries, put))
         mine, theirs = (np.einsum("ij,ij->i", x, x) for x in (a, b))
         short = max(mine.max(initial=0.0), theirs.max(initial=0.0)) <= _LONG**2
         dtype = np.dtype(np.float32 if short else np.float64)
-        labels, others = small_codes(queries.labels, reference.labels)
-        return cls(
-            queries,
-            reference,
-            np.hstack([a, np.ones((len(a), 1))]).astype(dtype),
-            np.ascontiguousarray(np.hstack([-2.0 * b, theirs[:, None]]).T, dtype),
-            labels,
-            others,
-            np.sqrt(mine),
-        )
+        turned, factors = np.ones((len(a), a.shape[1] + 1), dtype), np.empty((b.shape[1] + 1, len(b)), dtype)
+        turned[:, :-1] = a
+        np.multiply(b.T, -2.0, out=factors[:-1], casting="same_kind")
+        factors[-1] = theirs
+        labels, others = small_codes(queries.labels, put.labels)
+        boxes = None if leaves is None else Boxes.of(b.T, others, reference.unlike, leaves, dtype)
+        return cls(queries, reference, turned, factors, labels, others, np.sqrt(mine), leaves, boxes)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -90,12 +94,20 @@ class _Products:
     def dtype(self) -> np.dtype[Any]:
         return self.turned.dtype
 
-    def scores(self, rows: slice, columns: slice, out: Scores) -> None:
+    def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
         np.matmul(self.turned[rows], self.factors[:, columns], out=out)
-        for count in count_unlike(self.query_labels[:, rows], self.reference_labels[:, columns]):
-            out += count * out.dtype.type(2)
+        if len(self.query_labels):
+            labels, others = self.query_labels[:, rows], self.reference_labels[:, columns]
+            add_unlike(out, self.reference.unlike.tolist(), labels, others, np.empty_like(out))
 
-    def slack(self, rows: slice, limit: Floats) -> Floats:
+    def bounds(self, rows: slice) -> Scores:
+        assert self.boxes is not None
+        numbers = self.turned[rows, :-1].T
+        total = self.boxes.bounds(numbers, self.query_labels[:, rows], lambda _, apart: apart * apart)
+        total -= (self.norms[rows] ** 2).astype(total.dtype)[:, None]
+        return total
+
+    def slack(self, rows: slice | Positions, limit: Floats) -> Floats:
         """Rounding of a product of w terms is at most about ``w u (|a| + |b|)²``, u the type's precision.
 
         Only rows b near a can be nearest, and |b| ≤ |a| + |a − b|: what is allowed for is one of the query,
@@ -110,6 +122,7 @@ class _Products:
 
     def distances(self, rows: Positions, columns: Positions) -> Floats:
         apart = self.queries.dense[rows] - self.reference.dense[columns]
-        unlike = np.count_nonzero(self.queries.labels[rows] != self.reference.labels[columns], axis=1)
-        distance: Floats = np.round(np.sqrt(np.einsum("ij,ij->i", apart, apart) + 2.0 * unlike), 9)
+        unlike = self.queries.labels[rows] != self.reference.labels[columns]
+        squared = np.einsum("ij,ij->i", apart, apart) + unlike @ self.reference.unlike
+        distance: Floats = np.round(np.sqrt(squared), 9)
         return distance

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Integers, Positions
+from synth_audit.core.arrays import Floats, Integers, Positions, Scores
+from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels._grid import Grid
-from synth_audit.kernels.neighbours import Nearest, Scores, search, search_k
+from synth_audit.kernels.leaves import Leaves
+from synth_audit.kernels.neighbours import Nearest, search, search_k, worth_leaves
 from synth_audit.kernels.repeats import Repeats, abound, copy_number, row_kinds, search_once
 
 MISSING = 1e300
@@ -34,8 +37,28 @@ class Mixed:
     labels: Integers
     weights: Floats
 
+    @classmethod
+    def of(cls, numbers: Floats, labels: Integers, weights: Floats) -> Self:
+        """Rows with weights of any positive sum; where there is no column, every distance is 0."""
+        whole = max(float(np.sum(weights)), np.finfo(np.float64).tiny)
+        return cls(
+            np.ascontiguousarray(numbers, np.float64),
+            np.ascontiguousarray(labels, np.int64),
+            np.asarray(weights, np.float64) / whole,
+        )
+
     def __len__(self) -> int:
         return len(self.numbers)
+
+    @cached_property
+    def leaves(self) -> Leaves:
+        """The rows in leaves that lie close together."""
+        return Leaves.of(self.numbers, self.labels, self._apart)
+
+    def _apart(self, one: Positions, other: Positions) -> Floats:
+        numbers = np.minimum(np.abs(self.numbers[one] - self.numbers[other]), 1.0)
+        apart: Floats = np.hstack([numbers, self.labels[one] != self.labels[other]]) * self.weights
+        return apart
 
     def take(self, rows: Positions) -> Mixed:
         """The rows at these positions."""
@@ -89,16 +112,20 @@ def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
 
 @dataclass(frozen=True, eq=False)
 class _GowerPairs:
-    """Queries and a reference, scored on a grid of whole numbers."""
+    """Queries and a reference, scored on a grid of whole numbers; there it stands in its leaves."""
 
     queries: Mixed
     reference: Mixed
     grid: Grid
+    leaves: Leaves | None
+    boxes: Boxes | None
 
     @classmethod
     def of(cls, mine: Mixed, theirs: Mixed) -> _GowerPairs:
-        grid = Grid.over(mine.numbers, mine.labels, theirs.numbers, theirs.labels, mine.weights, MISSING)
-        return cls(mine, theirs, grid)
+        leaves = theirs.leaves if worth_leaves(len(mine), len(theirs)) else None
+        put = theirs if leaves is None else theirs.take(leaves.order)
+        grid = Grid.over(mine.numbers, mine.labels, put.numbers, put.labels, mine.weights, MISSING)
+        return cls(mine, theirs, grid, leaves, None if leaves is None else grid.boxes(leaves))
 
     @property
     def size(self) -> tuple[int, int]:
@@ -112,10 +139,14 @@ class _GowerPairs:
     def dtype(self) -> np.dtype[Any]:
         return self.grid.reference.dtype
 
-    def scores(self, rows: slice, columns: slice, out: Scores) -> None:
+    def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
         self.grid.scores(rows, columns, out)
 
-    def slack(self, rows: slice, limit: Floats) -> Floats:
+    def bounds(self, rows: slice) -> Scores:
+        assert self.boxes is not None
+        return self.grid.bounds(self.boxes, rows)
+
+    def slack(self, rows: slice | Positions, limit: Floats) -> Floats:
         """Rows as near as one that scores ``limit`` are off by the error, and so is that one."""
         return np.full(len(limit), 2.0 * self.grid.error)
 

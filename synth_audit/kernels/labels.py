@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,27 @@ def small_codes(labels: Integers, others: Integers) -> tuple[npt.NDArray[Any], n
     most = max(labels.max(initial=0), others.max(initial=0)) + 1
     small = np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int64
     return (labels.T + 1).astype(small, order="C"), (others.T + 1).astype(small, order="C")
+
+
+def add_unlike(
+    out: npt.NDArray[Any],
+    steps: Sequence[float],
+    labels: npt.NDArray[Any],
+    others: npt.NDArray[Any],
+    memory: npt.NDArray[Any],
+) -> None:
+    """Add to each pair of rows what their unlike labels weigh; columns that weigh the same are counted first.
+
+    Args:
+        out, memory: shape (n, m), of one type, which holds every sum.
+        steps: weight of each column, length q. labels, others: shape (q, n) and (q, m).
+    """
+    for weight in dict.fromkeys(steps):
+        alike = [j for j, other in enumerate(steps) if other == weight]
+        some, whole = (labels, others) if len(alike) == len(steps) else (labels[alike], others[alike])
+        for count in count_unlike(some, whole):
+            np.multiply(count, out.dtype.type(weight), out=memory, dtype=out.dtype)
+            out += memory
 
 
 def count_unlike(labels: npt.NDArray[Any], others: npt.NDArray[Any]) -> Iterator[Counts8]:

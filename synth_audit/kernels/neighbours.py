@@ -2,29 +2,37 @@
 
 A *space* says how far a query is from a reference row twice: quickly, by a score for whole blocks of pairs
 that may be a little off, and exactly, for single pairs. The search scores all pairs and computes exactly
-whatever could be nearest, or tied with it, given how far off the scores may be.
+whatever could be nearest, or tied with it, given how far off the scores may be. Where the reference is large
+it stands in leaves, and those whose bound says that nothing near is in them are not scored at all.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from synth_audit.core.arrays import Floats, Integers, Positions
-from synth_audit.kernels.parallel import over_blocks
+from synth_audit.core.arrays import Floats, Integers, Positions, Scores
+from synth_audit.kernels._pruned import pruned_candidates
+from synth_audit.kernels.leaves import Leaves
+from synth_audit.kernels.parallel import allowed_threads, over_blocks
 
-Scores = npt.NDArray[Any]  # of the type that a space computes fastest in
+Answer = TypeVar("Answer")
 
 _GROUP = 64
 """Scores of which only the least is looked at first."""
 
 _PAIRS = 2**20
 """Pairs whose distance is computed exactly at a time."""
+
+_AT_ONCE, _BOUNDS = 2**14, 2**22
+"""Queries that meet a leaf together, and bounds of leaves held at a time."""
+
+_MANY, _LARGE = 512, 4096
+"""Queries and reference rows from which on leaves are worth their making."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +69,10 @@ class SearchSpace(Protocol):
     """Queries and reference rows, prepared for being compared with each other."""
 
     @property
+    def leaves(self) -> Leaves | None:
+        """How the reference rows are put for scoring; None where they stand in their own order."""
+
+    @property
     def size(self) -> tuple[int, int]:
         """Queries n and reference rows m ≥ 1."""
 
@@ -72,10 +84,13 @@ class SearchSpace(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """The type of the scores; each is below :func:`beyond`."""
 
-    def scores(self, rows: slice, columns: slice, out: Scores) -> None:
-        """Score a block of queries against reference rows: the larger, the further; shape of ``out``."""
+    def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
+        """Score some queries against reference rows: the larger, the further; shape of ``out``."""
 
-    def slack(self, rows: slice, limit: Floats) -> Floats:
+    def bounds(self, rows: slice) -> Scores:
+        """What no row of each leaf scores less than, but for rounding, shape (queries, leaves)."""
+
+    def slack(self, rows: slice | Positions, limit: Floats) -> Floats:
         """At most how much higher than ``limit`` a row may score that is as near as one which scores it."""
 
     def distances(self, rows: Positions, columns: Positions) -> Floats:
@@ -85,6 +100,11 @@ class SearchSpace(Protocol):
 def beyond(dtype: np.dtype[Any]) -> float:
     """A score beyond all others that still fits into the type."""
     return float(np.iinfo(dtype).max) if dtype.kind == "i" else np.inf
+
+
+def worth_leaves(n: int, m: int) -> bool:
+    """Whether so many queries of so many reference rows are found faster leaf by leaf."""
+    return n >= _MANY and m >= _LARGE
 
 
 def search(space: SearchSpace, own: Positions | None = None, copies: Integers | None = None) -> Nearest:
@@ -100,31 +120,55 @@ def search(space: SearchSpace, own: Positions | None = None, copies: Integers | 
         count = np.ones(len(row), dtype=np.int64) if copies is None else copies[column]
         return _two_least(row, column, distance, count, block.stop - block.start)
 
-    n, _ = space.size
-    scratch = _Buffers(space)
-    return Nearest.joined(
-        over_blocks(
-            n,
-            space.block[0],
-            lambda block: answer(block, *_candidates(space, block, 2, own, scratch)),
-        )
-    )
+    return Nearest.joined(_answers(space, 2, own, answer))
 
 
 def search_k(space: SearchSpace, k: int) -> Positions:
     """Positions of the k ≤ m nearest reference rows, in order of distance, ties by position; shape (n, k)."""
-    scratch = _Buffers(space)
 
-    def answer(block: slice) -> Positions:
-        row, column = _candidates(space, block, k, None, scratch)
+    def answer(block: slice, row: Positions, column: Positions) -> Positions:
         distance = _exact(space, row + block.start, column)
         order = np.lexsort((distance, row))  # stable, so ties stay in the order of the reference
         first = np.searchsorted(row, np.arange(block.stop - block.start))
         found: Positions = column[order[first[:, None] + np.arange(k)]]
         return found
 
-    parts = over_blocks(space.size[0], space.block[0], answer)
+    parts = _answers(space, k, None, answer)
     return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
+
+
+def _answers(
+    space: SearchSpace,
+    k: int,
+    own: Positions | None,
+    answer: Callable[[slice, Positions, Positions], Answer],
+) -> list[Answer]:
+    """What ``answer`` makes of the candidates of each block of queries."""
+    scratch = _Buffers(space)
+    leaves, n = space.leaves, space.size[0]
+    if leaves is None:
+        return over_blocks(
+            n, space.block[0], lambda block: answer(block, *_candidates(space, block, k, own, scratch))
+        )
+    if own is not None:
+        place = np.empty(len(leaves.order), dtype=np.intp)
+        place[leaves.order] = np.arange(len(leaves.order))
+        own = place[own]
+
+    def work(block: slice) -> list[Answer]:
+        mine = None if own is None else own[block]
+        found = pruned_candidates(space, leaves, block, k, mine, beyond(space.dtype))
+        if found is not None:
+            return [answer(block, *found)]
+        parts = [
+            slice(block.start + s.start, block.start + s.stop)
+            for s in _slices(block.stop - block.start, space.block[0])
+        ]
+        return [answer(part, *_candidates(space, part, k, own, scratch)) for part in parts]
+
+    most = max(1, min(_AT_ONCE, _BOUNDS // len(leaves), -(-n // allowed_threads())))
+    parts = over_blocks(n, -(-n // max(1, -(-n // most))), work)
+    return [part for several in parts for part in several]
 
 
 class _Buffers(threading.local):
@@ -164,8 +208,11 @@ def _candidates(
         found.append((row, column + tile.start, scores[row, column].astype(np.float64)))
     row, column, score = (np.concatenate(part) for part in zip(*found, strict=True))
     kept = (score <= limit[row]) & (score < beyond(space.dtype))
-    order = np.lexsort((column[kept], row[kept]))
-    return row[kept][order], column[kept][order]
+    row, column = row[kept], column[kept]
+    if space.leaves is not None:
+        column = space.leaves.order[column]
+    order = np.lexsort((column, row))
+    return row[order], column[order]
 
 
 def _slices(n: int, size: int) -> Iterator[slice]:

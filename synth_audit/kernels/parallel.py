@@ -26,7 +26,7 @@ def over_blocks(n: int, size: int, work: Callable[[slice], Part], threads: int |
             processes of a pool are told so that they do not contend; else as many as there are cores.
     """
     blocks = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    workers = min(len(blocks), threads or _allowed())
+    workers = min(len(blocks), threads or allowed_threads())
     with single_threaded_algebra():
         if workers < 2:
             return [work(block) for block in blocks]
@@ -34,7 +34,7 @@ def over_blocks(n: int, size: int, work: Callable[[slice], Part], threads: int |
             return list(pool.map(work, blocks))
 
 
-def _allowed() -> int:
+def allowed_threads() -> int:
     """Threads that this process may use."""
     told = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, int(told)) if told.isdecimal() else os.cpu_count() or 1

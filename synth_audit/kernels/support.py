@@ -9,6 +9,7 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.euclidean import nearest, nearest_other
+from synth_audit.kernels.labels import add_unlike, small_codes
 from synth_audit.kernels.neighbours import Nearest
 from synth_audit.kernels.parallel import over_blocks, single_threaded_algebra
 
@@ -33,7 +34,7 @@ def tamed(rows: Coordinates) -> Coordinates:
     most = np.finfo(np.float64).max
     size = np.clip(np.abs(rows.dense), FAR, most)
     near = np.sign(rows.dense) * (FAR + np.log(size / FAR))
-    return Coordinates(np.where(size > FAR, near, rows.dense), rows.labels)
+    return Coordinates(np.where(size > FAR, near, rows.dense), rows.labels, rows.unlike)
 
 
 def squared_radii(rows: Coordinates, reference: Coordinates, weights: Floats | None = None) -> Floats:
@@ -54,13 +55,14 @@ def squared_radii(rows: Coordinates, reference: Coordinates, weights: Floats | N
     squared += np.einsum("ij,ij->i", rows.dense, rows.dense)
     squared += np.einsum("ij,ij->i", centres, centres)[:, None]
     for column in range(rows.labels.shape[1]):
-        squared += _of_labels(rows.labels[:, column], reference.labels[:, column], weights)
+        beside = _of_labels(rows.labels[:, column], reference.labels[:, column], weights)
+        squared += rows.unlike[column] / 2 * beside
     rounded: Floats = squared.clip(min=0.0).round(DECIMALS)
     return rounded
 
 
 def _of_labels(codes: Integers, reference: Integers, weights: Floats) -> Floats:
-    """What one column of labels adds: ``1 − 2 p_k + Σ p²`` for label k, p the reference's shares."""
+    """What a column of one-hot labels adds: ``1 − 2 p_k + Σ p²`` for label k, p the reference's shares."""
     used, joint = np.unique(np.concatenate([codes, reference]), return_inverse=True)
     own, beside = joint[: len(codes)], joint[len(codes) :]
     shares = np.stack([np.bincount(beside, w, len(used)) for w in weights])
@@ -188,8 +190,8 @@ def _by_lot(
         rows = tied[block]
         part = queries.take(rows)
         squared = norms - 2.0 * (part.dense @ reference.dense.T)
-        for column in range(part.labels.shape[1]):
-            squared += 2.0 * (part.labels[:, column, None] != reference.labels[None, :, column])
+        labels = small_codes(part.labels, reference.labels)
+        add_unlike(squared, reference.unlike.tolist(), *labels, np.empty_like(squared))
         least = squared.min(axis=1)
         size = np.einsum("ij,ij->i", part.dense, part.dense)
         as_near = squared <= (least + _NOISE * (1.0 + 2.0 * size + np.abs(least)))[:, None]

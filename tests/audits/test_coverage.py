@@ -45,7 +45,7 @@ def taken(columns, rows):
 
 
 def pair(train, other):
-    rows = (Coordinates(x, np.empty((len(x), 0), dtype=np.int64)) for x in (train, other))
+    rows = (Coordinates.of(x) for x in (train, other))
     return RowsInSpace(*rows, np.zeros(len(train), dtype=bool), np.zeros(len(other), dtype=bool))
 
 

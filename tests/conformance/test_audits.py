@@ -23,7 +23,7 @@ from synth_audit.examination.audit_runner import AuditTask, run_tasks
 from synth_audit.examination.examine import run_examination
 from synth_audit.report.plot_kinds import plot_kinds
 
-AUDITS = (*registry.catalogue("audit"), README_AUDIT)
+AUDITS = tuple(dict.fromkeys((*registry.catalogue("audit"), README_AUDIT)))
 PRIVACY = tuple(n for n, ref in registry.catalogue("audit").items() if ref.family == "privacy")
 USEFULNESS = tuple(n for n in AUDITS if n not in PRIVACY)
 

@@ -16,7 +16,7 @@ LEVEL = 0.95
 
 
 def points(values):
-    return Coordinates(values, np.empty((len(values), 0), dtype=np.int64))
+    return Coordinates.of(values)
 
 
 def mixed(n, rng):

@@ -29,7 +29,7 @@ ALPHA = st.sampled_from([0.02, 0.1, 0.5])
 
 def points(values):
     dense = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
-    return Coordinates(dense, np.empty((len(dense), 0), dtype=np.int64))
+    return Coordinates.of(dense)
 
 
 @given(distances=DISTANCES, alpha=ALPHA)

@@ -13,7 +13,7 @@ from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.encoding.codes import anchored_codes, codes, row_groups, row_groups_but_one
 from synth_audit.encoding.euclidean import EuclideanEncoder
-from synth_audit.kernels.coordinates import MISSING, MOST_ONE_HOT
+from synth_audit.kernels.coordinates import MISSING
 
 ROW = st.fixed_dictionaries(
     {
@@ -132,7 +132,7 @@ def test_distances_of_mixed_rows(tables_of):
     assert found == pytest.approx(np.array(expected))
 
 
-@pytest.mark.parametrize("width", [MOST_ONE_HOT, MOST_ONE_HOT + 1, 300])
+@pytest.mark.parametrize("width", [3, 255, 300])
 def test_many_categories_give_the_same_distances(width, tables_of):
     names = [f"c{i}" for i in range(width)]
     train, other = tables_of({"k": names}, {"k": [names[0], names[-1], None, "unseen"]})

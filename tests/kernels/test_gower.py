@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.kernels import gower, neighbours
+from synth_audit.kernels import _pruned, gower, leaves, neighbours
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other
 
@@ -207,10 +207,21 @@ def clouds(draw):
 
 
 @settings(max_examples=100, deadline=None)
-@given(pair=clouds(), block=st.sampled_from([(1, 1), (5, 3), (2, 400), (16, 2**14)]), k=st.integers(1, 16))
-def test_searches_agree_with_sorting_all_distances(pair, block, k):
+@given(
+    pair=clouds(),
+    block=st.sampled_from([(1, 1), (5, 3), (2, 400), (16, 2**14)]),
+    k=st.integers(1, 16),
+    leaf=st.sampled_from([None, 1, 3]),
+)
+def test_searches_agree_with_sorting_all_distances(pair, block, k, leaf):
     queries, reference = pair
     with pytest.MonkeyPatch.context() as patch:
+        if leaf:
+            patch.setattr(neighbours, "_MANY", 1)
+            patch.setattr(neighbours, "_LARGE", 1)
+            patch.setattr(neighbours, "_AT_ONCE", 5)
+            patch.setattr(_pruned, "_MOST", 2.0)
+            patch.setattr(leaves, "LEAF", leaf)
         patch.setattr(gower, "_QUERIES", block[0])
         patch.setattr(gower, "_REFERENCES", block[1])
         check(queries, reference, k)

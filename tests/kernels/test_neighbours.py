@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from synth_audit.kernels import euclidean
+from synth_audit.kernels import _pruned, euclidean, leaves, neighbours
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.euclidean import nearest, nearest_other
 
@@ -17,9 +17,7 @@ pytestmark = pytest.mark.usefixtures("two_threads")
 
 def points(dense, labels=None):
     dense = np.asarray(dense, dtype=np.float64)
-    return Coordinates(
-        dense, np.empty((len(dense), 0), dtype=np.int64) if labels is None else np.asarray(labels)
-    )
+    return Coordinates.of(dense, None if labels is None else np.asarray(labels))
 
 
 def by_hand(query, query_labels, reference, reference_labels, skip=None):
@@ -54,13 +52,31 @@ def grids(draw):
     return cloud(), cloud()
 
 
+BLOCKS = st.sampled_from([(1, 1), (5, 3), (2, 400), (256, 2**14)])
+
+
+def in_leaves(patch, leaf):
+    """Have leaves of at most so many rows, and few queries in one go; None for a search of all rows."""
+    if leaf:
+        patch.setattr(neighbours, "_MANY", 1)
+        patch.setattr(neighbours, "_LARGE", 1)
+        patch.setattr(neighbours, "_AT_ONCE", 5)
+        patch.setattr(_pruned, "_MOST", 2.0)
+        patch.setattr(_pruned, "_PAIRS", 6)
+        patch.setattr(leaves, "LEAF", leaf)
+
+
+LEAVES = st.sampled_from([None, 1, 2, 5])
+
+
 @settings(max_examples=200, deadline=None)
-@given(clouds=grids(), block=st.sampled_from([(1, 1), (5, 3), (2, 400), (256, 2**14)]))
-def test_nearest_agrees_with_brute_loops(clouds, block):
+@given(clouds=grids(), block=BLOCKS, leaf=LEAVES)
+def test_nearest_agrees_with_brute_loops(clouds, block, leaf):
     (queries, query_labels), (reference, reference_labels) = clouds
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(euclidean, "_QUERIES", block[0])
         patch.setattr(euclidean, "_REFERENCES", block[1])
+        in_leaves(patch, leaf)
         found = nearest(points(queries, query_labels), points(reference, reference_labels))
     for i in range(len(queries)):
         first, second, tied = by_hand(queries[i], query_labels[i], reference, reference_labels)
@@ -71,12 +87,13 @@ def test_nearest_agrees_with_brute_loops(clouds, block):
 
 
 @settings(max_examples=100, deadline=None)
-@given(clouds=grids(), block=st.sampled_from([(1, 1), (5, 3), (2, 400), (256, 2**14)]))
-def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block):
+@given(clouds=grids(), block=BLOCKS, leaf=LEAVES)
+def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block, leaf):
     (rows, labels), _ = clouds
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(euclidean, "_QUERIES", block[0])
         patch.setattr(euclidean, "_REFERENCES", block[1])
+        in_leaves(patch, leaf)
         found = nearest_other(points(rows, labels), np.arange(len(rows)))
     for i in range(len(rows)):
         first, _, tied = by_hand(rows[i], labels[i], rows, labels, skip=i)
@@ -155,6 +172,52 @@ def test_every_scale_gives_the_exact_answer(scale, width):
     assert np.allclose(found.first, least, rtol=1e-9, atol=1e-9)
     assert np.allclose(apart[np.arange(10), found.index], least, rtol=1e-9, atol=1e-9)
     assert np.allclose(found.second, np.partition(apart, 1, axis=1)[:, 1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e3, 1e12, 1e100])
+@pytest.mark.parametrize("kept", [0.0, 2.0])
+def test_leaves_give_the_exact_answer_on_every_scale(scale, kept, monkeypatch):
+    """Clusters, labels and twins; with leaves ruled out, and where that is found not to be worth it."""
+    from scipy.spatial.distance import cdist
+
+    monkeypatch.setattr(_pruned, "_MOST", kept)
+    rng = np.random.default_rng(4)
+    reference = (rng.integers(0, 4, (6000, 3)) + rng.normal(size=(6000, 3)) / 50) * scale
+    reference[1::2] = twins(reference[::2], rng)
+    labels = rng.integers(0, 3, (6000, 2))
+    rows = rng.permutation(6000)[:600]
+    moved = reference[rows] + rng.normal(size=(600, 3)) * scale / 100
+    apart = cdist(moved, reference) ** 2 + 2.0 * (labels[rows][:, None] != labels[None]).sum(axis=2)
+    apart = np.sqrt(apart)
+    found = nearest(points(moved, labels[rows]), points(reference, labels))
+    ordered = np.partition(apart, 1, axis=1)
+    assert np.allclose(found.first, ordered[:, 0], rtol=1e-9, atol=1e-9)
+    assert np.allclose(found.second, ordered[:, 1], rtol=1e-9, atol=1e-9)
+    assert np.allclose(apart[np.arange(600), found.index], ordered[:, 0], rtol=1e-9, atol=1e-9)
+
+
+def test_leaves_that_cannot_hold_the_nearest_row_are_not_scored(monkeypatch):
+    scored = []
+    keep = _pruned.LeafSearch._keep
+
+    def counted(self, rows, scores, start):
+        scored.append(scores.size)
+        keep(self, rows, scores, start)
+
+    monkeypatch.setattr(_pruned.LeafSearch, "_keep", counted)
+    rng = np.random.default_rng(6)
+    reference = rng.random((8000, 3))
+    found = nearest(points(reference[:1000] + 1e-4), points(reference))
+    assert np.array_equal(found.index, np.arange(1000))
+    assert 0 < sum(scored) < 0.15 * 1000 * 8000
+
+
+def test_what_two_unlike_labels_add_is_told_with_them():
+    labels = np.array([[0, 0], [0, 1], [1, 0]])
+    rows = Coordinates.of(np.zeros((3, 1)), labels, np.array([2.0, 0.5]))
+    found = nearest_other(rows, np.arange(3))
+    assert found.first == pytest.approx(np.sqrt([0.5, 0.5, 2.0]), abs=1e-9)
+    assert found.second == pytest.approx(np.sqrt([2.0, 2.5, 2.5]), abs=1e-9)
 
 
 def test_thousands_of_ties_are_counted_where_few_rows_repeat():

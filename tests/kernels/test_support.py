@@ -17,8 +17,7 @@ pytestmark = pytest.mark.usefixtures("two_threads")
 
 def points(dense, labels=None):
     dense = np.asarray(dense, dtype=np.float64)
-    none = np.empty((len(dense), 0), dtype=np.int64)
-    return Coordinates(dense, none if labels is None else np.asarray(labels, dtype=np.int64))
+    return Coordinates.of(dense, None if labels is None else np.asarray(labels, dtype=np.int64))
 
 
 def one_hot(codes, used):

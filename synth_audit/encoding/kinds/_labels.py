@@ -13,19 +13,16 @@ from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.arrow_values import labels_of
 from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
 from synth_audit.core.parts import LabelPart, Part
+from synth_audit.encoding.kinds._label_views import LabelViews
 from synth_audit.kernels.coordinates import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class TextLabels:
+class TextLabels(LabelViews):
     """Labels: two values are equal or not."""
 
-    numeric = False
-    whole = False
-    instants = False
-    ranked_labels = False
     most_labels = 10_000
     scale = Scale.NOMINAL
     order: Order | None = None

@@ -14,18 +14,16 @@ from synth_audit.core.arrow_values import labels_of, numbers_of
 from synth_audit.core.kind import Clues, Disturbance, Domain, DomainTerm, Order, Scale
 from synth_audit.core.parts import NumberPart, Part
 from synth_audit.core.rules import as_number, read_value
+from synth_audit.encoding.kinds._number_views import NumberViews
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Numbers:
+class Numbers(NumberViews):
     """Numbers: differences have a meaning."""
 
-    numeric = True
     whole = False
-    instants = False
-    ranked_labels = False
     scale = Scale.QUANTITATIVE
     order: Order | None = Order.NUMBERS
     domain_terms: frozenset[DomainTerm] = frozenset({"bounds"})
