@@ -14,6 +14,9 @@ from synth_audit.core.table import read_table
 from synth_audit.encoding.codes import codes
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.encoding.mixed_cells import robust_cells
+from synth_audit.encoding.ngrams import WIDTH
+from synth_audit.encoding.ranks import RankEncoder
+from synth_audit.encoding.value_ranks import value_ranks
 from synth_audit.kernels.gower import nearest
 from synth_audit.kernels.mixed_hamming import least_disagreement
 
@@ -143,3 +146,24 @@ def test_a_label_that_is_no_number_is_none():
     [part] = [p for p in kind_named("categorical").parts([values]) if isinstance(p, NumberPart)]
     assert np.isnan(part.read(values)[-2:]).all()
     assert part.read(values)[:-2] == pytest.approx(amounts(0))
+
+
+def test_numbers_in_another_spelling_have_the_ranks_of_train():
+    """A comma for a point, another unit: no label is kept, and every rank is."""
+    x = amounts(0)
+    kilograms, pounds = [f"{v:.1f} kg" for v in x], [f"{v * 2.20462:.3f} lb".replace(".", ",") for v in x]
+    train, made = tables({"w": kilograms}, {"w": pounds})
+    ours, theirs = RankEncoder(train.schema.features).encode([train, made], [train, made])
+    assert theirs.dense == pytest.approx(ours.dense)
+    assert ours.unlike.tolist() == pytest.approx([0.2])
+
+
+def test_trees_see_the_numbers_in_labels_and_the_letters_of_texts():
+    x = amounts(0)
+    train, _ = tables(
+        {"w": [f"{v:.1f} kg" for v in x], "note": notes(0)},
+        {"w": [f"{v:.1f} kg" for v in x], "note": notes(1)},
+    )
+    [found] = value_ranks([train], train.schema.features)
+    assert found.shape == (N, 2 + 1 + WIDTH)
+    assert np.array_equal(found[:, 1], np.unique(x, return_inverse=True)[1])
