@@ -8,13 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Floats, Floats32, Positions
-from synth_audit.kernels.parallel import over_blocks
+from synth_audit.kernels.gower import MISSING, Mixed, nearest
 
 NEAR = 30
 """Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
-
-_BLOCK = 2**18
-"""Comparisons held at a time by one thread; small enough to stay in a processor's cache."""
 
 FAR, MISSING_NUMBER = 1e6, 1e9
 """Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
@@ -50,20 +47,15 @@ def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
     than 1, and numbers within 1/30 of train's range add a part, so that rows of a narrow table do not
     all agree. Missing agrees with missing. Shape (n,), 0 for a copy, rounded to six decimals.
     """
-    columns, wanted = reference.numbers.T.copy(), reference.labels.T.copy()
+    here, there = _weighted(queries), _weighted(reference)
+    return np.round(nearest(here, there).first * len(here.weights), 6)
 
-    def search(rows: slice) -> Floats32:
-        total = np.zeros((rows.stop - rows.start, len(reference)), dtype=np.float32)
-        for j, column in enumerate(columns):
-            apart = np.abs(queries.numbers[rows, j, None] - column)
-            total += np.minimum(apart, 1, out=apart)
-        for j, column in enumerate(wanted):
-            total += queries.labels[rows, j, None] != column
-        return np.asarray(total.min(axis=1))
 
-    found = over_blocks(len(queries), max(1, _BLOCK // max(1, len(reference))), search)
-    least: Floats = np.concatenate(found).astype(np.float64)
-    return np.round(least, 6)
+def _weighted(rows: MixedCells) -> Mixed:
+    """The rows for a search by Gower's distance, which is the mean over the columns of what they disagree."""
+    numbers = rows.numbers.astype(np.float64)
+    numbers[rows.numbers >= MISSING_NUMBER] = MISSING
+    return Mixed.of(numbers, rows.labels, np.ones(numbers.shape[1] + rows.labels.shape[1]))
 
 
 def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:
