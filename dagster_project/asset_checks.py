@@ -27,11 +27,16 @@ VERDICT = "verdict"
 
 @dataclass(frozen=True)
 class GateCheck:
-    """A gate as Dagster sees it; ``name`` is its id in the characters that Dagster allows."""
+    """A gate as Dagster sees it; ``name`` is its id in the characters that Dagster allows.
+
+    Attributes:
+        optional: evidence may leave it out, where its audit had nothing to judge; then nothing is checked.
+    """
 
     gate: str
     title: str
     blocking: bool
+    optional: bool = False
 
     @property
     def name(self) -> str:
@@ -61,14 +66,14 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
 
 
 def known_gates(table: TableEntry) -> list[GateCheck]:
-    """Every gate that the evidence will judge.
+    """Every gate that the evidence will judge, and optional ones that it may.
 
     Raises:
         GateError: two gates would share a check.
     """
     promised = PROMISED if table.plan.privacy is not None else {}
     built_in = (GateCheck(name, title, True) for name, title in {**BUILT_IN, **promised}.items())
-    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
+    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking, g.optional) for g in table.suite.gates)]
     names = [VERDICT, *(c.name for c in checks)]
     for check in checks:
         if names.count(check.name) > 1:
@@ -90,7 +95,8 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     _refuse_foreign(table, evidence, found)
     judged = {result.gate: result for result in evidence.gates.results}
     for check in known_gates(table):
-        yield _of_gate(table, check, judged.get(check.gate))
+        if check.gate in judged or not check.optional:
+            yield _of_gate(table, check, judged.get(check.gate))
     yield dg.AssetCheckResult(
         check_name=VERDICT,
         asset_key=table.asset("report"),

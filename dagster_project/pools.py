@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dagster_project.entry import TableEntry
 from synth_audit.core.audit import Need
 from synth_audit.core.generator import Generator, needs_of
-from synth_audit.core.needs import Needs
+from synth_audit.core.generator_needs import Needs
 
 GPU = "gpu"
 """Pool of stages with a fit that needs a GPU."""

@@ -45,10 +45,10 @@ def exit_code(evidence: Evidence) -> Exit:
 
 
 def verify_code(checks: Sequence[Check]) -> Exit:
-    """1 when something does not hold, else 4 when something could not be checked, else 0."""
+    """1 when something does not hold, else 4 when something, or all of it, could not be checked, else 0."""
     if any(c.holds is False for c in checks):
         return Exit.NOT_RELEASED
-    return Exit.PASS if all(c.holds for c in checks) else Exit.NOT_CHECKABLE
+    return Exit.PASS if checks and all(c.holds for c in checks) else Exit.NOT_CHECKABLE
 
 
 def sweep_code(record: FrontierRecord) -> Exit:

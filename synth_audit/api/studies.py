@@ -84,7 +84,8 @@ def calibrate(
         control: real rows kept apart from both.
         steps: leaks at 0, 1/steps, … 1 of the rows.
         noise: repeat with all settings of the published leaky evaluation, eight times the work.
-        out: folder to write ``review/calibration.json`` and ``.html`` into; nothing is written without it.
+        out: folder to write ``review/calibration.json`` and ``.html`` into, with temporary files in its
+            ``restricted/``; nothing is written without it.
         running: how the work is done, see :class:`Running`.
 
     Raises:
@@ -108,7 +109,7 @@ def calibrate(
         )
     real = as_arrow(train, "train")
     subject = pipeline.anchored_subject(real, as_arrow(control, "control"), real, settled)
-    workspace = None if out is None else Workspace(Path(out)).prepare_review()
+    workspace = None if out is None else Workspace(Path(out)).prepare()
     held = nullcontext() if workspace is None else in_use(workspace)
     with held as scratch, run_context(settled, scratch, **running) as context:
         found = calibration.calibrate(

@@ -11,7 +11,6 @@ import click
 from synth_audit import api, console
 from synth_audit.commands import options
 from synth_audit.exits import Exit, guarded, sweep_code
-from synth_audit.store.workspace import Workspace
 from synth_audit.terminal import say
 
 
@@ -63,7 +62,7 @@ def calibrate(
         )
     files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
     console.show_calibration(found, files, as_json=as_json)
-    if out is None or not Workspace(out).restricted.is_dir():
+    if out is None:
         console.tell_scratch()
     return Exit.PASS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,6 +44,28 @@ def nan_as_missing(values: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_floating(values.type):
         return values
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+
+
+def regular_floats(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Floats with null for NaN and 0.0 for -0.0; the values themselves where they hold neither."""
+    if pc.any(pc.is_nan(values)).as_py():
+        values = nan_as_missing(values)
+    return _unsigned_zeros(values) if any(map(_signed_zero, values.chunks)) else values
+
+
+def _unsigned_zeros(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_float16(values.type):  # for which Arrow has no arithmetic
+        return _unsigned_zeros(values.cast(pa.float32())).cast(pa.float16())
+    return pc.add(values, pa.scalar(0.0, values.type))
+
+
+def _signed_zero(values: pa.Array) -> bool:
+    """Whether some value is -0.0, or lies as such under a null."""
+    if not len(values):
+        return False
+    kind = values.type.to_pandas_dtype()
+    raw = np.frombuffer(values.buffers()[1], kind)[values.offset : values.offset + len(values)]
+    return bool((np.signbit(raw) & (raw == 0)).any())
 
 
 def _float_labels(values: pa.ChunkedArray) -> pa.ChunkedArray:

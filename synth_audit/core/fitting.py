@@ -114,7 +114,7 @@ def draw(model: Model, n: int, schema: Schema, rng: np.random.Generator) -> Tabl
     with untrusted():
         made = model.sample(n, rng)
         fits = set(made.names) == set(schema.names) and made.n_rows == n
-        finite = fits and all(c.kind.finite(made.data.column(c.name)) for c in schema)
+        finite = fits and all(c.kind.finite(made.column(c.name)) for c in schema)
     if not finite:
         what = (
             "infinite numbers" if fits else "other columns, or another number of rows, than it was asked for"

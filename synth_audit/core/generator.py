@@ -15,7 +15,7 @@ from synth_audit.core.accounting.accountant import Accountant
 from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.context import Device, Progress, silent
 from synth_audit.core.deadline import NEVER, Deadline
-from synth_audit.core.needs import Needs
+from synth_audit.core.generator_needs import Needs
 from synth_audit.core.noise import Noise
 from synth_audit.core.public_domain import PublicDomain
 

@@ -27,7 +27,7 @@ from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.accounting.terms import FitTerms
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import PlanError
-from synth_audit.core.execution_spec import ExecutionSpec
+from synth_audit.core.plan_execution import ExecutionSpec
 from synth_audit.core.plan_sections import FrontierSpec, KnownAnswerSpec, PrivacySpec, SplitSpec
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.core.rule_text import FORMS, parse_rules

@@ -1,7 +1,7 @@
 """The parts of a plan that have keys of their own: split, privacy, known_answer, frontier.
 
 ``columns`` is in :mod:`synth_audit.core.column_spec`, and ``execution`` in
-:mod:`synth_audit.core.execution_spec`.
+:mod:`synth_audit.core.plan_execution`.
 """
 
 from __future__ import annotations

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Labels, Positions
-from synth_audit.core.arrow_values import nan_as_missing
-from synth_audit.core.canonical import unsigned_zeros
+from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.fingerprint import content_hash, fingerprint, row_digests
 from synth_audit.core.schema import Column, Schema, check_names
 
 if TYPE_CHECKING:
@@ -70,6 +69,10 @@ class Table:
         for start in range(0, self.n_rows, size):
             yield Table(self.schema, self.data.slice(start, size))
 
+    def plain(self, name: str) -> Floats | Labels:
+        """A column as its kind computes with it, shape (n,): :meth:`numbers` or :meth:`labels`."""
+        return self.schema[name].kind.plain(self.column(name))
+
     def numbers(self, name: str) -> Floats:
         """A numeric column as float64, shape (n,); missing is NaN, datetimes are microseconds."""
         values = self.schema[name].kind.numbers(self.column(name)).to_numpy()
@@ -88,6 +91,18 @@ class Table:
         """The rows at these positions, or where the mask is true."""
         positions = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Table(self.schema, self.data.take(pa.array(positions)))
+
+    def divided(self, aside: Bools) -> tuple[Table, Table]:
+        """The other rows, and those set aside; the rows are hashed once for all three tables."""
+        parts = (self.take(~aside), self.take(aside))
+        digests, schema = row_digests(self.data), self.data.schema
+        self._hashed(content_hash(schema, self.n_rows, digests))
+        for part, rows in zip(parts, (~aside, aside), strict=True):
+            part._hashed(content_hash(schema, part.n_rows, digests[rows]))
+        return parts
+
+    def _hashed(self, known: str) -> None:
+        self.__dict__["fingerprint"] = known
 
     def sample(self, most: int, rng: np.random.Generator) -> Table:
         """A random part of at most ``most`` rows, in their order; the table itself where it has no more."""
@@ -124,7 +139,7 @@ def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: b
     Raises:
         DataError: no rows; columns missing, unknown or twice there; another kind; infinite values.
     """
-    data = data.data if isinstance(data, Table) else data
+    given, data = data, data.data if isinstance(data, Table) else data
     check_names(data.column_names, where=where)
     optional = {c.name for c in schema if not c.released} if partial else set()
     lacking = [n for n in schema.names if n not in data.column_names and n not in optional]
@@ -148,7 +163,10 @@ def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: b
         )
     present = [c for c in schema if c.name in data.column_names]
     columns = {c.name: _checked(c, data.column(c.name), where) for c in present}
-    return Table(schema, pa.table(columns))
+    table = Table(schema, pa.table(columns))
+    if isinstance(given, Table) and (known := given.__dict__.get("fingerprint")):
+        table._hashed(known)  # no order of columns and no schema is in it, nor what becomes of NaN
+    return table
 
 
 def _unknown(extra: Sequence[str], *, named: bool) -> str:
@@ -180,7 +198,7 @@ def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedA
         )
     if not pa.types.is_floating(values.type):
         return values
-    values = unsigned_zeros(nan_as_missing(values))
+    values = regular_floats(values)
     if pc.any(pc.is_inf(values)).as_py():
         raise DataError(
             f"column {column.name!r} holds infinite values",

@@ -11,7 +11,7 @@ from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
-from synth_audit.judging.decide import Decision, Row, decide
+from synth_audit.judging.gate_decision import Decision, Row, decide
 from synth_audit.judging.limit import Limit
 from synth_audit.judging.privacy_budget import Promise, promise_results
 from synth_audit.judging.proven_leak import PROVEN_LEAK, TITLE, leak_result

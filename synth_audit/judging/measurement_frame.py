@@ -9,7 +9,7 @@ import pyarrow as pa
 from synth_audit.core import identity
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.judging.decide import Row
+from synth_audit.judging.gate_decision import Row
 from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
 from synth_audit.store.evidence import Evidence
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from synth_audit.core import registry
-from synth_audit.core.accounting import PrivacyAccount, PrivacyGuarantee, Unit
+from synth_audit.core.accounting import NO_GUARANTEE, PrivacyAccount, PrivacyGuarantee, Unit
+from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.verdict import GateResult, Result
-from synth_audit.kernels.attack_success import corrected_level
-from synth_audit.kernels.intervals import critical_value
+from synth_audit.judging.proven_leak import corrected_low
 
 PRIVACY_BUDGET = "privacy_budget"
 REFUTED = "privacy_refuted"
@@ -25,6 +25,7 @@ PROMISED = {
 """Gates that every suite gets under a plan that declares a budget, with their titles; both block."""
 
 _SLACK = 1e-9
+_UNDECIDED_ADVICE = "Allow more time (`execution.deadline`), or more iterations, and audit again."
 _REASONS = {
     PRIVACY_BUDGET: (
         "The plan declares what all fits on this table may cost together. A guarantee that is missing, "
@@ -99,14 +100,15 @@ def _budget(promise: Promise) -> GateResult:
 def _fault(promise: Promise, account: PrivacyAccount) -> str:
     """Why the budget is not kept; empty when it is."""
     if account.guarantee is None:
-        return f"There is no guarantee: {account.reason}."
+        return f"There is no guarantee: {account.reason.removeprefix(NO_GUARANTEE)}."
     if not _covers_entities(account.guarantee, account):
         return "The guarantee is made to single rows, and some entities have several."
-    largest = max(account.guarantee.epsilon, account.table_epsilon)
-    if not largest <= promise.epsilon * (1 + _SLACK):
-        return f"Epsilon {largest:.4g} is spent, and {promise.epsilon:g} was declared."
-    if not max(account.guarantee.delta, account.table_delta) <= promise.delta * (1 + _SLACK):
-        return f"The guarantee holds at a larger delta than the declared {promise.delta:g}."
+    for epsilon in (account.table_epsilon, account.guarantee.epsilon):
+        if not epsilon <= promise.epsilon * (1 + _SLACK):  # so that no comparison with NaN passes
+            return f"Epsilon {epsilon:.4g} is spent, and {promise.epsilon:g} was declared."
+    for delta in (account.table_delta, account.guarantee.delta):
+        if not delta <= promise.delta * (1 + _SLACK):
+            return f"The guarantee holds at a larger delta than the declared {promise.delta:g}."
     return ""
 
 
@@ -115,17 +117,16 @@ def _covers_entities(guarantee: PrivacyGuarantee, account: PrivacyAccount) -> bo
 
 
 def _refuted(outcomes: Sequence[AuditOutcome]) -> GateResult:
-    found = [
-        m
-        for o in outcomes
-        if o.family == registry.PRIVACY and o.status is Status.MEASURED
-        for m in o.measurements
-        if m.id.quantity == EPSILON_REFUTED and m.interval is not None and m.finite
-    ]
-    if not found:
+    games = [o for o in outcomes if o.family == registry.PRIVACY]
+    found = [m for o in games for m in _bounds(o) if _known(m)]
+    worst = max(found, key=lambda m: corrected_low(m, len(found)), default=None)
+    low = None if worst is None else corrected_low(worst, len(found))
+    refuted = low is not None and low > 0
+    undecided = next(filter(None, map(_undecided, games)), "")
+    if undecided and not refuted:
+        return _result(REFUTED, Result.INSUFFICIENT, undecided, advice=_UNDECIDED_ADVICE)
+    if worst is None:
         return _result(REFUTED, Result.PASS, "No game was played against the guarantee, so none refutes it.")
-    worst, low = max(((m, _low(m.value, m.interval, len(found))) for m in found), key=lambda x: x[1])
-    refuted = low > 0
     words = (
         f"{worst.id}: an attacker does as well as only an epsilon at least {low:.3g} above the claim allows."
         if refuted
@@ -143,11 +144,25 @@ def _refuted(outcomes: Sequence[AuditOutcome]) -> GateResult:
     )
 
 
-def _low(value: float, interval: Any, n: int) -> float:
-    """The lower end at the level at which ``n`` of them hold together, stretched as a normal interval."""
-    stretch = critical_value(corrected_level(interval.level, n)) / critical_value(interval.level)
-    low: float = value - stretch * (value - interval.low)
-    return low
+def _bounds(game: AuditOutcome) -> list[Measurement]:
+    """What a game says of the claim; nothing where the generator claims nothing."""
+    if game.status is not Status.MEASURED:
+        return []
+    return [m for m in game.measurements if m.id.quantity == EPSILON_REFUTED]
+
+
+def _known(bound: Measurement) -> bool:
+    return bound.interval is not None and bound.finite
+
+
+def _undecided(game: AuditOutcome) -> str:
+    """Why a game that was to be played says nothing of the guarantee; empty when it does, or was none."""
+    declared = [quantity.name for quantity in game.info.quantities] if game.info else []
+    if game.status is not Status.MEASURED and game.cut_short and EPSILON_REFUTED in declared:
+        return f"The audit {game.audit} did not come to an end, so nobody knows whether it would refute it."
+    if not all(map(_known, _bounds(game))):
+        return f"The lower bound on epsilon of the audit {game.audit} could not be computed."
+    return ""
 
 
 def _result(gate: str, result: Result, words: str, **more: Any) -> GateResult:

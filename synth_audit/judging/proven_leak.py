@@ -46,8 +46,8 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
     if not found:
         words = "No measurement has a leak-equivalent, so none proves a leak."
         return _undecided(unfinished) or GateResult(PROVEN_LEAK, TITLE, Result.PASS, True, _REASON, words)
-    worst = max(found, key=lambda m: _low(m, len(found)))
-    low = _low(worst, len(found))
+    worst = max(found, key=lambda m: corrected_low(m, len(found)))
+    low = corrected_low(worst, len(found))
     proven = low > TOLERATED
     if not proven and (undecided := _undecided(unfinished)):
         return undecided
@@ -82,7 +82,7 @@ def _undecided(unfinished: str | None) -> GateResult | None:
     return GateResult(PROVEN_LEAK, TITLE, Result.INSUFFICIENT, True, _REASON, words, _UNFINISHED_ADVICE)
 
 
-def _low(m: Measurement, n: int) -> float:
+def corrected_low(m: Measurement, n: int) -> float:
     """The interval's lower end at the level at which n of them hold together, stretched as a normal one."""
     assert m.interval is not None
     level = m.interval.level

@@ -8,7 +8,7 @@ from synth_audit.core import registry
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import Sensitivity
-from synth_audit.judging.decide import Row
+from synth_audit.judging.gate_decision import Row
 
 
 def sensitivity_checked_rows(outcome: AuditOutcome) -> list[Row]:

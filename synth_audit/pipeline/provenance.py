@@ -102,7 +102,8 @@ class Provenance:
             return Check(what, False, "lines that it held are gone or changed")
         if self.entry is not None and not known:
             return Check(what, False, "it knows of no attempt that ended in this evidence")
-        return Check(what, True, f"{len(attempts):,} attempts on this table")
+        told = f"{len(attempts):,} attempt{'s' * (len(attempts) != 1)} on this table"
+        return Check(what, True, told)
 
     def _files(self, entry: AuditEntry) -> Check:
         names = self.filed.altered(entry)

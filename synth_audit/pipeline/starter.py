@@ -11,6 +11,7 @@ import yaml
 
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.registry import catalogue
 from synth_audit.core.rules import nameable
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.schema_inference import infer_schema, kind_of
@@ -23,7 +24,7 @@ _HEAD = """\
 """
 
 _COLUMNS = """
-# Kinds: continuous, integer, categorical, boolean, datetime.
+# Kinds: {kinds}.
 # Roles: feature, target, sensitive, identifier, split_key; a list gives a column several.
 # What you declare (bounds, categories) is taken to be public knowledge. Columns left out are inferred.
 """
@@ -50,7 +51,7 @@ split: {control: 0.2}            # share of people kept from the generator, to t
 
 generator: {vine: {}}            # see `synth-audit describe vine`
 
-# audits: [exact_match, closest_record]   # all of them when left out
+# audits: [exact_match, closest_record]   # the usual ones when left out
 gates: expectations/release.json # the suite that ships; copy it to make your own
 
 # release: {parquet: {path: released.parquet}}   # where a passing table goes
@@ -70,7 +71,8 @@ def starter_plan(source: Mapping[str, Any], data: pa.Table | None, file: str) ->
         DataError: no column of the table, or none of its rows, can be audited.
     """
     table = None if data is None else _read(data)
-    parts = [_HEAD.format(file=file), "\n", _yaml({"source": dict(source)}), _COLUMNS]
+    kinds = ", ".join(catalogue("kind"))
+    parts = [_HEAD.format(file=file), "\n", _yaml({"source": dict(source)}), _COLUMNS.format(kinds=kinds)]
     parts.append(_yaml({"columns": _EXAMPLE if table is None else _proposed(table)}))
     parts += [_RULES, _NO_RULES if table is None else _rules(table), _REST]
     return "".join(parts)

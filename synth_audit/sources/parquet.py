@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,13 +11,14 @@ import pyarrow as pa
 
 from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo
+from synth_audit.core.source import SourceInfo, empty_batch
+from synth_audit.core.table import BATCH
 from synth_audit.sources import _files
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parquet:
-    """One Parquet file, read whole and replaced whole.
+    """One Parquet file, read by batches and replaced whole.
 
     Attributes:
         path: the file; a relative path starts at the plan's folder.
@@ -50,6 +52,20 @@ class Parquet:
             with pq.ParquetFile(path) as file:
                 check_names(file.schema_arrow.names, where=str(path))
                 return file.read()
+        except (OSError, pa.ArrowException) as error:
+            raise _files.unreadable(path, "Parquet", error) from None
+
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """The rows by batches of at most 65,536; see :meth:`read`."""
+        import pyarrow.parquet as pq
+
+        path = _files.existing(_files.locate(self.path, base), "Parquet")
+        try:
+            with pq.ParquetFile(path) as file:
+                check_names(file.schema_arrow.names, where=str(path))
+                yield from file.iter_batches(BATCH)
+                if not file.metadata.num_rows:
+                    yield empty_batch(file.schema_arrow)
         except (OSError, pa.ArrowException) as error:
             raise _files.unreadable(path, "Parquet", error) from None
 

@@ -197,20 +197,11 @@ class Workspace:
             DataError: a folder cannot be made, is a link or another user's, or the restricted one was open to
                 others.
         """
-        self.prepare_review()
-        make_private(self.restricted)
-        return self
-
-    def prepare_review(self) -> Workspace:
-        """Make the review folder alone, for an audit that keeps no rows.
-
-        Raises:
-            DataError: a folder cannot be made, or is a link or another user's.
-        """
         refuse_unusable(self.root)
         with making(self.root):
             if os.path.lexists(self.root):
                 refuse_strange(self.root)
             self.review.mkdir(parents=True, exist_ok=True)
         refuse_strange(self.review)
+        make_private(self.restricted)
         return self

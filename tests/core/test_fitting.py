@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import needs
+from synth_audit.core import generator_needs
 from synth_audit.core.accounting import Budget, FitTerms, Unit
 from synth_audit.core.accounting.terms import NO_BUDGET
 from synth_audit.core.cache import Cache
@@ -20,7 +20,7 @@ from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import DataError, NotApplicable, OutOfTime, PlanError, PluginError
 from synth_audit.core.fitting import FitRecipe, draw, fit, fit_context, fit_shared
 from synth_audit.core.generator import FitContext, GeneratorInfo, batches, needs_of
-from synth_audit.core.needs import Needs
+from synth_audit.core.generator_needs import Needs
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
 
@@ -169,7 +169,7 @@ class Demanding:
 @pytest.fixture
 def gpu(monkeypatch):
     """Says whether this machine has a GPU."""
-    return lambda found: monkeypatch.setattr(needs, "gpu_found", lambda: found)
+    return lambda found: monkeypatch.setattr(generator_needs, "gpu_found", lambda: found)
 
 
 def test_what_a_fit_needs_is_asked_before_it_begins(gpu):

@@ -19,7 +19,7 @@ from dagster_project.components import AuditedTable
 from dagster_project.pools import GPU, MEMORY
 from synth_audit.core import registry
 from synth_audit.core.generator import FitContext, GeneratorInfo, Model
-from synth_audit.core.needs import Needs
+from synth_audit.core.generator_needs import Needs
 from synth_audit.core.table import Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "dagster.md"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +53,18 @@ def test_an_advisory_gate_warns_and_stops_nothing(run: Run) -> None:
     assert not advisory.passed
     assert advisory.severity is dg.AssetCheckSeverity.WARN
     assert result.success
+
+
+def test_an_optional_gate_that_was_left_out_is_no_check(run: Run, home: Path) -> None:
+    suite = json.loads((home / "gates.json").read_text())
+    rules = copy.deepcopy(suite["expectations"][1])
+    rules["kwargs"]["name"] = "constraints.worst_violations"
+    rules["meta"] |= {"id": "rules", "optional": True}
+    (home / "gates.json").write_text(json.dumps(suite | {"expectations": [*suite["expectations"], rules]}))
+    result = run("shuffled", audits=["exact_match", "constraints"])
+    assert result.success
+    found = {c.check_name for c in result.get_asset_check_evaluations()}
+    assert found == {"schema_contract", "proven_leak", "no_copies", "few_copies", "verdict"}
 
 
 def test_a_failed_gate_still_renders_and_stops_the_release(run: Run, home: Path) -> None:

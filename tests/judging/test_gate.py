@@ -25,7 +25,7 @@ from synth_audit.core.sensitivity import PlantedResult, Sensitivity, Sensitivity
 from synth_audit.core.table import Table, read_table
 from synth_audit.core.verdict import Result, TableCheck
 from synth_audit.judging import great_expectations_runner
-from synth_audit.judging.decide import Row, decide
+from synth_audit.judging.gate_decision import Row, decide
 from synth_audit.judging.judge import BUILT_IN, CONTRACT, check_table, contract, judge, parse_suite
 from synth_audit.judging.schema_contract import contract_key, gate_frame
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Interval, Measurement
 from synth_audit.core.verdict import Result
-from synth_audit.judging.decide import Row, decide
+from synth_audit.judging.gate_decision import Row, decide
 from synth_audit.judging.limit import EVERY_SCOPE, Limit
 
 NAME = "copies.excess"

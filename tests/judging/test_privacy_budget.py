@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
-from synth_audit.audits.privacy.membership_game.measures import PRIVACY_GAIN, least_gain, refuted
-from synth_audit.core.accounting import PrivacyAccount
+from synth_audit.audits.privacy.membership_game import MembershipGame
+from synth_audit.audits.privacy.membership_game.measures import (
+    EPSILON_REFUTED,
+    PRIVACY_GAIN,
+    least_gain,
+    refuted,
+)
+from synth_audit.core.accounting import Neighbouring, PrivacyAccount, PrivacyGuarantee, Unit
+from synth_audit.core.errors import OUT_OF_TIME
 from synth_audit.core.measurement import Interval
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.verdict import Result
@@ -42,6 +52,56 @@ def test_a_proof_against_the_guarantee_blocks():
 @pytest.mark.parametrize("outcomes", [(), (game(0.9, 0.8, 1.0),), (game(0.3, 0.05, 0.6),)])
 def test_no_proof_does_not(outcomes):
     assert judged(*outcomes).result is Result.PASS
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        game(0.1, 0.05, math.nan),
+        game(math.nan, math.nan, math.nan),
+        replace(game(0.1, 0.05, 0.2), measurements=(EPSILON_REFUTED.at(3.0),)),
+        AuditOutcome(
+            "membership_game",
+            "privacy",
+            Status.NOT_APPLICABLE,
+            info=MembershipGame.info,
+            reason=OUT_OF_TIME,
+        ),
+    ],
+)
+def test_a_game_that_says_nothing_leaves_it_open(outcome):
+    found = judged(game(0.9, 0.8, 1.0), outcome)
+    assert found.result is Result.INSUFFICIENT
+    assert found.advice
+    assert judged(game(0.1, 0.05, 0.2), outcome).result is Result.FAIL
+
+
+def test_another_audit_that_ran_out_of_time_says_nothing_of_it():
+    late = AuditOutcome("inference", "privacy", Status.NOT_APPLICABLE, info=None, reason=OUT_OF_TIME)
+    assert judged(game(0.9, 0.8, 1.0), late).result is Result.PASS
+
+
+GUARANTEE = PrivacyGuarantee(Unit.ENTITY, Neighbouring.ADD_OR_REMOVE, 1.0, 0.0, "pld", (), (), ())
+
+
+@pytest.mark.parametrize(
+    ("spent", "result"),
+    [
+        ({}, Result.PASS),
+        ({"table_epsilon": 1.5}, Result.FAIL),
+        ({"table_epsilon": math.nan}, Result.FAIL),
+        ({"table_delta": math.nan}, Result.FAIL),
+        ({"guarantee": replace(GUARANTEE, epsilon=math.nan)}, Result.FAIL),
+        ({"guarantee": replace(GUARANTEE, delta=0.1)}, Result.FAIL),
+        ({"guarantee": replace(GUARANTEE, unit=Unit.ROW), "several_rows": True}, Result.FAIL),
+        ({"guarantee": None, "reason": "no DP guarantee: it is a copy"}, Result.FAIL),
+    ],
+)
+def test_a_budget_is_kept_by_numbers_alone(spent, result):
+    account = PrivacyAccount(**({"guarantee": GUARANTEE, "table_epsilon": 1.0, "table_delta": 0.0} | spent))
+    found = promise_results(Promise(1.0, 0.0, account), ())[0]
+    assert found.result is result
+    assert found.explanation.count("guarantee: ") <= 1
 
 
 def test_without_a_declared_budget_there_are_no_such_gates():

@@ -12,6 +12,8 @@ import pytest
 import synth_audit
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.report.calibration import render_calibration
+from synth_audit.store.workspace import Workspace
+from synth_audit.studies import calibration
 from synth_audit.studies.calibration import LOUD, parse_calibration
 
 
@@ -63,6 +65,19 @@ def test_files_are_written_where_asked(tmp_path):
     synth_audit.calibrate(people(100, 1), people(50, 2), steps=2, noise=False, only=("exact_match",), out=out)
     assert {p.name for p in (out / "review").iterdir()} == {"calibration.html", "calibration.json"}
     assert json.loads((out / "review" / "calibration.json").read_text())["planting"]["release_rows"] == 50
+
+
+def test_temporary_files_lie_in_the_workspace_that_is_named(tmp_path, monkeypatch):
+    seen = []
+
+    def noted(audits, subject, context, **others):
+        seen.append(context.scratch)
+        raise DataError("seen enough", where="here")
+
+    monkeypatch.setattr(calibration, "calibrate", noted)
+    with pytest.raises(DataError, match="seen enough"):
+        synth_audit.calibrate(people(100, 1), people(50, 2), only=("exact_match",), out=tmp_path / "new")
+    assert seen == [Workspace(tmp_path / "new").scratch]
 
 
 def test_too_few_rows_are_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth_audit.core.accounting.accountant import Accountant
+from synth_audit.core.accounting.accountant import NO_GUARANTEE, Accountant
 from synth_audit.core.accounting.contributions import bound_contributions
 from synth_audit.core.accounting.guarantee import (
     Budget,
@@ -15,6 +15,7 @@ from synth_audit.core.accounting.guarantee import (
 from synth_audit.core.accounting.terms import FitTerms, PrivacyAccount
 
 __all__ = [
+    "NO_GUARANTEE",
     "Accountant",
     "Budget",
     "FitTerms",

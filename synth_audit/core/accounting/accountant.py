@@ -22,6 +22,9 @@ from synth_audit.core.errors import BudgetSpent, PluginError
 
 Origin = Literal["declared", "bought", "inferred"]
 
+NO_GUARANTEE = "no DP guarantee: "
+"""How :attr:`Accountant.why_none` begins."""
+
 NOT_PROTECTED = (
     "evidence, measurements and report: they are computed on the real rows without noise",
     "the verdict, and the choice among candidates: both follow from those measurements",
@@ -92,8 +95,7 @@ class Accountant:
         """Spend on ``steps`` Gaussian mechanisms, each over a fresh Poisson sample; raises ``BudgetSpent``.
 
         Batches must be drawn as stated: every row by a coin of its own, so that their sizes vary, and the sum
-            is divided
-        by the *expected* size. Shuffled batches of equal size are another mechanism and cost more.
+        is divided by the *expected* size. Shuffled batches of equal size are another mechanism and cost more.
         """
         kind = Mechanism.POISSON_SUBSAMPLED_GAUSSIAN
         self._spend(kind, what, steps, noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
@@ -191,7 +193,7 @@ class Accountant:
                 reasons.append("nobody stated how many rows are drawn")
             if not self._domain_stated:
                 reasons.append("the generator did not state where bounds and categories come from")
-        return f"no DP guarantee: {'; '.join(reasons)}" if reasons else ""
+        return NO_GUARANTEE + "; ".join(reasons) if reasons else ""
 
     def guarantee(self) -> PrivacyGuarantee | None:
         """What may be claimed of everything drawn from the fit; None for the reason in :attr:`why_none`."""

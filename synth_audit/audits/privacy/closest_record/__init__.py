@@ -24,7 +24,7 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
-from synth_audit.encoding.mixed_cells import cells
+from synth_audit.encoding.mixed_cells import robust_cells
 from synth_audit.kernels import dcr
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
@@ -192,9 +192,8 @@ class ClosestRecord:
     def _disagreements(self, subject: Subject, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Least disagreement with a train row, of sampled synthetic and of sampled control rows."""
         assert subject.control is not None
-        train, synthetic, control = cells(
-            [subject.train, subject.synthetic, subject.control], subject.features
-        )
+        tables = [subject.train, subject.synthetic, subject.control]
+        train, synthetic, control = robust_cells(tables, subject.features, beside=[subject.control])
         made, real = (t.take(self._draw(len(t), self.max_compared, rng)) for t in (synthetic, control))
         return least_disagreement(made, train), least_disagreement(real, train)
 

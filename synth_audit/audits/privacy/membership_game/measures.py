@@ -124,6 +124,8 @@ def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
     """
 
     def beyond(gain: float) -> float:
+        if math.isnan(gain):  # of no gain it must not say that the claim holds
+            return math.nan
         ratio = 2 * (1 - delta) / max(gain, _LEAST_GAIN) - 1
         return (math.log(ratio) if ratio > 1 else 0.0) - epsilon
 

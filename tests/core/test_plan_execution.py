@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synth_audit.core.errors import PlanError
-from synth_audit.core.execution_spec import ExecutionSpec
+from synth_audit.core.plan_execution import ExecutionSpec
 from synth_audit.core.plan_file import parse_plan
 
 
