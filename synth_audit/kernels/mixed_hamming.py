@@ -68,7 +68,7 @@ def _as_mixed(rows: MixedCells) -> Mixed:
     """The rows for a search by Gower's distance, the weighted mean over the columns of what they disagree."""
     numbers = rows.numbers.astype(np.float64)
     numbers[rows.numbers >= MISSING_NUMBER] = MISSING
-    return Mixed.of(numbers, rows.labels, rows.weights)
+    return Mixed.of(numbers, rows.labels.astype(np.int64), rows.weights.astype(np.float64))
 
 
 def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:
