@@ -13,7 +13,7 @@ def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values as text labels, missing as null; whole numbers read as integers, so 1, 1.0 and 1.00 agree."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    if pa.types.is_decimal(values.type):
+    if pa.types.is_decimal(values.type) and values.type.scale:
         values = values.cast(pa.float64())
     kind = values.type
     if pa.types.is_floating(kind):
@@ -24,6 +24,24 @@ def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
         hexed = [None if x is None else x.hex() for x in values.to_pylist()]
         return pa.chunked_array([pa.array(hexed, pa.string())])
     return values.cast(pa.string())
+
+
+def values_of(labels: pa.StringArray, storage: pa.DataType) -> pa.Array:
+    """Labels in the type that :func:`labels_of` read them from."""
+    if pa.types.is_null(storage):
+        return pa.nulls(len(labels))
+    if pa.types.is_dictionary(storage):
+        return values_of(labels, storage.value_type).dictionary_encode().cast(storage)
+    if pa.types.is_decimal(storage) and storage.scale:
+        return labels.cast(pa.float64()).cast(storage, safe=False)
+    if pa.types.is_duration(storage):
+        return labels.cast(pa.int64()).cast(storage)
+    if pa.types.is_time(storage):  # Arrow reads times of a day from text with a day alone
+        moments = pc.binary_join_element_wise("1970-01-01", labels, " ").cast(pa.timestamp(storage.unit))
+        return moments.cast(storage)
+    if is_binary(storage):
+        return pa.array([None if x is None else bytes.fromhex(x) for x in labels.to_pylist()], storage)
+    return labels.cast(storage)
 
 
 def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:

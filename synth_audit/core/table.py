@@ -15,7 +15,8 @@ from synth_audit.core.arrays import Bools, Floats, Labels, Positions
 from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import content_hash, fingerprint, row_digests
-from synth_audit.core.schema import Column, Schema, check_names
+from synth_audit.core.schema import Column, Schema, quantitative
+from synth_audit.core.storage_types import plain, refuse_inexact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,10 +138,10 @@ def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: b
         partial: allow identifiers and split keys to be absent, as they are from a release.
 
     Raises:
-        DataError: no rows; columns missing, unknown or twice there; another kind; infinite values.
+        DataError: no rows; columns missing, unknown or twice there; another kind; values
+            that cannot be stored, see :mod:`synth_audit.core.storage_types`.
     """
-    given, data = data, data.data if isinstance(data, Table) else data
-    check_names(data.column_names, where=where)
+    given, data = data, data.data if isinstance(data, Table) else plain(data, where=where)
     optional = {c.name for c in schema if not c.released} if partial else set()
     lacking = [n for n in schema.names if n not in data.column_names and n not in optional]
     extra = [n for n in data.column_names if n not in schema.names]
@@ -163,6 +164,8 @@ def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: b
         )
     present = [c for c in schema if c.name in data.column_names]
     columns = {c.name: _checked(c, data.column(c.name), where) for c in present}
+    for c in quantitative(c for c in present if c.released):
+        refuse_inexact(c.name, columns[c.name], where=where)
     table = Table(schema, pa.table(columns))
     if isinstance(given, Table) and (known := given.__dict__.get("fingerprint")):
         table._hashed(known)  # no order of columns and no schema is in it, nor what becomes of NaN
@@ -196,14 +199,4 @@ def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedA
             expected=f"{column.kind} values, as in train",
             fix=f"convert {column.name!r} in {where}, or declare its kind in the plan",
         )
-    if not pa.types.is_floating(values.type):
-        return values
-    values = regular_floats(values)
-    if pc.any(pc.is_inf(values)).as_py():
-        raise DataError(
-            f"column {column.name!r} holds infinite values",
-            where=where,
-            expected="finite numbers; missing values as null",
-            fix="replace infinities by a finite value or by null at the source",
-        )
-    return values
+    return regular_floats(values) if pa.types.is_floating(values.type) else values

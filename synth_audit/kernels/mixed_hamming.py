@@ -10,13 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Codes, Floats, Floats32, Positions
-from synth_audit.kernels.parallel import over_blocks
+from synth_audit.kernels.gower import MISSING, Mixed, nearest
 
 NEAR = 30
 """Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
-
-_BLOCK = 2**18
-"""Comparisons held at a time by one thread; small enough to stay in a processor's cache."""
 
 FAR, MISSING_NUMBER = 1e6, 1e9
 """Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
@@ -63,23 +60,15 @@ def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
     adds more than its weight, and numbers within 1/30 of the range add a part, so that rows of a narrow table
     do not all agree. Missing agrees with missing. Shape (n,), 0 for a copy, rounded to six decimals.
     """
-    columns, wanted = reference.numbers.T.copy(), reference.labels.T.copy()
-    of_numbers, of_labels = np.split(reference.weights, [len(columns)])
-
-    def search(rows: slice) -> Floats32:
-        total = np.zeros((rows.stop - rows.start, len(reference)), dtype=np.float32)
-        for j, (column, weight) in enumerate(zip(columns, of_numbers, strict=True)):
-            apart = np.abs(queries.numbers[rows, j, None] - column)
-            np.minimum(apart, 1, out=apart)
-            total += apart if weight == 1 else np.multiply(apart, weight, out=apart)
-        for j, (column, weight) in enumerate(zip(wanted, of_labels, strict=True)):
-            unlike = queries.labels[rows, j, None] != column
-            total += unlike if weight == 1 else unlike * weight
-        return np.asarray(total.min(axis=1))
-
-    found = over_blocks(len(queries), max(1, _BLOCK // max(1, len(reference))), search)
-    least: Floats = np.concatenate(found).astype(np.float64)
+    least = nearest(_as_mixed(queries), _as_mixed(reference)).first * float(reference.weights.sum())
     return np.round(least, 6)
+
+
+def _as_mixed(rows: MixedCells) -> Mixed:
+    """The rows for a search by Gower's distance, the weighted mean over the columns of what they disagree."""
+    numbers = rows.numbers.astype(np.float64)
+    numbers[rows.numbers >= MISSING_NUMBER] = MISSING
+    return Mixed.of(numbers, rows.labels.astype(np.int64), rows.weights.astype(np.float64))
 
 
 def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:

@@ -26,6 +26,7 @@ from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema
 from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.storage_types import plain
 from synth_audit.core.table import Table, joined, read_table
 from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
@@ -37,7 +38,7 @@ def pull_source(plan: Plan) -> Table:
     Raises:
         DataError: it cannot be read, or holds no rows for both train and control.
     """
-    data = kept(sources.batches(plan.build_source(), plan.base), None)
+    data = plain(kept(sources.batches(plan.build_source(), plan.base), None), where="source")
     schema = infer_schema(data, plan.columns, rules=plan.stated_rules, where="source")
     source = read_table(data, schema, where="source")
     if source.n_rows < 2:

@@ -56,6 +56,8 @@ def refuse_strange(folder: Path, *, private: bool = False) -> None:
 
 def refuse_unusable(path: Path) -> None:
     """Raise ``DataError`` for a path that is none of this machine."""
+    with suppress(FileNotFoundError):  # of a working folder that is gone, others tell
+        path = path if problem_of(str(path)) else path.absolute()
     if problem := problem_of(str(path)):
         raise DataError(
             f"nothing can be written there: {problem}",
@@ -141,7 +143,7 @@ def read_parquet(
             if folder is None or not file.metadata.num_rows:
                 return file.read()
             return kept(file.iter_batches(BATCH), folder)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeError, pa.ArrowException) as error:
         raise DataError(
             f"a workspace file cannot be read ({type(error).__name__})",
             where=str(named or path),

@@ -107,7 +107,6 @@ STORAGES = {
     "decimal256": pa.array([0.25, 1e6, None, -3.0]).cast(pa.decimal256(40, 2)),
     "string": pa.array(["", "ä", None, "x"]),
     "large_string": pa.array(["", "ä", None, "x"], pa.large_string()),
-    "string_view": pa.array(["", "ä", None, "x"], pa.string_view()),
     "dictionary": pa.array(["b", "a", None, "b"]).cast(pa.dictionary(pa.int8(), pa.string())),
     "large dictionary": pa.array(["b", "a", None, "b"]).cast(pa.dictionary(pa.int32(), pa.large_string())),
     "bool": pa.array([True, False, None, True]),

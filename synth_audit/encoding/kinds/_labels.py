@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.core.arrays import Codes, Floats, Labels
-from synth_audit.core.arrow_values import labels_of
+from synth_audit.core.arrow_values import labels_of, values_of
 from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
 from synth_audit.core.parts import LabelPart, NumberPart, Part
 from synth_audit.core.text_form import standard_forms
@@ -155,14 +155,7 @@ class TextLabels(LabelViews):
 
     def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
         """Labels in the type that they were read from."""
-        if pa.types.is_null(storage):
-            return pa.nulls(len(values))
-        text = pa.array(values, type=pa.string())
-        if pa.types.is_dictionary(storage):
-            return text.cast(storage.value_type).dictionary_encode().cast(storage)
-        if pa.types.is_decimal(storage):
-            return text.cast(pa.float64()).cast(storage, safe=False)
-        return text.cast(storage)
+        return values_of(pa.array(values, type=pa.string()), storage)
 
     def disturbed(
         self, values: Floats | Labels, domain: Domain, how: Disturbance, rng: np.random.Generator

@@ -8,12 +8,12 @@ import pyarrow as pa
 from synth_audit.core.arrays import Floats
 from synth_audit.core.kind import Bounds
 from synth_audit.core.kind_distribution import MarginMethod
+from synth_audit.core.storage_types import MOST_EXACT
 from synth_audit.kernels.margins import Margin, empirical_margin, kde_margin
 
 DAY = 86_400e6
 """In microseconds."""
 
-_LAST_INT64 = float(2**63 - 1024)  # the largest double below 2**63
 _YEARS_1_TO_9999 = (-62_135_596_800e6, 253_402_214_400e6)
 _NANOSECONDS = (-9.2e15, 9.2e15)  # what 64-bit nanoseconds can hold, in microseconds
 
@@ -51,5 +51,5 @@ def storage_limits(storage: pa.DataType) -> Bounds:
         return float(info.min), float(info.max)
     if pa.types.is_integer(storage):
         whole = np.iinfo(storage.to_pandas_dtype())
-        return max(float(whole.min), -_LAST_INT64), min(float(whole.max), _LAST_INT64)
+        return max(float(whole.min), -MOST_EXACT), min(float(whole.max), MOST_EXACT)
     return -np.inf, np.inf

@@ -30,7 +30,7 @@ class ColumnCodec:
     def varies(self) -> bool:
         """True when at least two distinct values are present."""
         known = self.values[~np.isnan(self.values)]
-        return len(known) > 0 and bool(np.ptp(known) > 0)
+        return len(known) > 0 and bool(known.min() < known.max())
 
     @property
     def signal(self) -> Floats | None:
