@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from sklearn.metrics import roc_auc_score
 
 from synth_audit.core.context import SERIAL
+from synth_audit.core.schema import nominal, quantitative
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, assemble
 from synth_audit.encoding.embedding import embed
@@ -26,10 +27,12 @@ ROWS, COPIED = 10_000, 1_000
 
 def noisy(table: Table, rng: np.random.Generator) -> pa.Table:
     made, n = {}, table.n_rows
-    for column in table.schema:
-        x = table.numbers(column.name) if column.kind.numeric else table.labels(column.name)
-        flipped = np.where(rng.random(n) < 0.05, rng.permutation(x), x)
-        made[column.name] = x + rng.normal(0, 0.05 * x.std(), n) if column.kind.numeric else flipped
+    for column in quantitative(table.schema):
+        x = table.numbers(column.name)
+        made[column.name] = x + rng.normal(0, 0.05 * x.std(), n)
+    for column in nominal(table.schema):
+        labels = table.labels(column.name)
+        made[column.name] = np.where(rng.random(n) < 0.05, rng.permutation(labels), labels)
     return assemble(table.schema, made).data
 
 

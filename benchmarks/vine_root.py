@@ -23,6 +23,7 @@ from sklearn.metrics import roc_auc_score
 
 from synth_audit.core.generator import FitContext
 from synth_audit.core.plan_file import parse_plan
+from synth_audit.core.schema import quantitative
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.table import Table, read_table
@@ -64,9 +65,9 @@ def load(folder: Path, name: str) -> tuple[Table, Table]:
 
 def codes(table: Table, names: Sequence[str], train: Table) -> Floats:
     """Columns as numbers, shape (n, len(names)); labels by their place among those of train."""
-    columns = []
+    columns, numbers = [], {c.name for c in quantitative(table.schema)}
     for name in names:
-        if table.schema[name].kind.numeric:
+        if name in numbers:
             columns.append(np.nan_to_num(table.numbers(name)))
             continue
         known = sorted({x for x in train.labels(name) if x is not None})

@@ -23,5 +23,8 @@ def defs() -> dg.Definitions:
         warnings.simplefilter("ignore", dg.BetaWarning)
         warnings.simplefilter("ignore", dg.PreviewWarning)
         tree = dg.ComponentTree.from_module(defs_module=tables, project_root=Path(__file__).parent.parent)
-        found = tree.build_defs()
-    return dg.Definitions.merge(found, dg.Definitions(executor=dg.in_process_executor))
+        # From the folder of tables and not from the root, which would also describe every type of component
+        # with the settings of every plug-in, for a page of the UI; `dg` makes that list itself.
+        found = tree.build_defs(Path())
+    ours = dg.Definitions(executor=dg.in_process_executor, component_tree=tree)
+    return dg.Definitions.merge(found, ours)

@@ -25,6 +25,11 @@ def pool_of(table: TableEntry, stage: str) -> str | None:
     needs = Needs()
     for generator in _fitted(table, stage):
         needs |= needs_of(generator)
+    return _waits(needs)
+
+
+def _waits(needs: Needs) -> str | None:
+    """The pool for what needs that much."""
     return GPU if needs.gpu else MEMORY if needs.memory else None
 
 
@@ -35,8 +40,11 @@ def _fitted(table: TableEntry, stage: str) -> Iterator[Generator]:
         from synth_audit.studies.candidates import candidates_of
 
         yield from (candidate.plan.build_generator() for candidate in candidates_of(plan, sys.maxsize))
-    elif plan.generator is not None and (stage == "synthetic" or (stage == "audit" and _plays(table))):
-        yield plan.build_generator()
+    elif plan.generator is not None and stage in ("synthetic", "audit"):
+        generator = plan.build_generator()
+        # What waits for nothing anyway is not asked about: that would load every audit.
+        if stage == "synthetic" or (_waits(needs_of(generator)) and _plays(table)):
+            yield generator
 
 
 def _plays(table: TableEntry) -> bool:

@@ -10,11 +10,11 @@ import click
 from synth_audit import __version__, api, console
 from synth_audit.commands import first_steps, listing, options, purging, studies
 from synth_audit.exits import CommandGroup, Exit, exit_code, guarded, verify_code
-from synth_audit.store.workspace import Workspace
 from synth_audit.terminal import say, say_whole
 
 if TYPE_CHECKING:
     from synth_audit.pipeline.release import ReleaseRecord
+    from synth_audit.store.workspace import Workspace
 
 
 _BESIDE = (
@@ -104,6 +104,8 @@ def audit(
       synth-audit audit train.parquet control.parquet synthetic.parquet --out audit
       synth-audit audit train.csv control.csv synthetic.csv --plan plan.yaml --only exact_match
     """
+    from synth_audit.store.workspace import Workspace
+
     with console.progress_bar() as progress:
         evidence = api.audit(
             train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, **running

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.plan import Plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,14 +23,14 @@ def as_arrow(table: Frame, where: str) -> pa.Table:
     import pandas as pd
     import pyarrow as pa
 
-    from synth_audit.core.schema import check_names
+    from synth_audit.core.plan import Plan
+    from synth_audit.core.storage_types import plain
 
     if isinstance(table, pa.Table):
-        check_names(table.column_names, where=where)
-        return table
+        return plain(table, where=where)
     if isinstance(table, (str, Path)):
         source = Plan.model_validate({"source": str(table)}).build_source()
-        return source.read(Path.cwd())
+        return plain(source.read(Path.cwd()), where=where)
     if not isinstance(table, pd.DataFrame):
         raise DataError(
             f"{where} is a {type(table).__name__}",
@@ -46,6 +45,7 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
     import pyarrow as pa
 
     from synth_audit.core.schema import check_names
+    from synth_audit.core.storage_types import plain
 
     names = [str(name) for name in frame.columns]
     check_names(names, where=where)
@@ -60,4 +60,4 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
                 expected="values of one type in each column, such as numbers, text or dates",
                 fix=f"convert it first, for example with `frame[{name!r}].astype('string')`",
             ) from None
-    return pa.table(columns)
+    return plain(pa.table(columns), where=where)

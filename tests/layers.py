@@ -1,4 +1,5 @@
-"""Checks that imports point down only and that plug-ins know neither each other nor the layers above."""
+"""Checks that imports point down only, that plug-ins know neither each other nor the layers above, and that
+what a column kind alone may know is asked of nobody else."""
 
 from __future__ import annotations
 
@@ -83,6 +84,37 @@ def whole_tables(module: str, path: Path) -> Iterator[int]:
                 yield node.lineno
 
 
+# Where it may be asked which kind a column is of: in the kinds, and in selections by scale of measurement.
+KINDS = ("synth_audit.encoding.kinds.", "synth_audit.core.kind", "synth_audit.core.schema")
+KIND_NAMES = {p.stem for p in (ROOT / "synth_audit/encoding/kinds").glob("[!_]*.py")}
+# What once told kinds apart, and the scale, which whoever selects columns leaves to the schema.
+TOLD_APART = {"numeric", "whole", "instants", "ranked_labels", "own_labels", "most_labels", "scale"}
+
+
+def branches_on_kind(module: str, path: Path) -> Iterator[int]:
+    """Lines on which a module asks which kind a column is of, instead of asking that for what it needs."""
+    if module.startswith(KINDS):
+        return
+    tested = {"kind"} if module.startswith("synth_audit.encoding.") else {"kind", "part"}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Attribute(attr=attr, value=ast.Attribute(attr="kind")) if attr in TOLD_APART:
+                yield node.lineno
+            case ast.Attribute(attr=attr, value=ast.Name(id="kind")) if attr in TOLD_APART - {"scale"}:
+                yield node.lineno
+            case ast.Call(
+                func=ast.Name(id="isinstance"),
+                args=[ast.Attribute(attr=attr) | ast.NamedExpr(value=ast.Attribute(attr=attr)), _],
+            ) if attr in tested:
+                yield node.lineno
+            case ast.Compare() if any(
+                isinstance(part, ast.Constant) and part.value in KIND_NAMES for part in ast.walk(node)
+            ):
+                yield node.lineno
+            case ast.MatchValue(value=ast.Constant(value=name)) if name in KIND_NAMES:
+                yield node.lineno
+
+
 def fault(importer: str, imported: str) -> str:
     """Why an import is not allowed, or nothing."""
     if imported.startswith("."):
@@ -111,16 +143,24 @@ def shared(importer: str, imported: str) -> bool:
 
 
 def faults(root: Path = ROOT) -> list[str]:
-    return [
-        f"{path.relative_to(root)}:{line} imports {imported}: {why}"
-        for module, path in modules(root)
-        for line, imported in imports(path)
-        if (why := fault(module, imported))
-    ] + [
-        f"{path.relative_to(root)}:{line} takes a table's data: ask for columns, batches or a sample"
-        for module, path in modules(root)
-        for line in whole_tables(module, path)
-    ]
+    return (
+        [
+            f"{path.relative_to(root)}:{line} imports {imported}: {why}"
+            for module, path in modules(root)
+            for line, imported in imports(path)
+            if (why := fault(module, imported))
+        ]
+        + [
+            f"{path.relative_to(root)}:{line} takes a table's data: ask for columns, batches or a sample"
+            for module, path in modules(root)
+            for line in whole_tables(module, path)
+        ]
+        + [
+            f"{path.relative_to(root)}:{line} asks which kind a column is of: ask the kind for what is needed"
+            for module, path in modules(root)
+            for line in branches_on_kind(module, path)
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -187,6 +187,41 @@ def test_tables_and_folders_of_the_command_line():
     assert sorted(p.name for p in Path.cwd().iterdir()) == ["gates.json", "people.csv", "plan.yaml"]
 
 
+def test_names_that_are_no_text():
+    """Parquet takes none, and no record could tell where a release went."""
+    odd = os.fsdecode(b"w\xff")
+    Path("plan.yaml").write_text(yaml.safe_dump(BASE))
+    for words in (
+        ["run", "plan.yaml", "--out", odd],
+        ["audit", "people.csv", "people.csv", "people.csv", "--out", odd],
+        ["release", "plan.yaml", "--out", odd],
+        ["report", odd],
+        ["verify", odd],
+        ["purge", odd, "--keep", "1"],
+        ["init", odd + ".csv"],
+    ):
+        refused(*words)
+    assert not Path(odd).exists()
+    with pytest.raises(SynthAuditError, match="not written in UTF-8"):
+        api.run(BASE | {"release": {"parquet": {"path": odd + ".parquet"}}}, "out")
+
+
+def test_a_working_folder_whose_name_is_no_text():
+    odd = Path(os.fsdecode(b"w\xff"))
+    odd.mkdir()
+    for name in ("people.csv", "gates.json"):
+        (odd / name).write_bytes(Path(name).read_bytes())
+    (odd / "plan.yaml").write_text(yaml.safe_dump(BASE))
+    os.chdir(odd)
+    for words in (
+        ["run", "plan.yaml"],
+        ["release", "plan.yaml"],
+        ["audit", "people.csv", "people.csv", "people.csv"],
+    ):
+        refused(*words)
+    refused("run", "plan.yaml", "--out", "/proc/nowhere", says="not written in UTF-8")
+
+
 def test_a_working_folder_that_is_gone(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -40,6 +40,7 @@ UP, ARRAYS, PLUGIN, RELATIVE, DAGSTER = (
 )
 
 
+KIND = "ask the kind for what is needed"
 WHOLE = "ask for columns, batches or a sample"
 
 
@@ -81,8 +82,8 @@ WHOLE = "ask for columns, batches or a sample"
         ("generators/vine.py", "from synth_audit.generators.other import _private", PLUGIN),
         ("generators/__init__.py", "from synth_audit.generators import vine", PLUGIN),
         ("generators/resample.py", "from synth_audit.generators.vine.model import VineModel", PLUGIN),
-        ("generators/_numeric_margin.py", "from synth_audit.generators.vine import column_codec", PLUGIN),
-        ("generators/_numeric_margin.py", "from synth_audit.generators.vine import Vine", PLUGIN),
+        ("generators/_margins.py", "from synth_audit.generators.vine import column_codec", PLUGIN),
+        ("generators/_margins.py", "from synth_audit.generators.vine import Vine", PLUGIN),
         ("generators/vine.py", "from synth_audit.sources import _files", PLUGIN),
         ("audits/privacy/b.py", "from synth_audit.audits.privacy.exact_match import X", PLUGIN),
         ("audits/privacy/b.py", "from synth_audit.audits.privacy.exact_match import _x", PLUGIN),
@@ -91,6 +92,16 @@ WHOLE = "ask for columns, batches or a sample"
         ("audits/privacy/b.py", "from synth_audit.audits import fidelity", PLUGIN),
         ("audits/privacy/b.py", "from synth_audit.generators.vine import Vine", PLUGIN),
         ("audits/privacy/b.py", "def f():\n    from synth_audit.sources.csv import Csv", PLUGIN),
+        ("audits/privacy/b.py", "if column.kind.numeric:\n    pass", KIND),
+        ("generators/vine.py", "step = float(self.column.kind.whole)", KIND),
+        ("encoding/codes.py", "numbers = [c for c in columns if not c.kind.numeric]", KIND),
+        ("core/rules.py", "def f(kind):\n    return kind.instants", KIND),
+        ("studies/a.py", "if column.kind.scale is Scale.NOMINAL:\n    pass", KIND),
+        ("audits/privacy/b.py", "if isinstance(column.kind, TextLabels):\n    pass", KIND),
+        ("audits/privacy/b.py", "if isinstance(column.kind.part, NumberPart):\n    pass", KIND),
+        ("store/a.py", "if str(column.kind) == 'datetime':\n    pass", KIND),
+        ("store/a.py", "if column.kind.name in ('integer', 'continuous'):\n    pass", KIND),
+        ("report/a.py", "match column.kind.name:\n    case 'boolean':\n        pass", KIND),
         ("core/table.py", "from .plan import Plan", RELATIVE),
         ("core/table.py", "from . import plan", RELATIVE),
         ("generators/resample.py", "from . import vine", RELATIVE),
@@ -117,9 +128,9 @@ def test_a_fault_is_found(tmp_path, file, text, why):
         ("synth_audit/encoding/codes.py", "from synth_audit.core.table import Table"),
         (
             "synth_audit/generators/vine.py",
-            "from synth_audit.generators._numeric_margin import numeric_margin",
+            "from synth_audit.generators._margins import margin",
         ),
-        ("synth_audit/generators/vine.py", "from synth_audit.generators import _numeric_margin"),
+        ("synth_audit/generators/vine.py", "from synth_audit.generators import _margins"),
         ("synth_audit/generators/vine/model.py", "from synth_audit.generators.vine import column_codec"),
         (
             "synth_audit/generators/vine/__init__.py",
@@ -135,6 +146,10 @@ def test_a_fault_is_found(tmp_path, file, text, why):
         ("synth_audit/core/entities.py", "rows = table.data"),
         ("synth_audit/sources/csv.py", "rows = table.data"),
         ("synth_audit/audits/privacy/b.py", "values = table.column('x')"),
+        ("synth_audit/encoding/kinds/integer.py", "if column.kind.numeric:\n    pass"),
+        ("synth_audit/core/schema.py", "if column.kind.scale is Scale.NOMINAL:\n    pass"),
+        ("synth_audit/audits/privacy/b.py", "cells = column.kind.anchored_cells(train, column)"),
+        ("synth_audit/report/a.py", "if series.kind == 'box':\n    scale = kind.scale(series)"),
         ("synth_audit/core/table.py", "import dagsterlike"),
         ("dagster_project/assets.py", "import dagster as dg\nfrom synth_audit.pipeline import stages"),
     ],

@@ -20,7 +20,6 @@ from synth_audit.core.plan import Plan
 from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.plan_json_schema import plan_schema
 from synth_audit.judging.suite import load_suite
-from synth_audit.studies.candidates import candidates_of
 
 HOME = "SYNTH_AUDIT_HOME"
 """Environment variable: the folder that relative paths start from; the project's root without it."""
@@ -138,6 +137,8 @@ class AuditedTable(dg.Component):
         plan.build_source()
         plan.build_generator()
         if plan.frontier is not None:
+            from synth_audit.studies.candidates import candidates_of
+
             candidates_of(plan, sys.maxsize)
         chosen = self.settings.workspace
         return TableEntry(

@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import Plan
-from synth_audit.core.plan_file import load_plan, parse_plan
-from synth_audit.core.plugin_config import PluginChoice
 
 if TYPE_CHECKING:
+    from synth_audit.core.plan import Plan
     from synth_audit.frames import Frame
+    from synth_audit.store.workspace import Workspace
 
-PlanLike: TypeAlias = Plan | Mapping[str, Any] | str | Path
+PlanLike: TypeAlias = "Plan | Mapping[str, Any] | str | Path"
 
 
 def as_plan(plan: PlanLike) -> Plan:
     """A validated plan from a plan, its values, or its file."""
+    from synth_audit.core.plan import Plan
+    from synth_audit.core.plan_file import load_plan, parse_plan
+
     if isinstance(plan, Plan):
         return plan.check()
     if isinstance(plan, (str, Path)):
@@ -27,7 +29,7 @@ def as_plan(plan: PlanLike) -> Plan:
     return parse_plan(plan).check()
 
 
-def workspace_of(plan: PlanLike, out: str | Path | None) -> Any:
+def workspace_of(plan: PlanLike, out: str | Path | None) -> Workspace:
     """The workspace of a plan: ``out``, else ``<name>-audit`` in the folder its paths start from."""
     from synth_audit.store.workspace import Workspace
 
@@ -44,6 +46,9 @@ def named_after(table: Frame) -> dict[str, str]:
 
 def narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:
     """The plan with another seed and with these of its audits only, where they are given."""
+    from synth_audit.core.plan_file import parse_plan
+    from synth_audit.core.plugin_config import PluginChoice
+
     changed: dict[str, object] = {}
     if seed is not None:
         changed["seed"] = parse_plan({"seed": seed}, where="the seed given").seed

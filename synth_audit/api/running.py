@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from synth_audit.core.plan import Plan
-
 if TYPE_CHECKING:
-    from synth_audit.core.context import Device, Progress, RunContext
-    from synth_audit.core.execution import ExecutorName
+    from synth_audit.core.context import Progress, RunContext
+    from synth_audit.core.plan import Plan
+    from synth_audit.core.workplace import Device, ExecutorName
 
 
 class Execution(TypedDict, total=False):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Unpack
 from synth_audit.api.plans import PlanLike, as_plan, named_after, narrowed, workspace_of
 from synth_audit.api.running import Running, run_context
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import Plan
 from synth_audit.frames import as_arrow
 
 if TYPE_CHECKING:
     from synth_audit.core.context import RunContext
+    from synth_audit.core.plan import Plan
     from synth_audit.frames import Frame
     from synth_audit.store.workspace import Workspace
     from synth_audit.studies.calibration import Calibration

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import Plan
 from synth_audit.exits import Exit, guarded
 from synth_audit.terminal import say_whole
 
@@ -50,6 +49,7 @@ def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
       synth-audit init patients.parquet
       synth-audit init warehouse.duckdb --table clinical.tumours --plan tumours.yaml
     """
+    from synth_audit.core.plan import Plan
     from synth_audit.pipeline.starter import starter_plan
     from synth_audit.store.workspace_files import write_text
 
@@ -81,6 +81,8 @@ def _seen_from(folder: Path, path: str) -> str:
 
 
 def _source_for(path: str) -> str:
+    from synth_audit.core.plan import Plan
+
     chosen = Plan.model_validate({"source": path}).source
     assert chosen is not None
     return chosen.name

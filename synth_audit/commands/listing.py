@@ -6,19 +6,17 @@ import inspect
 import json
 import textwrap
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from synth_audit.commands import options
-from synth_audit.core import registry
-from synth_audit.core.audit import AuditInfo
 from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import GeneratorInfo
-from synth_audit.core.plan_json_schema import plan_schema
-from synth_audit.core.sensitivity import derived_of
 from synth_audit.exits import Exit, guarded
 from synth_audit.terminal import say, say_json, say_whole
+
+if TYPE_CHECKING:
+    from synth_audit.core.registry import PluginGroup, PluginRef
 
 
 @click.command("list")
@@ -46,7 +44,9 @@ def describe(name: str, as_json: bool) -> Exit:
     Example:
       synth-audit describe closest_record
     """
-    rooms: tuple[registry.PluginGroup, ...] = ("source", "generator", "audit")
+    from synth_audit.core import registry
+
+    rooms: tuple[PluginGroup, ...] = ("source", "generator", "audit")
     refs = [r for room in rooms if (r := registry.catalogue(room).get(name))]
     if not refs:
         known = sorted({n for room in rooms for n in registry.catalogue(room)})
@@ -71,6 +71,7 @@ def schema(what: str) -> Exit:
     Example:
       synth-audit schema plan > plan.schema.json
     """
+    from synth_audit.core.plan_json_schema import plan_schema
     from synth_audit.store.evidence import evidence_schema
 
     say_json(json.dumps(plan_schema() if what == "plan" else evidence_schema(), indent=2))
@@ -79,7 +80,9 @@ def schema(what: str) -> Exit:
 
 def show_catalogue(*, as_json: bool) -> None:
     """Print every plug-in with its one-line description."""
-    rooms: tuple[registry.PluginGroup, ...] = ("source", "generator", "audit")
+    from synth_audit.core import registry
+
+    rooms: tuple[PluginGroup, ...] = ("source", "generator", "audit")
     found = {room: {name: _title(ref) for name, ref in registry.catalogue(room).items()} for room in rooms}
     if as_json:
         say_json(json.dumps(found, indent=2))
@@ -96,8 +99,13 @@ def show_catalogue(*, as_json: bool) -> None:
     say("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
 
 
-def show_plugin(ref: registry.PluginRef, *, as_json: bool) -> None:
+def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
     """Print what a plug-in says of itself, its settings and its quantities."""
+    from synth_audit.core import registry
+    from synth_audit.core.audit import AuditInfo
+    from synth_audit.core.generator import GeneratorInfo
+    from synth_audit.core.sensitivity import derived_of
+
     cls = ref.load()
     if as_json:
         plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref)}
@@ -134,7 +142,7 @@ def _show_settings(cls: Any, within: str = "") -> None:
         say(f"  {within + field.name:<18} {field.type}, {default}")
 
 
-def _title(ref: registry.PluginRef) -> str:
+def _title(ref: PluginRef) -> str:
     info: Any = vars(ref.load())["info"]
     return str(info.title)
 

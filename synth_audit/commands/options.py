@@ -8,8 +8,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from synth_audit.core.context import Device
-from synth_audit.core.execution import ExecutorName
+from synth_audit.core.workplace import Device, ExecutorName
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

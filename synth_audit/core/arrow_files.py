@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
-import weakref
-from collections.abc import Iterable
+import secrets
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from synth_audit.core.arrow_values import regular_floats
+from synth_audit.core.errors import DataError
+from synth_audit.core.files import scratch, temporary_folder
+
+MOST_HELD = 2**23
+"""Bytes of rows that are held in memory rather than put into a file."""
 
 Key = tuple[Any, ...]
 """Where the values of a column lie in memory: equal keys of two columns at one time mean equal columns."""
@@ -56,20 +65,75 @@ def mapped(path: Path) -> pa.Table:
         OSError: the file is not there.
     """
     with pa.memory_map(str(path)) as file:
-        table = pa.ipc.open_file(file).read_all()
-    known = [column_key(column) for column in table.columns]
-    _MAPPED.update({key: (path, i) for i, key in enumerate(known)})
-    weakref.finalize(table, _forget, known)  # what lies there afterwards may be anything
+        return pa.ipc.open_file(file).read_all()
+
+
+def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> pa.Table:
+    """Rows in a mapped file of a private folder, floats as :func:`regular_floats` has them.
+
+    Few rows, and those with columns of codes, whose labels may differ by batch, are held in memory.
+
+    Args:
+        batches: at least one.
+        folder: deleted by its owner; while the file is there, processes of this machine map it too. None: the
+            file is deleted at once, and goes when the table does; without :func:`scratch` it is none at all.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    held, size = deque[pa.RecordBatch](), 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size > MOST_HELD and not _coded(batch.schema) and (folder or scratch()):
+            break
+    else:
+        return pa.Table.from_batches(held)
+    if folder is not None:
+        return _registered(_written(folder, held, batches))
+    with temporary_folder() as own:
+        return mapped(_written(Path(own), held, batches))
+
+
+def _coded(schema: pa.Schema) -> bool:
+    return any(pa.types.is_dictionary(kind) for kind in schema.types)
+
+
+def _written(folder: Path, held: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Path:
+    path = folder / f"{secrets.token_hex(8)}.arrow"
+    schema = pa.schema([field.with_nullable(True) for field in held[0].schema])  # and without metadata
+    first = (held.popleft() for _ in range(len(held)))
+    try:
+        write_arrow(path, schema, (_regular(batch, schema) for batch in chain(first, others)))
+    except OSError as error:
+        raise DataError(
+            f"rows cannot be put into scratch ({type(error).__name__})",
+            where=str(folder),
+            expected="a folder that can be written, with room for the table",
+            fix="free space",
+        ) from None
+    return path
+
+
+def _regular(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        regular_floats(pa.chunked_array([c])).combine_chunks() if pa.types.is_floating(c.type) else c
+        for c in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+_REGISTERED: dict[Key, tuple[Path, int, pa.Table]] = {}
+"""In which file mapped columns are, and which of its columns; tables are held, so that nothing else comes to
+lie where their values are."""
+
+
+def _registered(path: Path) -> pa.Table:
+    for key in [key for key, (old, _, _) in _REGISTERED.items() if not old.exists()]:
+        del _REGISTERED[key]
+    table = mapped(path)
+    _REGISTERED.update({column_key(c): (path, i, table) for i, c in enumerate(table.columns)})
     return table
-
-
-_MAPPED: dict[Key, tuple[Path, int]] = {}
-"""In which file the columns of mapped tables are, and which of its columns they are."""
-
-
-def _forget(keys: list[Key]) -> None:
-    for key in keys:
-        _MAPPED.pop(key, None)
 
 
 def column_key(column: pa.ChunkedArray) -> Key:
@@ -92,8 +156,7 @@ class Shelf:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._known: dict[Key, tuple[Path, int]] = {}
-        self._tables: list[pa.Table] = []  # held, so that nothing else comes to lie where their values are
+        self._known: dict[Key, tuple[Path, int, pa.Table]] = {}
 
     def place(self, table: pa.Table) -> Place:
         """Where the table is, after writing it if it is nowhere.
@@ -105,16 +168,15 @@ class Shelf:
         return self._found(table, keys) or self._written(table, keys)
 
     def _found(self, table: pa.Table, keys: list[Key]) -> Place | None:
-        found = [self._known.get(key) or _MAPPED.get(key) for key in keys]
+        found = [self._known.get(key) or _REGISTERED.get(key) for key in keys]
         paths = {place[0] for place in found if place}
         if None in found or len(paths) != 1 or not (path := paths.pop()).exists():
             return None
         return Place(path, tuple(place[1] for place in found if place), tuple(table.column_names))
 
     def _written(self, table: pa.Table, keys: list[Key]) -> Place:
-        path = self._folder / f"{len(self._tables)}.arrow"
+        path = self._folder / f"{secrets.token_hex(8)}.arrow"
         whole = table.unify_dictionaries()
         write_arrow(path, whole.schema, whole.to_batches())
-        self._tables.append(table)
-        self._known.update({key: (path, i) for i, key in enumerate(keys)})
+        self._known.update({key: (path, i, table) for i, key in enumerate(keys)})
         return Place(path, tuple(range(len(keys))), tuple(table.column_names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,7 +13,7 @@ def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values as text labels, missing as null; whole numbers read as integers, so 1, 1.0 and 1.00 agree."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    if pa.types.is_decimal(values.type):
+    if pa.types.is_decimal(values.type) and values.type.scale:
         values = values.cast(pa.float64())
     kind = values.type
     if pa.types.is_floating(kind):
@@ -23,6 +24,24 @@ def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
         hexed = [None if x is None else x.hex() for x in values.to_pylist()]
         return pa.chunked_array([pa.array(hexed, pa.string())])
     return values.cast(pa.string())
+
+
+def values_of(labels: pa.StringArray, storage: pa.DataType) -> pa.Array:
+    """Labels in the type that :func:`labels_of` read them from."""
+    if pa.types.is_null(storage):
+        return pa.nulls(len(labels))
+    if pa.types.is_dictionary(storage):
+        return values_of(labels, storage.value_type).dictionary_encode().cast(storage)
+    if pa.types.is_decimal(storage) and storage.scale:
+        return labels.cast(pa.float64()).cast(storage, safe=False)
+    if pa.types.is_duration(storage):
+        return labels.cast(pa.int64()).cast(storage)
+    if pa.types.is_time(storage):  # Arrow reads times of a day from text with a day alone
+        moments = pc.binary_join_element_wise("1970-01-01", labels, " ").cast(pa.timestamp(storage.unit))
+        return moments.cast(storage)
+    if is_binary(storage):
+        return pa.array([None if x is None else bytes.fromhex(x) for x in labels.to_pylist()], storage)
+    return labels.cast(storage)
 
 
 def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -43,6 +62,28 @@ def nan_as_missing(values: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_floating(values.type):
         return values
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+
+
+def regular_floats(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Floats with null for NaN and 0.0 for -0.0; the values themselves where they hold neither."""
+    if pc.any(pc.is_nan(values)).as_py():
+        values = nan_as_missing(values)
+    return _unsigned_zeros(values) if any(map(_signed_zero, values.chunks)) else values
+
+
+def _unsigned_zeros(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_float16(values.type):  # for which Arrow has no arithmetic
+        return _unsigned_zeros(values.cast(pa.float32())).cast(pa.float16())
+    return pc.add(values, pa.scalar(0.0, values.type))
+
+
+def _signed_zero(values: pa.Array) -> bool:
+    """Whether some value is -0.0, or lies as such under a null."""
+    if not len(values):
+        return False
+    kind = values.type.to_pandas_dtype()
+    raw = np.frombuffer(values.buffers()[1], kind)[values.offset : values.offset + len(values)]
+    return bool((np.signbit(raw) & (raw == 0)).any())
 
 
 def _float_labels(values: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -8,17 +8,16 @@ real people out in these. Here each of them follows from the content and the typ
 
 from __future__ import annotations
 
-import hmac
 import re
 from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from synth_audit.core.arrow_types import is_text
-from synth_audit.core.arrow_values import nan_as_missing
-from synth_audit.core.fingerprint import row_digests
+from synth_audit.core.arrow_values import regular_floats
+from synth_audit.core.fingerprint import DIGEST, row_digests
+from synth_audit.core.keyed_hash import KeyedHash
 
 _UNITS = ("s", "ms", "us", "ns")
 _DICTIONARY = re.compile(r"dictionary<values=([^,]+), .*>")
@@ -42,19 +41,11 @@ def canonical(data: pa.Table, storage: Mapping[str, str], key: bytes) -> pa.Tabl
     names = [n for n in storage if n in data.column_names]
     names += sorted(set(data.column_names) - set(names))
     columns = {name: _plain(data.column(name), storage.get(name, "")) for name in names}
-    places = [hmac.digest(key, row, "sha256") for row in row_digests(data)]
-    order = np.array(sorted(range(len(places)), key=places.__getitem__), dtype=np.int64)
+    keyed, digests = KeyedHash(key), row_digests(data).tobytes()
+    places = b"".join(keyed(digests[i : i + DIGEST]) for i in range(0, len(digests), DIGEST))
+    order = np.argsort(np.frombuffer(places, dtype=f"S{DIGEST}"), kind="stable")
     # Taken into new arrays, which leave behind what lay under nulls, and how the rows were cut into chunks.
     return pa.table(columns).combine_chunks().take(pa.array(order))
-
-
-def unsigned_zeros(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values with 0.0 for -0.0."""
-    if pa.types.is_float16(values.type):  # for which Arrow has no arithmetic
-        return unsigned_zeros(values.cast(pa.float32())).cast(pa.float16())
-    if not (pa.types.is_float32(values.type) or pa.types.is_float64(values.type)):
-        return values
-    return pc.add(values, pa.scalar(0.0, values.type))
 
 
 def _plain(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
@@ -63,7 +54,7 @@ def _plain(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
     stored = found[1] if (found := _DICTIONARY.fullmatch(stored)) else stored
     kind = values.type
     if pa.types.is_floating(kind):
-        return unsigned_zeros(nan_as_missing(values))
+        return regular_floats(values)
     if is_text(kind):
         return values.cast(pa.large_string() if stored == "large_string" else pa.string())
     if pa.types.is_date(kind):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from synth_audit.core.errors import OutOfTime, PluginError, ProcessLost
 from synth_audit.core.execution import Ending, Executor, Piece
 from synth_audit.core.files import temporary_folder
 from synth_audit.core.seeds import child_rng
-
-Device = Literal["cpu", "cuda", "auto"]
+from synth_audit.core.workplace import Device
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,8 +9,9 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Labels
 from synth_audit.core.errors import DataError
 from synth_audit.core.framing import count, frame
+from synth_audit.core.keyed_hash import KeyedHash
 from synth_audit.core.schema import Column, Role, Schema
-from synth_audit.core.table import Table
+from synth_audit.core.table import BATCH, Table
 
 _SCALE = 2**64
 
@@ -35,7 +35,17 @@ def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
     Raises:
         DataError: one of the two would be empty.
     """
-    aside = in_control(entities_of(table), control, key)
+    aside = set_aside(table, control, key)
+    return table.take(~aside), table.take(aside)
+
+
+def set_aside(table: Table, control: float, key: bytes) -> Bools:
+    """Which rows :func:`split` gives to control, shape (n,).
+
+    Raises:
+        DataError: all of them, or none.
+    """
+    aside = np.concatenate([in_control(entities_of(part), control, key) for part in table.parts(BATCH)])
     if aside.all() or not aside.any():
         raise DataError(
             f"the split leaves no {'train' if aside.all() else 'control'} rows",
@@ -43,13 +53,13 @@ def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
             expected="rows on both sides",
             fix="use a table with more entities, or another `split.control` share",
         )
-    return table.take(~aside), table.take(aside)
+    return aside
 
 
 def in_control(entities: Sequence[bytes], control: float, key: bytes) -> Bools:
     """True where an entity is set aside, shape (n,)."""
-    limit = int(control * _SCALE)
-    side = {entity: _position(key, entity) < limit for entity in set(entities)}
+    limit, keyed = int(control * _SCALE), KeyedHash(key)
+    side = {entity: int.from_bytes(keyed(entity)[:8], "big") < limit for entity in set(entities)}
     return np.fromiter((side[e] for e in entities), dtype=bool, count=len(entities))
 
 
@@ -95,7 +105,3 @@ def _frames(labels: Labels) -> list[bytes]:
     """Each label in its frame; equal ones are framed once."""
     known: dict[str | None, bytes] = {}
     return [known.get(label) or known.setdefault(label, frame(label)) for label in labels.tolist()]
-
-
-def _position(key: bytes, entity: bytes) -> int:
-    return int.from_bytes(hmac.digest(key, entity, "sha256")[:8], "big")

@@ -31,6 +31,11 @@ def scratch_in(folder: Path) -> Iterator[None]:
         _SCRATCH.reset(before)
 
 
+def scratch() -> Path | None:
+    """The folder of :func:`scratch_in`, if the caller is in such a block."""
+    return _SCRATCH.get()
+
+
 def temporary_folder(where: Path | None = None) -> TemporaryDirectory[str]:
     """A folder of mode 0700 for the length of a block.
 

@@ -14,6 +14,9 @@ from synth_audit.core.errors import DataError
 
 Bytes = npt.NDArray[np.uint8]
 
+DIGEST = 32
+"""Bytes of a row's digest."""
+
 _BATCH = 2**16
 """Rows whose bytes are held at a time."""
 
@@ -30,30 +33,35 @@ def fingerprint(data: pa.Table) -> str:
     Raises:
         DataError: a column is nested, or of another type whose values have no canonical bytes.
     """
-    names = _order(data)
-    header = "\x1e".join(f"{name}\x1f{_type_name(data.schema.field(name).type)}" for name in names)
-    total = hashlib.sha256(f"{data.num_rows}\x1d{header}\x1d".encode())
-    total.update(b"".join(sorted(row_digests(data))))
+    return content_hash(data.schema, data.num_rows, row_digests(data))
+
+
+def content_hash(schema: pa.Schema, n_rows: int, digests: Bytes) -> str:
+    """The fingerprint of a table from the digests of its rows, in whatever order these are."""
+    header = "\x1e".join(f"{name}\x1f{_type_name(schema.field(name).type)}" for name in sorted(schema.names))
+    total = hashlib.sha256(f"{n_rows}\x1d{header}\x1d".encode())
+    total.update(np.sort(digests.view(f"S{DIGEST}").ravel()).tobytes())
     return total.hexdigest()
 
 
-def row_digests(data: pa.Table) -> list[bytes]:
-    """SHA-256 of each row's values, in the order of the rows: 32 bytes, the same for what counts as equal.
+def row_digests(data: pa.Table) -> Bytes:
+    """SHA-256 of each row's values, in the order of the rows, the same for what counts as equal.
+
+    Returns:
+        Shape (n, 32); (0, 32) for a table without columns.
 
     Raises:
         DataError: a column has no content hash.
     """
-    names = _order(data)
-    found: list[bytes] = []
-    for start in range(0, data.num_rows if names else 0, _BATCH):
+    names = sorted(data.column_names)
+    found = np.empty((data.num_rows if names else 0, DIGEST), dtype=np.uint8)
+    for start in range(0, len(found), _BATCH):
         part = data.slice(start, _BATCH)
-        rows = np.ascontiguousarray(np.hstack([_canonical(n, part.column(n)) for n in names]))
-        found += [hashlib.sha256(row).digest() for row in rows]
+        rows = np.hstack([_canonical(n, part.column(n)) for n in names])
+        width, held = rows.shape[1], rows.tobytes()
+        every = [hashlib.sha256(held[i : i + width]).digest() for i in range(0, len(held), width)]
+        found[start : start + len(every)] = np.frombuffer(b"".join(every), np.uint8).reshape(-1, DIGEST)
     return found
-
-
-def _order(data: pa.Table) -> list[str]:
-    return sorted(data.column_names)
 
 
 def _type_name(kind: pa.DataType) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from synth_audit.core.errors import DataError, PluginError
 
 if TYPE_CHECKING:
-    from synth_audit.core.context import Device
     from synth_audit.core.table import Table
+    from synth_audit.core.workplace import Device
 
 _DRIVER = Path("/dev/nvidiactl")
 

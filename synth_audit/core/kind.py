@@ -2,7 +2,11 @@
 
 A kind is one file in ``synth_audit/encoding/kinds/``, holding one frozen dataclass with a class variable
 ``info``; its name is the file's. What kinds of numbers and kinds of labels have in common is in ``_numbers``
-and ``_labels`` there, to be inherited.
+and ``_labels`` there, to be inherited. Facets that only statistics ask for are declared beside this file, by
+subject: ``kind_cells``, ``kind_distribution`` and ``kind_prediction``.
+
+No code outside these files asks which kind a column is of: it asks for a facet, or selects columns by their
+scale of measurement.
 """
 
 from __future__ import annotations
@@ -18,6 +22,9 @@ import pyarrow as pa
 
 from synth_audit.core import registry
 from synth_audit.core.arrays import Codes, Floats, Labels
+from synth_audit.core.kind_cells import Countable
+from synth_audit.core.kind_distribution import Distributed
+from synth_audit.core.kind_prediction import Predictable
 from synth_audit.core.parts import LabelPart, NumberPart, Part
 
 if TYPE_CHECKING:
@@ -95,7 +102,7 @@ class Disturbance:
     flip: float
 
 
-class Kind(Protocol):
+class Kind(Countable, Distributed, Predictable, Protocol):
     """How the values of a column are read, compared, disturbed and given back."""
 
     info: ClassVar[KindInfo]
@@ -121,22 +128,6 @@ class Kind(Protocol):
     def fixed_domain(self) -> Domain | None:
         """The domain of every column of this kind; None where it differs by column."""
 
-    @property
-    def numeric(self) -> bool:
-        """True where differences have a meaning: values are numbers, else labels."""
-
-    @property
-    def whole(self) -> bool:
-        """True for numbers without a fraction."""
-
-    @property
-    def instants(self) -> bool:
-        """True for numbers that are microseconds since 1970 (UTC)."""
-
-    @property
-    def ranked_labels(self) -> bool:
-        """True for labels that have an order of their own, which is that of their texts."""
-
     def allows(self, storage: pa.DataType) -> bool:
         """True when values stored so can be read as this kind; of a column without a type always."""
 
@@ -150,7 +141,7 @@ class Kind(Protocol):
         """Values as float64, missing as null.
 
         Raises:
-            TypeError: for a kind that is not numeric.
+            TypeError: for a kind of labels.
         """
 
     def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
@@ -163,9 +154,9 @@ class Kind(Protocol):
     def part(self) -> NumberPart | LabelPart:
         """The one part that values have by themselves, in which published quantities compare them."""
 
-    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
-        """All parts in which values are compared, as the values of a reference have them; their weights sum
-        to 1."""
+    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
+        """All parts in which values are compared, as the column of one or more real tables has them; their
+        weights sum to 1."""
 
     def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
         """One column of several tables as shared codes 0 … k−1 and −1 for missing, equal for equal values.

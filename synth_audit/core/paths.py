@@ -24,12 +24,23 @@ def problem_of(path: str) -> str:
         return "path must name a file"
     if "\0" in path:
         return "path holds a null character"
+    if not in_utf8(path):
+        return "path is not written in UTF-8; rename the file or folder"
     if remote := _REMOTE.match(path):
         return (
             f"{remote['scheme']} is no path of this machine, and there is no source for it yet; "
             "fetch or send the file by other means, and start a file's name that has a colon at /"
         )
     return ""
+
+
+def in_utf8(path: str) -> bool:
+    """False for names of bytes that are no text: neither Parquet nor a record could take them."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_text(path: Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -161,15 +161,17 @@ class Plan(BaseModel):
 
     def build_audits(self) -> dict[str, Audit]:
         """Every configured audit by name; all that run by default when the plan lists none."""
-        choices = self.audits or tuple(PluginChoice(name=n) for n in registry.default_audits())
-        return {c.name: registry.build("audit", c.name, c.config, where=f"audits.{c.name}") for c in choices}
+        return _audits(self.audits or tuple(PluginChoice(name=n) for n in registry.default_audits()))
 
     def check(self) -> Plan:
-        """Build every plug-in the plan names, so that a mistake shows before any data is read."""
+        """Build every plug-in the plan names, so that a mistake shows before any data is read.
+
+        The usual audits are not built here: nobody has set anything of theirs.
+        """
         for part in ("source", "generator", "release"):
             if getattr(self, part) is not None:
                 getattr(self, f"build_{part}")()
-        self.build_audits()
+        _audits(self.audits)
         for where, choice in self._candidates():
             self._build("generator", choice, where)
         return self
@@ -199,3 +201,7 @@ class Plan(BaseModel):
                 fix="`synth-audit init` writes a plan to start from",
             )
         return registry.build(room, choice.name, choice.config, where=f"{key}.{choice.name}")
+
+
+def _audits(choices: Iterable[PluginChoice]) -> dict[str, Audit]:
+    return {c.name: registry.build("audit", c.name, c.config, where=f"audits.{c.name}") for c in choices}

@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from synth_audit.core.context import Device
 from synth_audit.core.errors import PlanError, problems_of
-from synth_audit.core.execution import ExecutorName
+from synth_audit.core.workplace import Device, ExecutorName
 
 
 class ExecutionSpec(BaseModel):

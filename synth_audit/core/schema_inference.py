@@ -17,8 +17,8 @@ from synth_audit.core.schema import (
     Column,
     Role,
     Schema,
-    check_names,
 )
+from synth_audit.core.storage_types import plain
 from synth_audit.core.table import Table
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def infer_schema(
         DataError: a column cannot be what the plan says, is of no usable type, or has too many categories.
     """
     specs = specs or {}
-    data = data.data if isinstance(data, Table) else data
-    check_names(data.column_names, where=where)
+    data = data.data if isinstance(data, Table) else plain(data, where=where)
     if unknown := [name for name in specs if name not in data.column_names]:
         raise PlanError(
             f"the plan describes column {unknown[0]!r}, which the table does not have",

@@ -5,6 +5,7 @@ A source is one file in its room holding one frozen dataclass with a class varia
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
@@ -38,6 +39,31 @@ class Source(Protocol):
     def read(self, base: Path) -> pa.Table:
         """Read the table; relative paths start at ``base``."""
         ...
+
+
+@runtime_checkable
+class Batched(Protocol):
+    """A source that hands out its rows by batches; one without ``batches`` is read whole."""
+
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """The rows of :meth:`Source.read` in their order; at least one batch, which may be empty."""
+        ...
+
+
+def batches(source: Source, base: Path) -> Iterator[pa.RecordBatch]:
+    """The rows of a source by batches; a source that cannot hand them out so is read whole."""
+    if isinstance(source, Batched):
+        yield from source.batches(base)
+        return
+    table = source.read(base)
+    yield from table.to_batches() or [empty_batch(table.schema)]
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """No rows of these columns."""
+    from pyarrow import RecordBatch
+
+    return RecordBatch.from_pylist([], schema)
 
 
 @runtime_checkable

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Labels, Positions
-from synth_audit.core.arrow_values import nan_as_missing
-from synth_audit.core.canonical import unsigned_zeros
+from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.schema import Column, Schema, check_names
+from synth_audit.core.fingerprint import content_hash, fingerprint, row_digests
+from synth_audit.core.schema import Column, Schema, quantitative
+from synth_audit.core.storage_types import plain, refuse_inexact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +70,10 @@ class Table:
         for start in range(0, self.n_rows, size):
             yield Table(self.schema, self.data.slice(start, size))
 
+    def plain(self, name: str) -> Floats | Labels:
+        """A column as its kind computes with it, shape (n,): :meth:`numbers` or :meth:`labels`."""
+        return self.schema[name].kind.plain(self.column(name))
+
     def numbers(self, name: str) -> Floats:
         """A numeric column as float64, shape (n,); missing is NaN, datetimes are microseconds."""
         values = self.schema[name].kind.numbers(self.column(name)).to_numpy()
@@ -88,6 +92,18 @@ class Table:
         """The rows at these positions, or where the mask is true."""
         positions = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Table(self.schema, self.data.take(pa.array(positions)))
+
+    def divided(self, aside: Bools) -> tuple[Table, Table]:
+        """The other rows, and those set aside; the rows are hashed once for all three tables."""
+        parts = (self.take(~aside), self.take(aside))
+        digests, schema = row_digests(self.data), self.data.schema
+        self._hashed(content_hash(schema, self.n_rows, digests))
+        for part, rows in zip(parts, (~aside, aside), strict=True):
+            part._hashed(content_hash(schema, part.n_rows, digests[rows]))
+        return parts
+
+    def _hashed(self, known: str) -> None:
+        self.__dict__["fingerprint"] = known
 
     def sample(self, most: int, rng: np.random.Generator) -> Table:
         """A random part of at most ``most`` rows, in their order; the table itself where it has no more."""
@@ -122,10 +138,10 @@ def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: b
         partial: allow identifiers and split keys to be absent, as they are from a release.
 
     Raises:
-        DataError: no rows; columns missing, unknown or twice there; another kind; infinite values.
+        DataError: no rows; columns missing, unknown or twice there; another kind; values
+            that cannot be stored, see :mod:`synth_audit.core.storage_types`.
     """
-    data = data.data if isinstance(data, Table) else data
-    check_names(data.column_names, where=where)
+    given, data = data, data.data if isinstance(data, Table) else plain(data, where=where)
     optional = {c.name for c in schema if not c.released} if partial else set()
     lacking = [n for n in schema.names if n not in data.column_names and n not in optional]
     extra = [n for n in data.column_names if n not in schema.names]
@@ -148,7 +164,12 @@ def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: b
         )
     present = [c for c in schema if c.name in data.column_names]
     columns = {c.name: _checked(c, data.column(c.name), where) for c in present}
-    return Table(schema, pa.table(columns))
+    for c in quantitative(c for c in present if c.released):
+        refuse_inexact(c.name, columns[c.name], where=where)
+    table = Table(schema, pa.table(columns))
+    if isinstance(given, Table) and (known := given.__dict__.get("fingerprint")):
+        table._hashed(known)  # no order of columns and no schema is in it, nor what becomes of NaN
+    return table
 
 
 def _unknown(extra: Sequence[str], *, named: bool) -> str:
@@ -178,14 +199,4 @@ def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedA
             expected=f"{column.kind} values, as in train",
             fix=f"convert {column.name!r} in {where}, or declare its kind in the plan",
         )
-    if not pa.types.is_floating(values.type):
-        return values
-    values = unsigned_zeros(nan_as_missing(values))
-    if pc.any(pc.is_inf(values)).as_py():
-        raise DataError(
-            f"column {column.name!r} holds infinite values",
-            where=where,
-            expected="finite numbers; missing values as null",
-            fix="replace infinities by a finite value or by null at the source",
-        )
-    return values
+    return regular_floats(values) if pa.types.is_floating(values.type) else values

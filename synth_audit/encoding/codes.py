@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -53,7 +53,7 @@ def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes
     Returns:
         One array of shape (n,) per table.
     """
-    parts = [np.concatenate(codes(tables, column)) + 1 for column in columns]
+    parts = (np.concatenate(codes(tables, column)) + 1 for column in columns)  # one at a time in memory
     return split_rows(_agreeing(parts, sum(t.n_rows for t in tables)), tables)
 
 
@@ -81,7 +81,7 @@ def _without_each(parts: Sequence[Codes], first: int, others: Codes) -> Iterator
     yield from _without_each(right, first + half, _agreeing([others, *left], len(others)))
 
 
-def _agreeing(parts: Sequence[Codes], n: int) -> Codes:
+def _agreeing(parts: Iterable[Codes], n: int) -> Codes:
     """Numbers that rows share exactly when they agree in every part, shape (n,)."""
     total = np.zeros(n, dtype=np.int64)
     for part in parts:

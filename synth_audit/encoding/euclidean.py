@@ -11,8 +11,19 @@ from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
+from synth_audit.encoding.anchored_parts import (
+    AnchoredPart,
+    ScaledNumbers,
+    SharedLabels,
+    Vectors,
+    anchored_parts,
+    varies,
+)
 from synth_audit.encoding.codes import codes, split_rows
 from synth_audit.kernels.coordinates import Coordinates
+
+_FAR = 10.0
+"""Robust standard deviations beyond which only the logarithm grows."""
 
 
 @dataclass(frozen=True)
@@ -89,3 +100,52 @@ def _centre_and_scale(values: Floats) -> tuple[float, float]:
     unit = float(np.abs(known).max())
     deviation = max(unit * float((known / unit).std()), np.finfo(np.float64).tiny)
     return unit * float((known / unit).mean()), deviation
+
+
+@dataclass(frozen=True)
+class RobustEuclideanEncoder:
+    """Coordinates on the robust scale, by all parts of each column.
+
+    Every part adds ``w d²`` to the squared distance, w its weight. Numbers differ in units of the robust
+    standard deviation (beyond ten of them only the logarithm grows, so that no absurd value drowns the other
+    columns), and by 1 more where one is missing or one of the values that are labels. Labels that differ are
+    as far apart as two one-hot rows, d² = 2, and so are vectors that have nothing in common. A column that
+    is constant in train is left out, as in :class:`EuclideanEncoder`.
+    """
+
+    parts: tuple[AnchoredPart, ...]
+
+    @classmethod
+    def anchored_on(
+        cls, train: Table, columns: Sequence[Column], *, beside: Sequence[Table] = ()
+    ) -> RobustEuclideanEncoder:
+        """Read the scale off train and the further real tables ``beside`` it."""
+        kept = [c for c in columns if varies(train, c)]
+        return cls(tuple(anchored_parts([train, *beside], kept)))
+
+    def encode(self, tables: Sequence[Table]) -> list[Coordinates]:
+        """Coordinates of several tables in one common space."""
+        shared = [p for p in self.parts if isinstance(p, SharedLabels)]
+        joint = [p.read(tables) for p in shared]
+        numbers = [p for p in self.parts if isinstance(p, ScaledNumbers)]
+        vectors = [p for p in self.parts if isinstance(p, Vectors)]
+        unlike = [2 * p.part.weight for p in shared] + [p.part.weight for p in numbers]
+        placed = []
+        for i, table in enumerate(tables):
+            dense, labels = [np.empty((table.n_rows, 0))], [part[i] for part in joint]
+            for part in numbers:
+                scaled, what = part.read(table)
+                root = np.sqrt(part.part.weight)
+                dense.append(root * _tamed(scaled * part.scale.deviations_in_range)[:, None])
+                labels.append(what)
+            for vector in vectors:
+                dense.append(np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(table)))
+            stacked = np.array(labels, dtype=np.int64).reshape(-1, table.n_rows).T
+            placed.append(Coordinates.of(np.hstack(dense), stacked, np.array(unlike)))
+        return placed
+
+
+def _tamed(values: Floats) -> Floats:
+    """Standard deviations, beyond ten of them by logarithm."""
+    size = np.maximum(np.abs(values), _FAR)
+    return np.where(size > _FAR, np.sign(values) * (_FAR + np.log(size / _FAR)), values)

@@ -11,40 +11,82 @@ from synth_audit.core.arrays import Floats
 from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
+from synth_audit.encoding.anchored_parts import (
+    AnchoredPart,
+    ScaledNumbers,
+    SharedLabels,
+    Vectors,
+    anchored_parts,
+    varies,
+)
+from synth_audit.kernels import robust_scale
 from synth_audit.kernels.gower import MISSING, Mixed
 
 _FAR = 1e100
 """Where numbers beyond all reason are put, so that no difference overflows."""
 
+_LABEL = 1e110
+"""Numbers that are labels are put at multiples of it: at least 1 from all else."""
+
+
+@dataclass(frozen=True, eq=False)
+class _RangedNumbers:
+    """Numbers of a column, in units of their range in train from the least one."""
+
+    column: Column
+    part: NumberPart
+    low: float
+    span: float
+
+    def read(self, table: Table) -> Floats:
+        """Halves, since the difference of two huge numbers may be infinite where that of halves is not."""
+        values = self.part.read(table.column(self.column.name))
+        with np.errstate(over="ignore"):
+            inside = np.clip((values / 2 - self.low / 2) / (self.span / 2), -_FAR, _FAR)
+        return np.where(np.isnan(values), MISSING, inside)
+
 
 @dataclass(frozen=True, eq=False)
 class GowerEncoder:
-    """Prepares tables for Gower's distance, anchored on train, so a candidate cannot move its yardstick.
+    """Prepares tables for Gower's distance, anchored on real rows, so a candidate cannot move its yardstick.
 
-    ``d(a, b) = Σ_j w_j d_j / Σ_j w_j`` with ``d_j = min(1, |a_j − b_j| / range of train)`` for numbers and
-    datetimes, ``[a_j ≠ b_j]`` for labels; both missing 0, one missing 1. In [0, 1].
+    ``d(a, b) = Σ_j w_j d_j / Σ_j w_j`` over the parts of all columns, in [0, 1]: ``d_j = [a_j ≠ b_j]`` for
+    labels, ``min(1, |a_j − b_j| / range)`` for numbers and datetimes, its mean over the coordinates for
+    vectors (in units of what unrelated ones differ by); both missing 0, one missing 1.
+
+    The range is the robust one of :class:`~synth_audit.kernels.robust_scale.RobustScale`, whose labels among
+    numbers are at distance 1 from all else; as published (Gower 1971) it is that of train, and a column has
+    one part.
 
     A column that is constant in train (missing counted as a value) tells no two training rows apart and is
     left out: otherwise a copy of train could hide behind another value in it. Where all columns are, every
-    distance is 0. Source: Gower 1971.
+    distance is 0.
 
     Attributes:
-        columns: the columns compared, those that vary in train.
-        weights: one per column, positive.
-        low, span: least value and range of each numeric column in train.
+        parts: of the columns compared, those that vary in train: numbers and vectors first, then labels.
+        weights: one per part, positive.
     """
 
-    columns: tuple[Column, ...]
+    parts: tuple[AnchoredPart | _RangedNumbers, ...]
     weights: tuple[float, ...]
-    low: dict[str, float]
-    span: dict[str, float]
 
     @classmethod
     def anchored_on(
+        cls, train: Table, columns: Sequence[Column], *, beside: Sequence[Table] = ()
+    ) -> GowerEncoder:
+        """Read robust ranges off train.
+
+        Args:
+            beside: further real tables whose rows set the ranges with those of train.
+        """
+        kept = [c for c in columns if varies(train, c)]
+        return cls._of([(part, part.part.weight) for part in anchored_parts([train, *beside], kept)])
+
+    @classmethod
+    def by_range(
         cls, train: Table, columns: Sequence[Column], weights: Sequence[float] | None = None
     ) -> GowerEncoder:
-        """Read ranges off train.
+        """As published: in units of the whole range of train.
 
         Args:
             weights: how much each of ``columns`` counts, not negative; all alike if left out.
@@ -55,50 +97,55 @@ class GowerEncoder:
         given = np.ones(len(columns)) if weights is None else np.asarray(weights, dtype=np.float64)
         if given.shape != (len(columns),) or not np.isfinite(given).all() or (given < 0).any():
             raise ValueError("weights need one finite number per column, none of them negative")
-        kept = [i for i, c in enumerate(columns) if given[i] > 0 and _varies(train, c)]
-        ranges = {
-            c.name: _range(part.read(train.column(c.name)))
-            for c in columns
-            if isinstance(part := c.kind.part, NumberPart)
-        }
-        return cls(
-            tuple(columns[i] for i in kept),
-            tuple(float(given[i]) for i in kept),
-            {name: low for name, (low, _) in ranges.items()},
-            {name: span for name, (_, span) in ranges.items()},
-        )
+        kept = [i for i, c in enumerate(columns) if given[i] > 0 and varies(train, c)]
+        return cls._of([(_published(train, columns[i]), float(given[i])) for i in kept])
+
+    @classmethod
+    def _of(cls, weighed: Sequence[tuple[AnchoredPart | _RangedNumbers, float]]) -> GowerEncoder:
+        ordered = sorted(weighed, key=lambda part: isinstance(part[0], SharedLabels))
+        return cls(tuple(part for part, _ in ordered), tuple(weight for _, weight in ordered))
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Names of the columns in the order of a preparation: the numeric ones, then the discrete ones."""
-        return tuple(c.name for c in sorted(self.columns, key=lambda c: c.name not in self.span))
+        """Name of the column of each number, then of each label, of a preparation."""
+        return tuple(p.column.name for p in self.parts for _ in range(_width(p)))
 
     def encode(self, tables: Sequence[Table]) -> list[Mixed]:
         """Prepare tables with shared codes, so that any of them may be compared with any other."""
-        numeric = [i for i, c in enumerate(self.columns) if c.name in self.span]
-        discrete = [i for i, c in enumerate(self.columns) if c.name not in self.span]
-        joint = [codes(tables, self.columns[i]) for i in discrete]
-        weights = np.array([self.weights[i] for i in (*numeric, *discrete)])
+        numbers = [p for p in self.parts if not isinstance(p, SharedLabels)]
+        joint = [p.read(tables) for p in self.parts if isinstance(p, SharedLabels)]
+        widths = [_width(p) for p in self.parts]
+        weights = np.repeat(np.array(self.weights) / widths, widths)
         prepared = []
         for position, table in enumerate(tables):
-            numbers, labels = np.empty((table.n_rows, len(numeric))), [part[position] for part in joint]
-            for j, i in enumerate(numeric):
-                numbers[:, j] = self._scaled(table, self.columns[i].name)
-            stacked = np.array(labels, dtype=np.int64).reshape(len(joint), table.n_rows).T
-            prepared.append(Mixed.of(numbers, stacked, weights))
+            dense = np.hstack([np.empty((table.n_rows, 0)), *(_coordinates(p, table) for p in numbers)])
+            labels = np.array([part[position] for part in joint], dtype=np.int64)
+            stacked = labels.reshape(len(joint), table.n_rows).T
+            prepared.append(Mixed.of(dense, stacked, weights))
         return prepared
 
-    def _scaled(self, table: Table, name: str) -> Floats:
-        """Halves, since the difference of two huge numbers may be infinite where that of halves is not."""
-        values = table.numbers(name)
-        with np.errstate(over="ignore"):
-            inside = np.clip((values / 2 - self.low[name] / 2) / (self.span[name] / 2), -_FAR, _FAR)
-        return np.where(np.isnan(values), MISSING, inside)
+
+def _width(part: AnchoredPart | _RangedNumbers) -> int:
+    return part.part.width if isinstance(part, Vectors) else 1
 
 
-def _varies(train: Table, column: Column) -> bool:
-    [values] = codes([train], column)
-    return bool(len(values)) and bool((values != values[0]).any())
+def _coordinates(part: ScaledNumbers | Vectors | _RangedNumbers, table: Table) -> Floats:
+    """A part in units of a distance of 1, shape (n, width)."""
+    match part:
+        case _RangedNumbers():
+            return part.read(table)[:, None]
+        case Vectors():
+            return np.nan_to_num(part.read(table) / part.spread, nan=MISSING)
+    numbers, what = part.read(table)
+    placed = np.where(what == robust_scale.REGULAR, numbers, what * _LABEL)
+    return np.where(what == robust_scale.MISSING, MISSING, placed)[:, None]
+
+
+def _published(train: Table, column: Column) -> SharedLabels | _RangedNumbers:
+    part = column.kind.part
+    if not isinstance(part, NumberPart):
+        return SharedLabels(column, part)
+    return _RangedNumbers(column, part, *_range(part.read(train.column(column.name))))
 
 
 def _range(values: Floats) -> tuple[float, float]:

@@ -6,21 +6,36 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Integers
+from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
+from synth_audit.encoding.anchored_parts import (
+    AnchoredPart,
+    ScaledNumbers,
+    SharedLabels,
+    Vectors,
+    anchored_parts,
+    varies,
+)
 from synth_audit.encoding.codes import codes
+from synth_audit.kernels import robust_scale
 from synth_audit.kernels.mixed_hamming import FAR, MISSING_NUMBER, NEAR, MixedCells
+
+_LABEL = 1e7
+"""Numbers that are labels are put at multiples of it: beyond all numbers, below what is missing."""
+
+_NEAR_VECTORS = 2
+"""Two vectors wholly disagree when they differ by 1/2 of what unrelated ones do, or more."""
 
 
 def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[MixedCells]:
-    """Prepare several tables, the first of which (train) sets the ranges.
+    """Prepare several tables as published, the first of which (train) sets the ranges.
 
     A numeric column without range in train tells no training rows apart and is left out.
     """
     numbers: list[list[Floats]] = []
-    labels: list[list[Integers]] = []
+    labels: list[list[Codes]] = []
     for column in columns:
         part = column.kind.part
         if not isinstance(part, NumberPart):
@@ -31,13 +46,54 @@ def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[MixedCells
         if len(known) and known.max() > known.min():
             low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
             numbers.append([_scaled(v, low, unit) for v in values])
+    weights = [1.0] * (len(numbers) + len(labels))
     return [
-        MixedCells(
-            np.array([column[i] for column in numbers], np.float32).reshape(-1, table.n_rows).T.copy(),
-            np.array([column[i] for column in labels], np.int32).reshape(-1, table.n_rows).T.copy(),
+        MixedCells.of(table.n_rows, [x[i] for x in numbers], [x[i] for x in labels], weights)
+        for i, table in enumerate(tables)
+    ]
+
+
+def robust_cells(
+    tables: Sequence[Table], columns: Sequence[Column], *, beside: Sequence[Table] = ()
+) -> list[MixedCells]:
+    """Prepare several tables by all parts of their columns, on the robust scale of the first one (train).
+
+    A column that is constant in train tells no training rows apart and is left out.
+
+    Args:
+        beside: further real tables whose rows set the scale with those of the first.
+    """
+    kept = [c for c in columns if varies(tables[0], c)]
+    parts = anchored_parts([tables[0], *beside], kept)
+    numbers = [p for p in parts if not isinstance(p, SharedLabels)]
+    joint = [p.read(tables) for p in parts if isinstance(p, SharedLabels)]
+    weights = [w for p in numbers for w in _weights(p)]
+    weights += [p.part.weight for p in parts if isinstance(p, SharedLabels)]
+    return [
+        MixedCells.of(
+            table.n_rows,
+            [x for p in numbers for x in _coordinates(p, table)],
+            [codes_of_tables[i] for codes_of_tables in joint],
+            weights,
         )
         for i, table in enumerate(tables)
     ]
+
+
+def _weights(part: AnchoredPart) -> list[float]:
+    width = part.part.width if isinstance(part, Vectors) else 1
+    return [part.part.weight / width] * width
+
+
+def _coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Floats]:
+    """A part in units of what counts as near, one array of shape (n,) per coordinate."""
+    if isinstance(part, Vectors):
+        placed = part.read(table) * (_NEAR_VECTORS / part.spread)
+        return list(np.nan_to_num(placed, nan=MISSING_NUMBER).T)
+    numbers, what = part.read(table)
+    inside = np.clip(numbers * NEAR, -FAR, FAR)
+    placed = np.where(what == robust_scale.REGULAR, inside, what * _LABEL)
+    return [np.where(what == robust_scale.MISSING, MISSING_NUMBER, placed)]
 
 
 def _scaled(values: Floats, low: float, unit: float) -> Floats:

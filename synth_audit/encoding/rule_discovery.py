@@ -131,8 +131,8 @@ def _spread(x: Floats) -> float:
     """Distance of the 5 % and 95 % quantiles of known values, or of the ends where these agree."""
     if not len(x):
         return 0.0
-    low, high = np.quantile(x, [0.05, 0.95])
-    return float(high - low) or float(x.max() - x.min())
+    low, high = map(float, np.quantile(x, [0.05, 0.95]))
+    return high - low or float(x.max()) - float(x.min())
 
 
 def _impurity(counts: Counts) -> float:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
 from synth_audit.core.measurement import Exposure, Interval, Measurement
-from synth_audit.core.schema import Column
+from synth_audit.core.schema import Column, nominal
 from synth_audit.core.sensitivity import WORST_SUBGROUP
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attack_success import SuccessCount, corrected_level, risk
@@ -110,7 +110,7 @@ def exposed_records(exposures: Exposures, n_train: int, n_control: int) -> pa.Ta
 
 def worst_subgroups(exposures: Exposures, subject: Subject) -> list[Subgroup]:
     """For each attack and each discrete column, its most exposed category above the suppression limit."""
-    cohorts = {c.name: _cohorts(c, subject) for c in subject.features if not c.kind.numeric}
+    cohorts = {c.name: _cohorts(c, subject) for c in nominal(subject.features)}
     found = (
         _worst(e, column, groups, subject)
         for e in exposures

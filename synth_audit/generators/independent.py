@@ -6,54 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.kind_distribution import MarginMethod, Univariate
 from synth_audit.core.schema import Schema
 from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.table import Table, assemble
-from synth_audit.generators._margin_json import margin_from_plain, margin_to_plain
-from synth_audit.generators._numeric_margin import MarginMethod, numeric_margin
-from synth_audit.kernels.margins import Margin
+from synth_audit.encoding.univariate import from_plain
 
 _NO_NOISE = "the column distributions are fitted to train without noise"
 _FILE = "model.json"
-
-
-@dataclass(frozen=True, eq=False)
-class _Categories:
-    """Labels, None for missing, with their frequencies, each of shape (k,)."""
-
-    labels: Labels
-    shares: Floats
-
-    def sample(self, n: int, rng: np.random.Generator) -> Labels:
-        return self.labels[rng.choice(len(self.labels), size=n, p=self.shares)]
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"labels": self.labels.tolist(), "shares": self.shares.tolist()}
-
-
-@dataclass(frozen=True, eq=False)
-class _Numbers:
-    """A margin, None when every value is missing, and the share of missing values."""
-
-    margin: Margin | None
-    missing: float
-
-    def sample(self, n: int, rng: np.random.Generator) -> Floats:
-        levels, gaps = rng.random(n), rng.random(n) < self.missing
-        values = np.full(n, np.nan) if self.margin is None else self.margin.quantile(levels)
-        return np.where(gaps, np.nan, values)
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        margin = None if self.margin is None else margin_to_plain(self.margin)
-        return {"margin": margin, "missing": self.missing}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +31,7 @@ class IndependentModel:
     """
 
     schema: Schema = field(repr=False)
-    columns: Mapping[str, _Categories | _Numbers] = field(repr=False)
+    columns: Mapping[str, Univariate] = field(repr=False)
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows, each column on its own."""
@@ -102,33 +67,11 @@ class Independent:
         """Learn the distribution of every column of ``train`` but identifiers."""
         context.accountant.void(_NO_NOISE)
         train = train.released_only()
-        return IndependentModel(train.schema, {name: self._column(train, name) for name in train.names})
+        columns = {c.name: c.kind.univariate(train, c, self.margins) for c in train.schema}
+        return IndependentModel(train.schema, columns)
 
     def load(self, folder: Path) -> IndependentModel:
         """The model that was saved there."""
         plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        columns = {name: _from_plain(column) for name, column in plain["columns"].items()}
+        columns = {name: from_plain(column) for name, column in plain["columns"].items()}
         return IndependentModel(schema_from_plain(plain["schema"]), columns)
-
-    def _column(self, train: Table, name: str) -> _Categories | _Numbers:
-        column = train.schema[name]
-        if not column.kind.numeric:
-            return _categories(train.labels(name))
-        values = train.numbers(name)
-        gaps = np.isnan(values)
-        margin = None if gaps.all() else numeric_margin(column, values, self.margins)
-        return _Numbers(margin, float(gaps.mean()))
-
-
-def _from_plain(plain: Mapping[str, Any]) -> _Categories | _Numbers:
-    if "labels" in plain:
-        return _Categories(np.array(plain["labels"], dtype=object), np.array(plain["shares"]))
-    margin = None if plain["margin"] is None else margin_from_plain(plain["margin"])
-    return _Numbers(margin, plain["missing"])
-
-
-def _categories(labels: Labels) -> _Categories:
-    missing = np.array([label is None for label in labels])
-    known, counts = np.unique(labels[~missing].astype(str), return_counts=True)
-    values = np.array([*known.tolist(), None], dtype=object)
-    return _Categories(values, np.append(counts, missing.sum()) / len(labels))

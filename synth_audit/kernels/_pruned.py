@@ -14,7 +14,7 @@ from synth_audit.kernels.leaves import Leaves
 _PAIRS = 2**18
 """Pairs scored at a time; few enough to stay in a processor's cache."""
 
-_MOST = 0.4
+_MOST = 0.5
 """Share of the pairs that are left beyond which scoring them leaf by leaf takes longer than scoring all."""
 
 
@@ -67,17 +67,16 @@ class LeafSearch:
 
     def _keep(self, rows: Positions, scores: Scores, start: int) -> None:
         """Remember what may be near, and lower the limits."""
-        near = scores <= self.limit[rows, None]
-        hit = np.flatnonzero(near.any(axis=1))
+        hit = np.flatnonzero(scores.min(axis=1) <= self.limit[rows])
         if not len(hit):
             return
-        k, met = self.least.shape[1], rows[hit]
-        both = np.hstack([self.least[met], scores[hit]])
-        self.least[met] = np.partition(both, k - 1, axis=1)[:, :k]
+        k, met, few = self.least.shape[1], rows[hit], scores[hit]
+        self.least[met] = np.partition(np.hstack([self.least[met], few]), k - 1, axis=1)[:, :k]
         limit = self.least[met].max(axis=1)
-        self.limit[met] = limit + self.space.slack(met + self.first, limit)
-        row, column = np.nonzero(scores[hit] <= self.limit[met, None])
-        self.found.append((met[row], column + start, scores[hit[row], column].astype(np.float64)))
+        limit += self.space.slack(met + self.first, limit)
+        self.limit[met] = limit
+        row, column = np.nonzero(few <= limit[:, None])
+        self.found.append((met[row], column + start, few[row, column].astype(np.float64)))
 
     def candidates(self) -> tuple[Positions, Positions]:
         """Query within the block and position in the reference of each candidate, ascending."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions
 
-LEAF = 256
-"""Most rows of a leaf."""
+LEAF = 1.0
+"""Most rows of a leaf over the root of all: then there are about as many leaves as rows in one."""
 
 _LOOK = 256
 """Rows of a node by which its split is chosen."""
@@ -51,12 +51,13 @@ class Leaves:
             numbers: shape (n, p). labels: shape (n, q).
         """
         rng = np.random.default_rng(0)
+        most = max(1, round(LEAF * len(numbers) ** 0.5))
         waiting, found = [np.arange(len(numbers))], []
         while waiting:
             rows = waiting.pop()
-            left = _left(rows, numbers, labels, apart, rng) if len(rows) > LEAF else None
+            left = _left(rows, numbers, labels, apart, rng) if len(rows) > most else None
             if left is None:
-                found += [rows[start : start + LEAF] for start in range(0, len(rows), LEAF)]
+                found += [rows[start : start + most] for start in range(0, len(rows), most)]
             else:
                 waiting += [rows[~left], rows[left]]
         return cls(np.concatenate(found), np.cumsum([0, *map(len, found)]))

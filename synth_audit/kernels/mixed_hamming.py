@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Bools, Floats, Floats32, Positions
-from synth_audit.kernels.parallel import over_blocks
+from synth_audit.core.arrays import Bools, Codes, Floats, Floats32, Positions
+from synth_audit.kernels.gower import MISSING, Mixed, nearest
 
 NEAR = 30
 """Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
-
-_BLOCK = 2**18
-"""Comparisons held at a time by one thread; small enough to stay in a processor's cache."""
 
 FAR, MISSING_NUMBER = 1e6, 1e9
 """Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
@@ -30,40 +29,46 @@ class MixedCells:
     Attributes:
         numbers: numeric columns in units of what counts as near, shape (n, p).
         labels: shared codes of discrete columns, shape (n, q).
+        weights: the most that each number, then each label, adds to a disagreement, shape (p + q,).
     """
 
     numbers: Floats32
     labels: npt.NDArray[np.int32]
+    weights: Floats32
+
+    @classmethod
+    def of(cls, n: int, numbers: Sequence[Floats], labels: Sequence[Codes], weights: Sequence[float]) -> Self:
+        """Rows of one table from columns of shape (n,)."""
+        return cls(
+            np.array(numbers, np.float32).reshape(-1, n).T.copy(),
+            np.array(labels, np.int32).reshape(-1, n).T.copy(),
+            np.array(weights, np.float32),
+        )
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def take(self, rows: Positions) -> MixedCells:
         """The rows at these positions."""
-        return MixedCells(self.numbers[rows], self.labels[rows])
+        return MixedCells(self.numbers[rows], self.labels[rows], self.weights)
 
 
 def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
     """For each query the smallest sum over columns of the disagreement with one reference row.
 
-    ``Σ_j min(1, |a_j − b_j| · 30 / range_j)`` for numbers and ``[a_j ≠ b_j]`` for labels: no column adds more
-    than 1, and numbers within 1/30 of train's range add a part, so that rows of a narrow table do not
-    all agree. Missing agrees with missing. Shape (n,), 0 for a copy, rounded to six decimals.
+    ``Σ_j w_j min(1, |a_j − b_j| · 30 / range_j)`` for numbers and ``w_j [a_j ≠ b_j]`` for labels: no column
+    adds more than its weight, and numbers within 1/30 of the range add a part, so that rows of a narrow table
+    do not all agree. Missing agrees with missing. Shape (n,), 0 for a copy, rounded to six decimals.
     """
-    columns, wanted = reference.numbers.T.copy(), reference.labels.T.copy()
-
-    def search(rows: slice) -> Floats32:
-        total = np.zeros((rows.stop - rows.start, len(reference)), dtype=np.float32)
-        for j, column in enumerate(columns):
-            apart = np.abs(queries.numbers[rows, j, None] - column)
-            total += np.minimum(apart, 1, out=apart)
-        for j, column in enumerate(wanted):
-            total += queries.labels[rows, j, None] != column
-        return np.asarray(total.min(axis=1))
-
-    found = over_blocks(len(queries), max(1, _BLOCK // max(1, len(reference))), search)
-    least: Floats = np.concatenate(found).astype(np.float64)
+    least = nearest(_as_mixed(queries), _as_mixed(reference)).first * float(reference.weights.sum())
     return np.round(least, 6)
+
+
+def _as_mixed(rows: MixedCells) -> Mixed:
+    """The rows for a search by Gower's distance, the weighted mean over the columns of what they disagree."""
+    numbers = rows.numbers.astype(np.float64)
+    numbers[rows.numbers >= MISSING_NUMBER] = MISSING
+    return Mixed.of(numbers, rows.labels.astype(np.int64), rows.weights.astype(np.float64))
 
 
 def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:

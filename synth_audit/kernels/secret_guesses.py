@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Codes, Floats, Floats32
+from synth_audit.core.kind_prediction import GuessRule
 from synth_audit.kernels.gower import MISSING, Mixed
 
 _CENTRES = (0.05, 0.01, 0.0)
@@ -97,7 +98,7 @@ class Equality:
 
 
 def predicted(
-    judge: GuessTolerance | Equality, known: Mixed, secrets: Floats, unknown: Mixed, n_trees: int, seed: int
+    judge: GuessRule, known: Mixed, secrets: Floats, unknown: Mixed, n_trees: int, seed: int
 ) -> Floats:
     """Guesses of a forest that learnt the secret from people whom the generator never saw.
 

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from synth_audit.core import source as sources
 from synth_audit.core.accounting import bound_contributions
+from synth_audit.core.arrow_files import kept
 from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.entities import entities_of, split
+from synth_audit.core.entities import entities_of, set_aside
 from synth_audit.core.errors import DataError, OutOfTime, PluginError
 from synth_audit.core.fitting import fit, fit_context
 from synth_audit.core.generator import Generator, Model, batches, repeats
@@ -24,6 +26,7 @@ from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema
 from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.storage_types import plain
 from synth_audit.core.table import Table, joined, read_table
 from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
@@ -35,7 +38,7 @@ def pull_source(plan: Plan) -> Table:
     Raises:
         DataError: it cannot be read, or holds no rows for both train and control.
     """
-    data = plan.build_source().read(plan.base)
+    data = plain(kept(sources.batches(plan.build_source(), plan.base), None), where="source")
     schema = infer_schema(data, plan.columns, rules=plan.stated_rules, where="source")
     source = read_table(data, schema, where="source")
     if source.n_rows < 2:
@@ -50,7 +53,7 @@ def pull_source(plan: Plan) -> Table:
 
 def split_source(plan: Plan, source: Table, salt: Salt) -> tuple[Table, Table]:
     """Train and control; raises ``DataError`` when one would be too small."""
-    train, control = split(source, plan.split.control, salt.key("split"))
+    train, control = source.divided(set_aside(source, plan.split.control, salt.key("split")))
     known, other = anchored(train, control, plan)
     return known, other
 

@@ -18,6 +18,7 @@ from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
+from synth_audit.core.files import temporary_folder
 from synth_audit.core.framing import framed
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
@@ -64,8 +65,13 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         DataError: the source cannot be read or split.
     """
     preflight(plan)
-    source = pull_source(plan)
     salt = workspace_salt(workspace)
+    with in_use(workspace):
+        return _split(plan, workspace, salt)
+
+
+def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
+    source = pull_source(plan)
     train, control = split_source(plan, source, salt)
     record = SplitRecord(
         plan_sha256=plan.digest,
@@ -76,10 +82,9 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         columns=column_records(train.schema),
         warnings=inspect(train, control, plan.suppression),
     )
-    with in_use(workspace):
-        write_table(workspace.train, train)
-        write_table(workspace.control, control)
-        record.write(workspace.split_record)
+    write_table(workspace.train, train)
+    write_table(workspace.control, control)
+    record.write(workspace.split_record)
     return record
 
 
@@ -87,15 +92,20 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate, by batches; see :func:`fit_plan`."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
+    with temporary_folder(context.scratch) as folder:
+        return _made(plan, workspace, context, Path(folder))
+
+
+def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -> SyntheticRecord:
     salt = known_salt(workspace)
-    data = read_parquet(workspace.train, made_by="split")
+    data = read_parquet(workspace.train, made_by="split", folder=folder)
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     start = time.perf_counter()
     with _checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
         made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
         write_parts(workspace.synthetic, made.batches())
     context.progress(made.record.name, 2, 2)
-    data = read_parquet(workspace.synthetic, made_by="synthetic")
+    data = read_parquet(workspace.synthetic, made_by="synthetic", folder=folder)
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
@@ -123,9 +133,10 @@ def _checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
     shutil.rmtree(workspace.checkpoints, ignore_errors=True)
 
 
-def real_tables(plan: Plan, workspace: Workspace) -> tuple[Table, Table]:
-    """Train and control as the split left them."""
-    train, control = (read_parquet(p, made_by="split") for p in (workspace.train, workspace.control))
+def real_tables(plan: Plan, workspace: Workspace, folder: Path | None = None) -> tuple[Table, Table]:
+    """Train and control as the split left them; see :func:`read_parquet` for ``folder``."""
+    paths = (workspace.train, workspace.control)
+    train, control = (read_parquet(p, made_by="split", folder=folder) for p in paths)
     known, other = anchored(train, control, plan)
     return known, other
 
@@ -135,15 +146,23 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
     """Audit and judge the candidate; write the evidence and the measurements."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
     with held(workspace.synthetic, workspace) as rows:  # as another run may make another candidate meanwhile
-        return write_evidence(_audit_candidate(plan, workspace, rows, context), workspace, rows)
+        with temporary_folder(context.scratch) as folder:
+            audited = _audit_candidate(plan, workspace, rows, context, Path(folder))
+        return write_evidence(audited, workspace, rows)
 
 
-def _audit_candidate(plan: Plan, workspace: Workspace, rows: Path, context: RunContext) -> Audited:
-    """Audit the rows in a file, if they are the candidate that the stages before have made."""
+def _audit_candidate(
+    plan: Plan, workspace: Workspace, rows: Path, context: RunContext, folder: Path
+) -> Audited:
+    """Audit the rows in a file, if they are the candidate that the stages before have made.
+
+    Args:
+        folder: where tables are laid out, to be mapped.
+    """
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
-    train, control = real_tables(plan, workspace)
-    data = read_parquet(rows, made_by="synthetic", named=workspace.synthetic)
+    train, control = real_tables(plan, workspace, folder)
+    data = read_parquet(rows, made_by="synthetic", named=workspace.synthetic, folder=folder)
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])

@@ -15,6 +15,7 @@ from synth_audit.core.registry import catalogue
 from synth_audit.core.rules import nameable
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.schema_inference import infer_schema, kind_of
+from synth_audit.core.storage_types import plain
 from synth_audit.core.table import Table, read_table
 
 _HEAD = """\
@@ -87,6 +88,7 @@ _EXAMPLE = {
 
 def _read(data: pa.Table) -> Table:
     """The table, with text that has too many values for a category taken for identifiers."""
+    data = plain(data, where="source")
     crowded = {
         field.name: ColumnSpec.model_validate({"role": Role.IDENTIFIER})
         for field, values in zip(data.schema, data.columns, strict=True)

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.plan import Plan
@@ -40,7 +41,7 @@ def _column_warning(train: Table, column: Column) -> str:
     missing = train.missing(column.name)
     if missing.all():
         return f"column {column.name!r} is wholly missing in train; it carries no information"
-    distinct = len(set(train.labels(column.name)[~missing]))
+    distinct = pc.count_distinct(column.kind.labels(train.column(column.name))).as_py()
     if distinct == 1:
         return f"column {column.name!r} is constant in train; it carries no information"
     present = int((~missing).sum())

@@ -11,11 +11,24 @@ from pathlib import Path
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
+from synth_audit.core.paths import in_utf8
 
 
 def locate(path: str, base: Path) -> Path:
-    """The path as an absolute one: relative paths start at ``base``, ``~`` is the home folder."""
-    return (base / os.path.expanduser(path)).absolute()  # Path.expanduser raises where there is no home
+    """The path as an absolute one: relative paths start at ``base``, ``~`` is the home folder.
+
+    Raises:
+        DataError: it leads through a folder whose name is not in UTF-8.
+    """
+    found = (base / os.path.expanduser(path)).absolute()  # Path.expanduser raises where there is no home
+    if not (in_utf8(str(found)) and in_utf8(os.path.realpath(found))):
+        raise DataError(
+            "the file is in a folder whose name is not written in UTF-8",
+            where=str(found),
+            expected="names of folders in UTF-8, which every library reads",
+            fix="rename the folder",
+        )
+    return found
 
 
 def place(path: Path) -> str:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from synth_audit.core.errors import DataError
 from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo
+from synth_audit.core.source import SourceInfo, empty_batch
+from synth_audit.core.table import BATCH
 from synth_audit.sources import _files
 
 _HARDENED = {
@@ -73,13 +74,34 @@ class DuckDB:
         path = _files.existing(_files.locate(self.path, base), "DuckDB")
         with _connection(path, read_only=True) as connection:
             try:
-                table = self._select(connection)
+                chosen = self._select(connection)
+                table = None if chosen is None else chosen.to_arrow_table()
             except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
                 raise self._unreadable(path, type(error).__name__) from None
         if table is None:
             raise self._unreadable(path, "not one SELECT")
         check_names(table.column_names, where=self._where(path))
         return table
+
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """The rows by batches of at most 65,536; see :meth:`read`."""
+        import duckdb
+
+        path = _files.existing(_files.locate(self.path, base), "DuckDB")
+        with _connection(path, read_only=True) as connection:
+            try:
+                chosen = self._select(connection)
+                if chosen is None:
+                    raise self._unreadable(path, "not one SELECT")
+                check_names(chosen.columns, where=self._where(path))
+                reader, rows = chosen.to_arrow_reader(BATCH), 0
+                for batch in reader:
+                    rows += batch.num_rows
+                    yield batch
+                if not rows:
+                    yield empty_batch(reader.schema)
+            except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+                raise self._unreadable(path, type(error).__name__) from None
 
     def place(self, base: Path) -> tuple[str, ...]:
         """File, schema and table; the file alone for a query. DuckDB ignores case in names."""
@@ -118,8 +140,8 @@ class DuckDB:
                 ) from None
         return self._where(path)
 
-    def _select(self, connection: Any) -> pa.Table | None:
-        """The rows; None when the query is anything but a single SELECT."""
+    def _select(self, connection: Any) -> Any:
+        """The rows, still to be fetched; None when the query is anything but a single SELECT."""
         import duckdb
 
         query = self.query
@@ -128,7 +150,7 @@ class DuckDB:
         statements = connection.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             return None
-        return connection.sql(statements[0]).to_arrow_table()
+        return connection.sql(statements[0])
 
     def _replace(self, connection: Any, data: pa.Table) -> None:
         """Create schema and table in one transaction; an exception rolls both back."""

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 
+from synth_audit.core.errors import DataError
 from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo
+from synth_audit.core.source import SourceInfo, empty_batch
+from synth_audit.core.table import BATCH
 from synth_audit.sources import _files
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parquet:
-    """One Parquet file, read whole and replaced whole.
+    """One Parquet file, read by batches and replaced whole.
 
     Attributes:
         path: the file; a relative path starts at the plan's folder.
@@ -40,7 +43,8 @@ class Parquet:
         """Read the file; relative paths start at ``base``.
 
         Raises:
-            DataError: the file is missing, unreadable, truncated, or has a column name twice.
+            DataError: the file is missing, unreadable, truncated, has a column name twice, or other rows than
+                it declares.
         """
         import pyarrow.parquet as pq
 
@@ -49,9 +53,31 @@ class Parquet:
             # Not pq.read_table: that would add columns named by folders such as `year=2024`.
             with pq.ParquetFile(path) as file:
                 check_names(file.schema_arrow.names, where=str(path))
-                return file.read()
-        except (OSError, pa.ArrowException) as error:
+                table = file.read()
+                declared = file.metadata.num_rows
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise _files.unreadable(path, "Parquet", error) from None
+        _refuse_other_rows(table.num_rows, declared, path)
+        return table
+
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """The rows by batches of at most 65,536; see :meth:`read`."""
+        import pyarrow.parquet as pq
+
+        path = _files.existing(_files.locate(self.path, base), "Parquet")
+        try:
+            with pq.ParquetFile(path) as file:
+                check_names(file.schema_arrow.names, where=str(path))
+                n_rows = 0
+                for batch in file.iter_batches(BATCH):
+                    n_rows += batch.num_rows
+                    yield batch
+                if not n_rows:
+                    yield empty_batch(file.schema_arrow)
+                declared = file.metadata.num_rows
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+            raise _files.unreadable(path, "Parquet", error) from None
+        _refuse_other_rows(n_rows, declared, path)
 
     def place(self, base: Path) -> tuple[str, ...]:
         """The file, whatever the spelling of its path."""
@@ -74,3 +100,14 @@ class Parquet:
         except (OSError, pa.ArrowException) as error:
             raise _files.unwritable(path, "Parquet", error) from None
         return str(path)
+
+
+def _refuse_other_rows(n_rows: int, declared: int, path: Path) -> None:
+    if n_rows == declared:
+        return
+    raise DataError(
+        f"the Parquet file declares {declared:,} rows and holds {n_rows:,}",
+        where=str(path),
+        expected="a file whose footer tells the truth",
+        fix="write it again where it comes from",
+    )

@@ -12,10 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from synth_audit.core.arrow_files import kept
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
 from synth_audit.core.paths import problem_of
-from synth_audit.core.table import Table
+from synth_audit.core.table import BATCH, Table
 
 
 def make_private(folder: Path) -> None:
@@ -55,6 +56,8 @@ def refuse_strange(folder: Path, *, private: bool = False) -> None:
 
 def refuse_unusable(path: Path) -> None:
     """Raise ``DataError`` for a path that is none of this machine."""
+    with suppress(FileNotFoundError):  # of a working folder that is gone, others tell
+        path = path if problem_of(str(path)) else path.absolute()
     if problem := problem_of(str(path)):
         raise DataError(
             f"nothing can be written there: {problem}",
@@ -125,17 +128,22 @@ def write_table(path: Path, table: Table) -> Path:
     return write_parquet(path, table.data, private=True)
 
 
-def read_parquet(path: Path, *, made_by: str, named: Path | None = None) -> pa.Table:
+def read_parquet(
+    path: Path, *, made_by: str, named: Path | None = None, folder: Path | None = None
+) -> pa.Table:
     """Read a workspace file.
 
     Args:
+        folder: a private one, in which many rows are laid out and mapped, not held; None: they are held.
         made_by: the stage that makes it, for the message when it is missing.
         named: the file that it is a copy of, for the same message.
     """
     try:
         with pq.ParquetFile(path) as file:
-            return file.read()
-    except (OSError, pa.ArrowException) as error:
+            if folder is None or not file.metadata.num_rows:
+                return file.read()
+            return kept(file.iter_batches(BATCH), folder)
+    except (OSError, UnicodeError, pa.ArrowException) as error:
         raise DataError(
             f"a workspace file cannot be read ({type(error).__name__})",
             where=str(named or path),

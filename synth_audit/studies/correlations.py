@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Floats, Labels
+from synth_audit.core.arrays import Floats
+from synth_audit.core.kind_distribution import RankScale
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.kernels.ordering import kendall, scale_by_frequency, scale_by_response
+from synth_audit.kernels.ordering import kendall
 
 MOST_COLUMNS = 40
 """More than these make no picture: the target, the sensitive columns and the first of the others stay."""
@@ -41,12 +42,12 @@ class Scales:
     """How columns become numbers, fixed by the training rows, so that tables can be compared.
 
     Attributes:
-        labels: for each column of labels, its labels in the order of their codes.
+        scales: one for each column.
         fewest: rows that a number must rest on.
     """
 
     columns: tuple[Column, ...]
-    labels: dict[str, list[str]]
+    scales: tuple[RankScale, ...]
     fewest: int
 
     @classmethod
@@ -58,15 +59,12 @@ class Scales:
         columns = train.schema.leading_features(MOST_COLUMNS)
         target = train.schema.target
         response = None
-        labels: dict[str, list[str]] = {}
         if target is not None:
-            if not target.kind.numeric:
-                labels[target.name] = _sorted_labels(train, target, None)
-            response = _numbers(train, target, labels)
-        for column in columns:
-            if not column.kind.numeric and column.name not in labels:
-                labels[column.name] = _sorted_labels(train, column, response)
-        return cls(columns, labels, fewest)
+            response = target.kind.rank_scale(train, target, None, own_order=False).of(train)
+        scales = (
+            c.kind.rank_scale(train, c, None if c == target else response, own_order=False) for c in columns
+        )
+        return cls(columns, tuple(scales), fewest)
 
     def correlations(self, table: Table) -> Correlations:
         """τ of every pair of columns over the rows where both are present.
@@ -74,7 +72,7 @@ class Scales:
         It is withheld where a column differs from its most frequent value in fewer than ``fewest`` of them,
         or its ranks could be worked out: where one person stands apart, τ is that person's rank.
         """
-        values = [_numbers(table, c, self.labels) for c in self.columns]
+        values = [scale.of(table) for scale in self.scales]
         found = np.eye(len(values))
         for i, a in enumerate(values):
             for j in range(i):
@@ -92,25 +90,3 @@ def _apart(values: Floats) -> int:
     """Rows that do not hold the most frequent value."""
     _, counts = np.unique(values, return_counts=True)
     return len(values) - int(counts.max(initial=0))
-
-
-def _sorted_labels(train: Table, column: Column, response: Floats | None) -> list[str]:
-    texts = train.labels(column.name)
-    known = sorted({x for x in texts if x is not None})
-    codes = _codes(texts, known)
-    n = len(known)
-    place = scale_by_frequency(codes, n) if response is None else scale_by_response(codes, n, response)
-    return [known[i] for i in np.argsort(place)]
-
-
-def _numbers(table: Table, column: Column, labels: dict[str, list[str]]) -> Floats:
-    """A column as float64, NaN where it is missing or holds a label that train lacks; shape (n,)."""
-    if column.kind.numeric:
-        return table.numbers(column.name)
-    codes = _codes(table.labels(column.name), labels[column.name])
-    return np.where(codes < 0, np.nan, codes.astype(np.float64))
-
-
-def _codes(texts: Labels, known: list[str]) -> Codes:
-    place = {label: i for i, label in enumerate(known)}
-    return np.fromiter((place.get(x, -1) for x in texts), dtype=np.intp, count=len(texts))

@@ -21,6 +21,7 @@ from synth_audit.core.errors import NotApplicable
 from synth_audit.core.kind import kind_named
 from synth_audit.core.measurement import Direction
 from synth_audit.core.schema import Column
+from synth_audit.encoding.anchored_cells import LabelCells, NumberCells
 from synth_audit.kernels.association import JackknifeRows
 
 
@@ -410,7 +411,7 @@ def test_information_of_two_cells_is_withheld_where_it_tells_a_count():
         Column("lab", kind_named("continuous"), pa.float64()),
         Column("rare", kind_named("categorical"), pa.string()),
     )
-    scale = ColumnCells((lab, rare), {"lab": np.empty(0)}, {}, {})
+    scale = ColumnCells((lab, rare), (NumberCells("lab", np.empty(0)), LabelCells("rare", {}, frozenset())))
     assert readable_pairs(rows, scale, 10, missing_counts=True)[0, 1]
     assert not readable_pairs(rows, scale, 10)[0, 1]
     assert not readable_pairs(rows, scale, 4, missing_counts=True)[0, 1]

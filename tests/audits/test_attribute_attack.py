@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy.attribute_attack.attack import BINS, Attack, Binning, Rows
+from synth_audit.audits.privacy.attribute_attack.attack import BINS, Attack, Rows
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 
@@ -22,9 +22,13 @@ def rows(known, answers, *groups):
     return Rows(np.asarray(known, dtype=float), np.asarray(answers, dtype=float)[:, None], groups)
 
 
+def grouping_of(train, name):
+    return train.schema[name].kind.grouping(train, train.schema[name], bins=BINS)
+
+
 def test_numbers_fall_into_quantile_bins_of_train():
     train = table({"x": np.arange(800.0)})
-    grouping = Binning.on(train, train.schema["x"])
+    grouping = grouping_of(train, "x")
     assert np.bincount(grouping.of(train)).tolist() == [0, *[100] * BINS]
     other = table({"x": [-5.0, None, 1e9]}, train.schema)
     assert grouping.of(other).tolist() == [1, 0, BINS]
@@ -33,7 +37,7 @@ def test_numbers_fall_into_quantile_bins_of_train():
 
 def test_labels_are_groups_and_those_that_train_lacks_are_one_of_their_own():
     train = table({"x": ["b", "a", None, "b"], "y": [1.5, 2.5, 3.5, 4.5]})
-    grouping = Binning.on(train, train.schema["x"])
+    grouping = grouping_of(train, "x")
     assert grouping.of(train).tolist() == [2, 1, 0, 2]
     other = table({"x": ["z", "a", "0", None], "y": [1.5, 2.5, 3.5, 4.5]}, train.schema)
     assert grouping.of(other).tolist() == [3, 1, 3, 0]
@@ -43,9 +47,9 @@ def test_labels_are_groups_and_those_that_train_lacks_are_one_of_their_own():
 def test_a_column_without_a_value_is_one_group():
     train = table({"x": pa.nulls(3, pa.float64()), "y": [1.0, 2.0, 3.5]})
     for name in train.names:
-        grouping = Binning.on(train, train.schema[name])
+        grouping = grouping_of(train, name)
         assert grouping.of(train).max() < grouping.size
-    assert Binning.on(train, train.schema["x"]).of(train).tolist() == [0, 0, 0]
+    assert grouping_of(train, "x").of(train).tolist() == [0, 0, 0]
 
 
 @pytest.fixture

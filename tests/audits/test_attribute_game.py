@@ -450,9 +450,7 @@ class ChangedModel:
 
     def sample(self, n, rng):
         drawn = self.train.take(rng.integers(0, self.train.n_rows, n))
-        columns = {
-            c.name: (drawn.numbers if c.kind.numeric else drawn.labels)(c.name).copy() for c in drawn.schema
-        }
+        columns = {name: drawn.plain(name).copy() for name in drawn.schema.names}
         self.change(columns, n, rng)
         return assemble(drawn.schema, columns)
 

@@ -50,9 +50,10 @@ def test_without_control_nothing_is_subtracted(subject_of, measure):
         {"k": pa.array(["a", "b", "c", "c"]).dictionary_encode()},
         {"x": pa.array([0.5, float("nan"), 1.5, 1.5], pa.float32(), from_pandas=False)},
         {"flag": pa.array([1, 0, 1, 1])},
+        {"k": ["A", " b", "C ", "Ｃ"]},
     ],
 )
-def test_a_copy_in_other_storage_types_is_a_copy(changed, subject_of, measure):
+def test_a_copy_in_other_storage_types_or_spelling_is_a_copy(changed, subject_of, measure):
     train = TRAIN | {"flag": [True, False, True, True]}
     found, _ = measure(ExactMatch(), subject_of(train, None, train | changed))
     assert found["share"].value == 1

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import hmac
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from synth_audit.core import entities
 from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.entities import entities_of, in_control, key_columns, split
+from synth_audit.core.entities import entities_of, in_control, key_columns, set_aside, split
 from synth_audit.core.errors import DataError
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema_inference import infer_schema
@@ -134,8 +137,8 @@ def test_the_share_is_near_the_request(share):
 
 
 def test_a_larger_share_only_adds_to_control():
-    entities = [b"%d" % i for i in range(2000)]
-    small, large = in_control(entities, 0.2, KEY), in_control(entities, 0.4, KEY)
+    every = [b"%d" % i for i in range(2000)]
+    small, large = in_control(every, 0.2, KEY), in_control(every, 0.4, KEY)
     assert (large | ~small).all()
     assert large.sum() > small.sum()
 
@@ -184,15 +187,37 @@ def test_the_order_of_columns_moves_none():
 
 def test_who_knows_a_key_and_not_the_salt_knows_nothing():
     """Over many salts each person is in control as often as a coin falls, whatever is public of the plan."""
-    entities = entities_of(table({"k": [f"P{i}" for i in range(40)], "x": np.arange(40)}, k="split_key"))
+    people = entities_of(table({"k": [f"P{i}" for i in range(40)], "x": np.arange(40)}, k="split_key"))
     salts = [Salt(n.to_bytes(32, "big")) for n in range(3000)]
-    coins = np.array([in_control(entities, 0.3, salt.key("split")) for salt in salts])
+    coins = np.array([in_control(people, 0.3, salt.key("split")) for salt in salts])
     spread = np.sqrt(0.3 * 0.7 / len(salts))
     assert np.abs(coins.mean(axis=0) - 0.3).max() < 4.5 * spread, "each person"
     together = np.corrcoef(coins.T.astype(float)) - np.eye(40)
     assert np.abs(together).max() < 5 / np.sqrt(len(salts)), "no two share a coin"
     for seed in (0, 1, 5):
-        guess = in_control(entities, 0.3, public_key(seed, "split"))
+        guess = in_control(people, 0.3, public_key(seed, "split"))
         right = (coins == guess).mean()
         by_chance = 0.3 * guess.mean() + 0.7 * (1 - guess.mean())
         assert abs(right - by_chance) < 4.5 * spread / np.sqrt(40)
+
+
+def test_under_one_salt_every_row_keeps_its_coin():
+    """Written down, since what moves a coin makes today's control of yesterday's train."""
+    salt = Salt(bytes(range(32)))
+    keyed = table({"k": [f"P{i}" for i in range(40)], "x": np.arange(40)}, k="split_key")
+    whole = table({"a": [i % 7 for i in range(40)], "b": [f"r{i}" for i in range(40)]})
+    held = [set_aside(t, 0.3, salt.key("split")) for t in (keyed, whole)]
+    assert [np.flatnonzero(rows).tolist() for rows in held] == [
+        [5, 9, 10, 11, 12, 14, 25, 27, 29, 35, 36, 37],
+        [10, 15, 19, 25, 27, 30, 32, 36, 38],
+    ]
+
+
+def test_coins_are_the_hmac_of_the_entity(monkeypatch):
+    source = table(visits(), person="split_key")
+    coins = [
+        int.from_bytes(hmac.digest(KEY, e, "sha256")[:8], "big") < 0.3 * 2**64 for e in entities_of(source)
+    ]
+    assert set_aside(source, 0.3, KEY).tolist() == coins
+    monkeypatch.setattr(entities, "BATCH", 7)
+    assert set_aside(source, 0.3, KEY).tolist() == coins, "by batch as at once"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_a_url_is_refused_and_named(url):
         build("generator", "external", {"source": url})
 
 
-@pytest.mark.parametrize("path", ["", " ", "a\0b.csv"])
+@pytest.mark.parametrize("path", ["", " ", "a\0b.csv", os.fsdecode(b"a\xff.csv")])
 def test_what_is_no_path_is_refused(path):
     assert paths.problem_of(path)
     with pytest.raises(PlanError):

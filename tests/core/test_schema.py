@@ -32,7 +32,6 @@ def column(values, **spec):
         (pa.array([True, False, None]), kind_named("boolean")),
         (pa.array(["a", "b", None]), kind_named("categorical")),
         (pa.array(["a", "b", "a"], pa.large_string()), kind_named("categorical")),
-        (pa.array(["a", "b", "a"], pa.string_view()), kind_named("categorical")),
         (pa.array(["a", "b", "a"]).dictionary_encode(), kind_named("categorical")),
         (pa.array([1, 2, 3]), kind_named("integer")),
         (pa.array([1, 2, 3], pa.uint8()), kind_named("integer")),

@@ -34,7 +34,11 @@ pytestmark = [
 
 Make = Callable[..., AuditedTable]
 STAGES = ["split", "synthetic", "audit", "report", "release"]
-HEAVY = ["torch", "opacus", "sklearn", "pyvinecopulib", "great_expectations", "pandas", "scipy"]
+HEAVY = [
+    *("torch", "opacus", "sklearn", "pyvinecopulib", "great_expectations", "pandas", "scipy", "duckdb"),
+    *("synth_audit.pipeline.stages", "synth_audit.examination", "synth_audit.report", "synth_audit.studies"),
+    "synth_audit.audits.privacy.membership_game",  # of the audits those that the suite gates, to check it
+]
 DEFS = Path(__file__).parents[2] / "dagster_project/defs"
 
 

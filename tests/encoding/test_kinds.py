@@ -11,7 +11,8 @@ import pytest
 from synth_audit.core import registry
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import PlanError
-from synth_audit.core.kind import Clues, Disturbance, Domain, kind_named, kinds
+from synth_audit.core.generator import FitContext
+from synth_audit.core.kind import Clues, Disturbance, Domain, Scale, kind_named, kinds
 from synth_audit.core.plan_json_schema import plan_schema
 from synth_audit.core.schema_inference import infer_schema, kind_of
 from synth_audit.core.table import assemble, read_table
@@ -31,7 +32,13 @@ EXAMPLES = {
         pa.array([1, 2, 1]),
         pa.array(["x"], pa.large_string()),
     ],
+    "text": [
+        pa.array(["seen at night", None, "fell off a horse"]),
+        pa.array(["seen at night", "fell off a horse"]).dictionary_encode(),
+        pa.array(["fell off a horse"], pa.large_string()),
+    ],
 }
+NOTES = pa.array([f"was seen {i} times at night" for i in range(50)])
 every_example = pytest.mark.parametrize(
     ("kind", "values"),
     [pytest.param(kind_named(n), v, id=f"{n} as {v.type}") for n, many in EXAMPLES.items() for v in many],
@@ -40,10 +47,7 @@ every_example = pytest.mark.parametrize(
 
 def plain(kind, values):
     """Values as a generator hands them over."""
-    values = pa.chunked_array([values])
-    if kind.numeric:
-        return np.asarray(kind.numbers(values).to_numpy(), dtype=np.float64)
-    return np.asarray(kind.labels(values).to_numpy(), dtype=object)
+    return kind.plain(pa.chunked_array([values]))
 
 
 def test_all_kinds_are_tried():
@@ -65,7 +69,7 @@ def test_a_column_without_a_type_is_of_any_kind(kind, values):
 @every_example
 def test_the_domain_is_what_occurs(kind, values):
     found, known = kind.domain(pa.chunked_array([values])), plain(kind, values.drop_null())
-    if kind.numeric:
+    if kind.scale is Scale.QUANTITATIVE:
         assert found == Domain(bounds=(known.min(), known.max()))
     else:
         assert found == Domain(categories=tuple(sorted(set(known))))
@@ -117,6 +121,14 @@ def test_a_kind_is_plain_to_a_reader(kind, values):
         (pa.array([b"a"]), Clues(released=False), "categorical"),
         (pa.array([1, 2], pa.time32("s")), Clues(), None),
         (pa.array([[1]]), Clues(released=False), None),
+        (NOTES, Clues(), "text"),
+        (NOTES.dictionary_encode(), Clues(), "text"),
+        (pa.array(NOTES.to_pylist() * 3), Clues(), "categorical"),
+        (NOTES[:10], Clues(), "categorical"),
+        (NOTES, Clues(released=False), "categorical"),
+        (NOTES, Clues(categories=True), "categorical"),
+        (pa.array([f"Jane Doe{i}" for i in range(50)]), Clues(), "categorical"),
+        (pa.array([f"{i},5 mg" for i in range(50)]), Clues(), "categorical"),
     ],
 )
 def test_the_kind_follows_from_storage_values_and_clues(values, clues, name):
@@ -153,17 +165,44 @@ class Postcode(TextLabels):
 """
 
 
+SHARE = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.core.kind import KindInfo
+from synth_audit.encoding.kinds._numbers import Numbers
+
+
+@dataclass(frozen=True)
+class Share(Numbers):
+    info: ClassVar[KindInfo] = KindInfo(
+        title="Share", summary="From 0 to 1.", precedence=30, frame_types=("float64",)
+    )
+
+    def suits(self, values, clues):
+        return pa.types.is_floating(values.type) and pc.all(pc.equal(pc.floor(values), 0)).as_py()
+
+    def support(self, declared):
+        return declared or (0.0, 1.0)
+"""
+
+
 @pytest.fixture
 def one_more(tmp_path, monkeypatch):
-    """A file put beside the others, and nothing else."""
+    """A file put beside the others, and nothing else; then one of numbers."""
     from synth_audit.encoding import kinds as room
 
     (tmp_path / "postcode.py").write_text(NEW)
+    (tmp_path / "share.py").write_text(SHARE)
     monkeypatch.setattr(room, "__path__", [*room.__path__, str(tmp_path)])
     registry._built_in.cache_clear()
     yield
     registry._built_in.cache_clear()
-    sys.modules.pop("synth_audit.encoding.kinds.postcode", None)
+    for name in ("postcode", "share"):
+        sys.modules.pop(f"synth_audit.encoding.kinds.{name}", None)
 
 
 @pytest.mark.usefixtures("one_more")
@@ -177,6 +216,48 @@ def test_one_new_file_is_a_new_kind():
     assert declared.declared_categories == ("01234", "99999")
     choices = plan_schema()["$defs"]["ColumnSpec"]["properties"]["kind"]["anyOf"][0]["enum"]
     assert "postcode" in choices
+
+
+def places(n, seed):
+    """Rows of both new kinds, and of one that is there already."""
+    rng = np.random.default_rng(seed)
+    z = rng.integers(0, 3, n)
+    return pa.table({"zip": [f"0{i}150" for i in z], "rate": rng.beta(1 + z, 3), "x": rng.normal(z)})
+
+
+@pytest.mark.usefixtures("one_more")
+@pytest.mark.parametrize("name", ["independent", "vine"])
+def test_generators_learn_a_new_kind_and_give_it_back(name, tmp_path):
+    data = places(300, 0)
+    schema = infer_schema(data)
+    assert [str(c.kind) for c in schema] == ["postcode", "share", "continuous"]
+    train = read_table(data, schema, where="train")
+    generator = registry.find("generator", name).load()()
+    model = generator.fit(train, FitContext(rng=np.random.default_rng(1)))
+    made = model.sample(200, np.random.default_rng(2))
+    assert made.data.schema.types == data.schema.types
+    assert set(made.labels("zip")) == set(schema["zip"].categories)
+    assert 0 <= made.numbers("rate").min() < made.numbers("rate").max() <= 1
+    model.save(tmp_path)
+    again = generator.load(tmp_path).sample(200, np.random.default_rng(2))
+    assert again.schema["rate"].kind is schema["rate"].kind
+    assert again.data.equals(made.data)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_more")
+def test_a_whole_default_audit_measures_new_kinds():
+    import synth_audit
+
+    tables = [places(60, seed) for seed in range(3)]
+    evidence = synth_audit.audit(*tables, {"name": "new", "columns": {"zip": {"role": "target"}}}, workers=1)
+    assert [c.kind for c in evidence.columns] == ["postcode", "share", "continuous"]
+    skipped = {o.audit: o.status for o in evidence.outcomes if o.status != "measured"}
+    assert skipped == {"constraints": "not applicable"}  # there is nothing that the plan declares
+    columns = {m.id.column for m in evidence.measurements if m.id.quantity == "total_variation"}
+    assert columns >= {"zip", "rate", "x"}
+    assert {m.id.column for m in evidence.measurements if m.id.quantity == "ks"} - {""} == {"rate", "x"}
+    assert {m.id.column for m in evidence.measurements if m.id.quantity == "chi_square"} - {""} == {"zip"}
 
 
 def test_an_unknown_kind_is_refused_with_those_there_are():

@@ -13,6 +13,7 @@ import torch
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
+from synth_audit.core.schema import quantitative
 from synth_audit.core.table import Table
 from synth_audit.encoding import embedding
 from synth_audit.encoding.embedding import embed
@@ -173,8 +174,7 @@ def test_the_cache_changes_no_number(tables, tmp_path):
 
 def test_rows_with_one_column_of_another_person_stay_near(tables_of):
     train, other = tables_of(people(400, 1), people(400, 2))
-    read = {c.name: train.numbers if c.kind.numeric else train.labels for c in train.schema}
-    changed = [with_values(train, name, np.roll(read[name](name), 1)) for name in read]
+    changed = [with_values(train, name, np.roll(train.plain(name), 1)) for name in train.schema.names]
     at_train, at_other, *at_changed = points(
         train, train, other, *changed, settings=replace(QUICK, max_epochs=60)
     )
@@ -233,7 +233,7 @@ def test_beyond_ten_standard_deviations_numbers_still_grow(tables):
     centre, scale = reader.scales.centre["height"], reader.scales.scale["height"]
     asked = np.array([-1e9, -20, -10, -9.99, 0, 3, 10, 20, 1e9])
     table = with_values(train.take(np.arange(9)), "height", centre + asked * scale)
-    position = [c.name for c in reader.columns if c.kind.numeric].index("height")
+    position = [c.name for c in quantitative(reader.columns)].index("height")
     found = reader.read(table).numbers[:, position]
     assert np.all(np.diff(found) > 0)
     assert found[2:7] == pytest.approx(asked[2:7])

@@ -180,3 +180,37 @@ def test_coordinates_do_not_depend_on_how_tables_are_cut(tables_of):
     encoder = EuclideanEncoder.anchored_on(whole, whole.schema.features)
     halves = encoder.encode([whole.take(np.arange(8)), whole.take(np.arange(8, 20))])
     assert np.array_equal(np.vstack([h.dense for h in halves]), encoder.encode([whole])[0].dense)
+
+
+SPELT = ["Ｍale", " male ", "MALE", "straße", "STRASSE", "ﬁn", "FIN", "é", "e"]
+ALIKE = [0, 0, 0, 1, 1, 2, 2, 3, 4]
+
+
+def test_labels_are_equal_in_any_case_width_and_with_spaces_around(tables_of):
+    [table] = tables_of({"k": SPELT})
+    [found] = codes([table], table.schema["k"])
+    assert np.array_equal(np.equal.outer(found, found), np.equal.outer(ALIKE, ALIKE))
+    assert table.labels("k").tolist() == SPELT  # the release's own text stays what it is
+
+
+def test_rows_in_other_spelling_are_the_same_rows(tables_of):
+    rng = np.random.default_rng(0)
+    names = rng.choice(["Alfa", "Bravo", "Ürümqi"], 50).tolist()
+    train, made = tables_of(
+        {"k": names, "x": np.arange(50.0)},
+        {"k": [name.upper() + " " for name in names], "x": np.arange(50.0)},
+    )
+    ours, theirs = row_groups([train, made], train.schema.features)
+    assert np.array_equal(ours, theirs)
+
+
+def test_labels_are_made_once_and_not_row_by_row(tables_of, monkeypatch):
+    from synth_audit.encoding.kinds import _labels
+
+    asked = []
+    monkeypatch.setattr(
+        _labels, "standard_forms", lambda texts: asked.extend(texts) or [t and t.lower() for t in texts]
+    )
+    [table] = tables_of({"k": ["a", "B"] * 1000})
+    codes([table], table.schema["k"])
+    assert sorted(asked) == ["B", "a"]

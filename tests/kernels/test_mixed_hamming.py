@@ -12,7 +12,7 @@ from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.encoding import mixed_cells
-from synth_audit.kernels import mixed_hamming
+from synth_audit.kernels import mixed_hamming, neighbours
 
 TYPES = pa.schema([("n", pa.int64()), ("s", pa.string())])
 SPECS = {"n": ColumnSpec(kind="integer")}
@@ -49,14 +49,14 @@ def test_against_loops(train, made):
     assert mixed_hamming.least_disagreement(queries, reference) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("block", [1, 7, 2**18])
-def test_the_size_of_blocks_changes_nothing(block, monkeypatch):
+def test_leaves_change_no_digit(monkeypatch):
     rng = np.random.default_rng(0)
     data = pa.table({"x": rng.normal(size=50), "k": rng.choice(["a", "b"], 50)})
     table = read_table(data, infer_schema(data), where="t")
     [cells] = mixed_cells.cells([table], table.schema.features)
     expected = mixed_hamming.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
-    monkeypatch.setattr(mixed_hamming, "_BLOCK", block)
+    monkeypatch.setattr(neighbours, "_MANY", 1)
+    monkeypatch.setattr(neighbours, "_LARGE", 1)
     found = mixed_hamming.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
     assert np.array_equal(found, expected)
     assert not mixed_hamming.least_disagreement(cells, cells).any()

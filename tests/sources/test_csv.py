@@ -6,6 +6,7 @@ import pytest
 
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.registry import build
+from synth_audit.core.source import batches
 from synth_audit.sources.csv import Csv
 
 SECRET = "swordfish"
@@ -120,3 +121,11 @@ def test_another_delimiter_is_named(mark, tmp_path):
         Csv(path="a.csv").read(tmp_path)
     assert repr(mark) in caught.value.fix
     assert Csv(path="a.csv", delimiter=mark).read(tmp_path).column_names == ["a", "b"]
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,x\n2,y\n", "a,b\n"])
+def test_a_source_that_is_read_whole_gives_batches_too(tmp_path, content):
+    (tmp_path / "a.csv").write_text(content)
+    source = Csv(path="a.csv")
+    held = list(batches(source, tmp_path))
+    assert pa.Table.from_batches(held).equals(source.read(tmp_path))

@@ -9,7 +9,8 @@ import pytest
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.registry import build
-from synth_audit.core.source import Source, Target
+from synth_audit.core.source import Source, Target, batches
+from synth_audit.sources import duckdb as module
 from synth_audit.sources.duckdb import DuckDB
 
 SECRET = "swordfish"
@@ -56,6 +57,29 @@ def test_types_survive(base):
     back = DuckDB(path="db.duckdb", table="people").read(base)
     assert back.schema == table().schema
     assert fingerprint(back) == fingerprint(table())
+
+
+@pytest.mark.parametrize("rows", ["people", "(SELECT * FROM people WHERE id < 0)"])
+def test_batches_are_the_rows_that_are_read(base, monkeypatch, rows):
+    monkeypatch.setattr(module, "BATCH", 3)
+    source = DuckDB(path="db.duckdb", query=f"SELECT * FROM {rows} ORDER BY id")  # noqa: S608
+    assert pa.Table.from_batches(batches(source, base)).equals(source.read(base))
+    if rows == "people":
+        assert DuckDB(path="db.duckdb", table="people").read(base).num_rows == 4
+        held = pa.Table.from_batches(batches(DuckDB(path="db.duckdb", table="people"), base))
+        assert fingerprint(held) == fingerprint(table())
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT 1; SELECT 2", "DROP TABLE people", "SELECT nothing FROM people", "SELECT 1 a, 2 a"]
+)
+def test_batches_of_a_wrong_query_are_refused_as_it_is(base, query):
+    source = DuckDB(path="db.duckdb", query=query)
+    with pytest.raises(DataError) as whole:
+        source.read(base)
+    with pytest.raises(DataError) as parts:
+        list(batches(source, base))
+    assert str(parts.value) == str(whole.value)
 
 
 def test_a_query(base):

@@ -9,7 +9,8 @@ import pytest
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.registry import build
-from synth_audit.core.source import Source, Target
+from synth_audit.core.source import Source, Target, batches
+from synth_audit.sources import parquet
 from synth_audit.sources.parquet import Parquet
 
 SECRET = "swordfish"
@@ -45,6 +46,16 @@ def test_types_survive_and_relative_paths_start_at_base(tmp_path):
     back = source.read(tmp_path)
     assert back.schema == table().schema
     assert fingerprint(back) == fingerprint(table())
+
+
+@pytest.mark.parametrize("n", [0, 1, 20])
+def test_batches_are_the_rows_that_are_read(tmp_path, monkeypatch, n):
+    monkeypatch.setattr(parquet, "BATCH", 3)
+    pq.write_table(table().slice(0, n), tmp_path / "a.parquet", row_group_size=8)
+    source = Parquet(path="a.parquet")
+    held = list(batches(source, tmp_path))
+    assert pa.Table.from_batches(held).equals(source.read(tmp_path))
+    assert max(batch.num_rows for batch in held) <= 3
 
 
 def test_an_absolute_path_ignores_base(tmp_path):
@@ -86,11 +97,13 @@ def test_a_file_with_damaged_pages(tmp_path):
     content[10:400] = b"\xff" * 390
     path.write_bytes(content)
     refusal(lambda: Parquet(path="a.parquet").read(tmp_path))
+    refusal(lambda: list(batches(Parquet(path="a.parquet"), tmp_path)))
 
 
 def test_text_that_is_no_parquet(tmp_path):
     (tmp_path / "a.parquet").write_text(f"{SECRET}\n" * 100)
     refusal(lambda: Parquet(path="a.parquet").read(tmp_path))
+    refusal(lambda: list(batches(Parquet(path="a.parquet"), tmp_path)))
 
 
 def test_a_name_that_occurs_twice(tmp_path):

@@ -205,7 +205,7 @@ if point == "a worker":
     with in_use(workspace) as scratch:
         RunContext(executor=in_processes(2), scratch=scratch).map("piece", work, [1, 2])
 if point == "half a table":
-    stages.write_parquet.__globals__["pq"].write_table = half
+    stages.write_table.__globals__["pq"].write_table = half
 if point == "a fit":
     stages.make_synthetic(plan, workspace)
 stages.split_table(plan, workspace)

@@ -22,6 +22,7 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.core.text_form import standard_forms
 from synth_audit.encoding.codes import row_groups, row_groups_but_one
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.proportion_interval import SOURCE, proportion_difference, proportion_interval
@@ -237,12 +238,13 @@ def _identifier_reuse(subject: Subject) -> Measurement:
     """
     real = [table for table in (subject.train, subject.control) if table is not None]
     keys = {
-        label
+        form
         for column in subject.schema
         if not column.released
         for table in real
-        for label in table.labels(column.name)
-    } - {None}
+        for form in standard_forms(table.labels(column.name))
+        if form is not None
+    }
     n = subject.synthetic.n_rows
     reused = np.zeros(n, dtype=bool)
     for name in subject.synthetic.names if keys else ():
@@ -252,5 +254,6 @@ def _identifier_reuse(subject: Subject) -> Measurement:
 
 
 def _holds(table: Table, name: str, keys: set[str]) -> Bools:
-    """Where a column's label is one of the keys, shape (n,)."""
-    return np.fromiter((label in keys for label in table.labels(name)), dtype=bool, count=table.n_rows)
+    """Where a column's label has the form of one of the keys, shape (n,)."""
+    forms = standard_forms(table.labels(name))
+    return np.fromiter((form in keys for form in forms), dtype=bool, count=table.n_rows)

@@ -152,7 +152,7 @@ class Linkability:
     ) -> list[Positions]:
         """The k nearest synthetic rows by one side's columns, for the train and the control rows attacked."""
         assert subject.control is not None
-        encoder = GowerEncoder.anchored_on(subject.train, side)
+        encoder = GowerEncoder.anchored_on(subject.train, side, beside=[subject.control])
         train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
         shuffled = rng.permutation(len(synthetic))  # so that equal rows are met in no order of the release
         reference = synthetic.take(shuffled)

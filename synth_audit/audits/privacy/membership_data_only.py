@@ -149,7 +149,7 @@ class MembershipDataOnly:
 
 def _by_distance(subject: Subject, draw: _Draw, rng: np.random.Generator) -> list[Scored]:
     assert subject.control is not None
-    encoder = GowerEncoder.anchored_on(subject.train, subject.features)
+    encoder = GowerEncoder.anchored_on(subject.train, subject.features, beside=[subject.control])
     train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
     reference, width = control.take(draw.reference), len(subject.features)
 

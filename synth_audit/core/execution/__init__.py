@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from synth_audit.core.execution.executor import Ending, Executor, ExecutorName, Piece, in_processes, opened
+from synth_audit.core.execution.executor import Ending, Executor, Piece, in_processes, opened
 
-__all__ = ["Ending", "Executor", "ExecutorName", "Piece", "in_processes", "opened"]
+__all__ = ["Ending", "Executor", "Piece", "in_processes", "opened"]

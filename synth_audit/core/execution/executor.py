@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from synth_audit.core.arrow_files import Shelf
 from synth_audit.core.deadline import NEVER, Deadline
 from synth_audit.core.execution.packing import packed
 from synth_audit.core.execution.worker import CallResult, attempt
 from synth_audit.core.files import temporary_folder
-
-ExecutorName = Literal["serial", "processes", "dask"]
+from synth_audit.core.workplace import ExecutorName
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")

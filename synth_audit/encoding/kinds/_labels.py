@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from synth_audit.core.arrays import Codes, Floats, Labels
-from synth_audit.core.arrow_values import labels_of
+from synth_audit.core.arrow_values import labels_of, values_of
 from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
-from synth_audit.core.parts import LabelPart, Part
+from synth_audit.core.parts import LabelPart, NumberPart, Part
+from synth_audit.core.text_form import standard_forms
+from synth_audit.encoding.kinds._label_views import LabelViews
+from synth_audit.encoding.readings import Reading
 from synth_audit.kernels.coordinates import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_FEW_LABELS = 30
+_LABEL_AMONG_MANY = 0.1
+"""Weight of the label, beside other parts, in a column of more labels than that."""
 
-class TextLabels:
+_MOSTLY_ITS_OWN = 0.5
+"""Share of rows with a label of their own from which a category looks like a name."""
+
+
+class TextLabels(LabelViews):
     """Labels: two values are equal or not."""
 
-    numeric = False
-    whole = False
-    instants = False
-    ranked_labels = False
     most_labels = 10_000
     scale = Scale.NOMINAL
     order: Order | None = None
@@ -69,13 +77,33 @@ class TextLabels:
         """A label."""
         return LabelPart(self.codes)
 
-    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
-        """A label."""
-        return (self.part,)
+    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
+        """A label, and a number where the labels read as numbers, dates or quantities.
+
+        Each weighs a half where there are few labels, which may be codes; where there are many, equal ones
+        are equal numbers as well, and that two are not equal says little.
+        """
+        forms = {form for v in reference for form in self._distinct(v)[1] if form is not None}
+        found = Reading.of(sorted(forms))
+        others: tuple[Part, ...] = () if found is None else (NumberPart(partial(self._read, found)),)
+        others += self._further()
+        if not others:
+            return (self.part,)
+        alone = _LABEL_AMONG_MANY if len(forms) > _FEW_LABELS else 0.5
+        rest = (replace(part, weight=(1 - alone) / len(others)) for part in others)
+        return (replace(self.part, weight=alone), *rest)
+
+    def _further(self) -> tuple[Part, ...]:
+        """Parts that every column of the kind has beside its labels."""
+        return ()
+
+    def _read(self, reading: Reading, values: pa.ChunkedArray) -> Floats:
+        rows, forms = self._distinct(values)
+        return np.append(reading.numbers(forms), np.nan)[rows]
 
     def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
         """Numbered by how often all the tables together hold them, the most frequent first, and in the order
-        of their texts where that is equal.
+        of their texts where that is equal; texts of one standard form are one label.
 
         Never in order of appearance, which would tell from a code which of the tables a value came from.
         """
@@ -99,7 +127,7 @@ class TextLabels:
         return True
 
     def _distinct(self, values: pa.ChunkedArray) -> tuple[Codes, list[str | None]]:
-        """Each row's place among some labels, :data:`MISSING` where it is null, and these labels.
+        """Each row's place among some labels, :data:`MISSING` where it is null, and the forms of these.
 
         Values are made labels once each and not row by row.
         """
@@ -110,7 +138,7 @@ class TextLabels:
             encoded = encoded.dictionary_encode()
         labels = self.labels(pa.chunked_array([encoded.dictionary]))
         rows = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
-        return rows, labels.to_pylist()
+        return rows, standard_forms(labels.to_pylist())
 
     def reads(self, text: str) -> bool:
         """Any text is a label."""
@@ -127,14 +155,7 @@ class TextLabels:
 
     def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
         """Labels in the type that they were read from."""
-        if pa.types.is_null(storage):
-            return pa.nulls(len(values))
-        text = pa.array(values, type=pa.string())
-        if pa.types.is_dictionary(storage):
-            return text.cast(storage.value_type).dictionary_encode().cast(storage)
-        if pa.types.is_decimal(storage):
-            return text.cast(pa.float64()).cast(storage, safe=False)
-        return text.cast(storage)
+        return values_of(pa.array(values, type=pa.string()), storage)
 
     def disturbed(
         self, values: Floats | Labels, domain: Domain, how: Disturbance, rng: np.random.Generator
@@ -166,3 +187,18 @@ class TextLabels:
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Few labels name no row."""
         return ""
+
+
+def names_rows(distinct: int, present: int) -> bool:
+    """True for labels that half of the rows have for themselves."""
+    return distinct >= present * _MOSTLY_ITS_OWN
+
+
+def like_names(distinct: int, present: int) -> str:
+    """A warning's end for labels that half of the rows have for themselves."""
+    if not names_rows(distinct, present):
+        return ""
+    return (
+        f"has {distinct:,} labels for {present:,} rows, like names or free text; labels are released as "
+        "they are, so give it `role: identifier` or group them at the source"
+    )

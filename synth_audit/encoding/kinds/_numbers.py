@@ -14,18 +14,16 @@ from synth_audit.core.arrow_values import labels_of, numbers_of
 from synth_audit.core.kind import Clues, Disturbance, Domain, DomainTerm, Order, Scale
 from synth_audit.core.parts import NumberPart, Part
 from synth_audit.core.rules import as_number, read_value
+from synth_audit.encoding.kinds._number_views import NumberViews
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Numbers:
+class Numbers(NumberViews):
     """Numbers: differences have a meaning."""
 
-    numeric = True
     whole = False
-    instants = False
-    ranked_labels = False
     scale = Scale.QUANTITATIVE
     order: Order | None = Order.NUMBERS
     domain_terms: frozenset[DomainTerm] = frozenset({"bounds"})
@@ -68,7 +66,7 @@ class Numbers:
         """A number."""
         return NumberPart(self._floats)
 
-    def parts(self, reference: pa.ChunkedArray) -> tuple[Part, ...]:
+    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
         """A number."""
         return (self.part,)
 
@@ -155,13 +153,20 @@ def is_number(storage: pa.DataType) -> bool:
     return bool(types.is_integer(storage) or types.is_floating(storage) or types.is_decimal(storage))
 
 
+_FIRST = 1000
+"""Rows that are looked at first."""
+
+
 def counts(values: pa.ChunkedArray, clues: Clues) -> bool:
     """True for numbers that are no codes: two distinct ones are codes, unless an order is asked of them."""
     if clues.categories:
         return False
     if pa.types.is_decimal(values.type) or clues.ranked or clues.bounds:
         return is_number(values.type)
-    return is_number(values.type) and pc.count_distinct(values).as_py() != 2
+    if not is_number(values.type):
+        return False
+    # Where the first values are more than two, the others need no look.
+    return bool(pc.count_distinct(values[:_FIRST]).as_py() > 2 or pc.count_distinct(values).as_py() != 2)
 
 
 def rounded(numbers: Floats, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:

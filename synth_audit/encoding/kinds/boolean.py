@@ -11,8 +11,11 @@ import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.kind import Clues, Domain, KindInfo
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
 from synth_audit.encoding.kinds._labels import TextLabels
 from synth_audit.encoding.kinds._numbers import is_number
+from synth_audit.encoding.rank_scale import LabelScale
 
 _MEANT = {"1": "true", "0": "false"}
 _AS_NUMBER = {label: digit for digit, label in _MEANT.items()}
@@ -25,8 +28,15 @@ class Boolean(TextLabels):
     info: ClassVar[KindInfo] = KindInfo(
         title="Boolean", summary="True or false.", precedence=20, frame_types=("str",)
     )
-    ranked_labels = True
     fixed_domain = Domain(categories=("false", "true"))
+
+    def rank_scale(
+        self, train: Table, column: Column, response: Floats | None, *, own_order: bool
+    ) -> LabelScale:
+        """False before true, if asked for."""
+        if own_order:
+            return LabelScale.alphabetic(train, column.name)
+        return super().rank_scale(train, column, response, own_order=False)
 
     def allows(self, storage: pa.DataType) -> bool:
         """Booleans, numbers, and what has no type."""

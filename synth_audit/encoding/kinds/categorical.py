@@ -9,11 +9,8 @@ import pyarrow as pa
 
 from synth_audit.core.arrow_types import is_datetime, is_text
 from synth_audit.core.kind import Clues, KindInfo
-from synth_audit.encoding.kinds._labels import TextLabels
+from synth_audit.encoding.kinds._labels import TextLabels, like_names
 from synth_audit.encoding.kinds._numbers import counts, is_number
-
-_MOSTLY_ITS_OWN = 0.5
-"""Share of rows with a label of their own from which a category looks like a name."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +38,4 @@ class Categorical(TextLabels):
 
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Labels that half of the rows have for themselves look like names."""
-        if distinct < present * _MOSTLY_ITS_OWN:
-            return ""
-        return (
-            f"has {distinct:,} labels for {present:,} rows, like names or free text; labels are released as "
-            "they are, so give it `role: identifier` or group them at the source"
-        )
+        return like_names(distinct, present)

@@ -12,8 +12,9 @@ import pyarrow as pa
 from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.arrow_types import is_datetime
 from synth_audit.core.arrow_values import in_microseconds
-from synth_audit.core.kind import Clues, KindInfo, Order
+from synth_audit.core.kind import Bounds, Clues, KindInfo, Order
 from synth_audit.core.rules import read_value
+from synth_audit.encoding.kinds._number_margin import DAY
 from synth_audit.encoding.kinds._numbers import Numbers, rounded
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ class Datetime(Numbers):
     info: ClassVar[KindInfo] = KindInfo(
         title="Datetime", summary="Dates and times.", frame_types=("datetime64[us]",)
     )
-    instants = True
     order = Order.DATES
 
     def allows(self, storage: pa.DataType) -> bool:
@@ -37,6 +37,14 @@ class Datetime(Numbers):
     def suits(self, values: pa.ChunkedArray, clues: Clues) -> bool:
         """What is stored as a date or timestamp, unless the plan lists its labels."""
         return is_datetime(values.type) and not clues.categories
+
+    def step(self, storage: pa.DataType) -> float:
+        """A day for dates."""
+        return DAY if pa.types.is_date(storage) else 0.0
+
+    def support(self, declared: Bounds | None) -> Bounds | None:
+        """1970 is no natural zero."""
+        return declared or (-np.inf, np.inf)
 
     def groups(self, values: pa.ChunkedArray) -> bool:
         """A moment is nobody's group."""

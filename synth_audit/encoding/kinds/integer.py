@@ -25,6 +25,10 @@ class Integer(Numbers):
     )
     whole = True
 
+    def step(self, storage: pa.DataType) -> float:
+        """Whole numbers are 1 apart in any type."""
+        return 1.0
+
     def suits(self, values: pa.ChunkedArray, clues: Clues) -> bool:
         """Any number that is stored as a whole one."""
         return counts(values, clues) and bool(pa.types.is_integer(values.type))

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core import registry
+from synth_audit.core import source as sources
 from synth_audit.core.errors import DataError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.plugin_config import Location, PluginChoice
@@ -50,8 +52,18 @@ class ExternalModel:
         return self.read()
 
     def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
-        """The whole table in its own order, whatever ``n``."""
-        return self.read().parts(size)
+        """The whole table in its own order, whatever ``n``.
+
+        Raises:
+            DataError: see :meth:`read`.
+        """
+        empty = True
+        for batch in sources.batches(self.source, self.base):
+            if batch.num_rows:
+                rows, empty = pa.Table.from_batches([batch]), False
+                yield from read_table(rows, self.schema, where="synthetic").parts(size)
+        if empty:
+            yield self.read()  # which says so
 
     def save(self, folder: Path) -> None:
         """Write what columns the table must have, and where its path starts."""

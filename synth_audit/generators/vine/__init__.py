@@ -12,8 +12,8 @@ import numpy as np
 from synth_audit.core.arrays import Bools
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.generator_needs import Needs
+from synth_audit.core.kind_distribution import MarginMethod
 from synth_audit.core.table import Table
-from synth_audit.generators._numeric_margin import MarginMethod
 from synth_audit.generators.vine.column_codec import ColumnCodec, encode, variables_of
 from synth_audit.generators.vine.column_order import Root, class_codes, fewest_class_rows, ordered
 from synth_audit.generators.vine.joint_distribution import Fitting, Joint, Topology

@@ -10,7 +10,6 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Floats, Labels
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.kernels.ordering import scale_by_frequency, scale_by_response
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class ColumnCodec:
     def varies(self) -> bool:
         """True when at least two distinct values are present."""
         known = self.values[~np.isnan(self.values)]
-        return len(known) > 0 and bool(np.ptp(known) > 0)
+        return len(known) > 0 and bool(known.min() < known.max())
 
     @property
     def signal(self) -> Floats | None:
@@ -134,20 +133,5 @@ def variables_of(codings: Sequence[ColumnCodec]) -> tuple[Variable, ...]:
 
 
 def _encode(train: Table, column: Column, response: Floats | None) -> ColumnCodec:
-    if column.kind.numeric:
-        return ColumnCodec(column, train.numbers(column.name), None)
-    texts = train.labels(column.name)
-    missing = np.array([text is None for text in texts])
-    labels, inverse = np.unique(texts[~missing].astype(str), return_inverse=True)
-    codes = np.full(len(texts), -1, dtype=np.intp)
-    codes[~missing] = inverse
-    if column.kind.ranked_labels:
-        scale = np.arange(len(labels), dtype=np.intp)
-    elif response is None:
-        scale = scale_by_frequency(codes, len(labels))
-    else:
-        scale = scale_by_response(codes, len(labels), response)
-    ordered = np.empty(len(labels), dtype=object)
-    ordered[scale] = labels.tolist()
-    values = np.where(missing, np.nan, np.append(scale, 0)[codes])
-    return ColumnCodec(column, values.astype(np.float64), ordered)
+    scale = column.kind.rank_scale(train, column, response, own_order=True)
+    return ColumnCodec(column, scale.of(train), scale.labels)

@@ -50,7 +50,7 @@ def ordered(
                 expected="a column with `role: target` that has several values",
                 fix="name a target, or order `sensitive_first`",
             )
-        is_class = not varying[target].column.kind.numeric
+        is_class = varying[target].labels is not None
         positions = least_important_first(signals, target, is_class=is_class, rng=rng)
     else:
         sensitive = [i for i, c in enumerate(varying) if Role.SENSITIVE in c.column.roles]

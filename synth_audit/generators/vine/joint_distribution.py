@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats
-from synth_audit.generators._numeric_margin import MarginMethod, numeric_margin
+from synth_audit.core.kind_distribution import DistributionFunction, MarginMethod
 from synth_audit.generators.vine.column_codec import Variable
 from synth_audit.kernels.cvine import CVine, fit_cvine
 from synth_audit.kernels.imputation import fill_scores
-from synth_audit.kernels.margins import Margin, stepwise_margin
+from synth_audit.kernels.margins import stepwise_margin
 from synth_audit.kernels.rvine import Choice, RVine, fit_rvine
 
 Topology = Literal["c_vine", "r_vine", "r_vine_star1"]
@@ -34,7 +34,7 @@ class Joint:
         share: probability of the class.
     """
 
-    margins: tuple[Margin, ...]
+    margins: tuple[DistributionFunction, ...]
     linked: tuple[int, ...]
     copula: CVine | RVine
     known: tuple[float, ...] = ()
@@ -79,12 +79,12 @@ class Fitting:
         values = _filled(joined, [variables[i].values for i in linked], rng)
         return Joint(margins, linked, self._copula(joined, values))
 
-    def _margin(self, variable: Variable) -> Margin:
-        if variable.gap or not variable.column.kind.numeric:
+    def _margin(self, variable: Variable) -> DistributionFunction:
+        if variable.gap:
             return stepwise_margin(variable.values)
-        return numeric_margin(variable.column, variable.values, self.margins)
+        return variable.column.kind.margin(variable.column, variable.values, self.margins)
 
-    def _copula(self, margins: Sequence[Margin], values: Sequence[Floats]) -> CVine | RVine:
+    def _copula(self, margins: Sequence[DistributionFunction], values: Sequence[Floats]) -> CVine | RVine:
         if len(margins) < 2 or self.choice is None:
             return CVine(len(margins), ())
         below, at, discrete = _levels_of(margins, values)
@@ -97,7 +97,7 @@ class Fitting:
 
 
 def _filled(
-    margins: Sequence[Margin], values: Sequence[Floats], rng: np.random.Generator
+    margins: Sequence[DistributionFunction], values: Sequence[Floats], rng: np.random.Generator
 ) -> Sequence[Floats]:
     """Values with stand-ins for missing ones, one array of shape (n,) each.
 
@@ -115,7 +115,9 @@ def _filled(
     return [np.where(np.isnan(v), stand_in, v) for v, stand_in in zip(values, drawn, strict=True)]
 
 
-def _levels_of(margins: Sequence[Margin], values: Sequence[Floats]) -> tuple[Floats, Floats, Bools]:
+def _levels_of(
+    margins: Sequence[DistributionFunction], values: Sequence[Floats]
+) -> tuple[Floats, Floats, Bools]:
     """F just below and at every value, shapes (n, d), and which variables count as discrete.
 
     A variable of which no value has more than ``FINE_STEP`` of the mass is as good as continuous: it takes

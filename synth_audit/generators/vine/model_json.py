@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synth_audit.core.schema_json import float_to_plain, schema_from_plain, schema_to_plain
-from synth_audit.generators._margin_json import margin_from_plain, margin_to_plain
+from synth_audit.encoding.margin_json import margin_from_plain, margin_to_plain
 from synth_audit.generators.vine.column_codec import Decoder
 from synth_audit.generators.vine.joint_distribution import Joint
 from synth_audit.kernels.cvine import CVine

@@ -22,6 +22,7 @@ from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity
+from synth_audit.core.schema import quantitative
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
@@ -144,7 +145,7 @@ class Marginals:
     ) -> dict[MeasurementId, Estimate]:
         """Every distance of a table from train, overall and by column."""
         pair = ResampledPair.of(subject, table, self.n_bootstrap, rng)
-        by_column = {c.name: pair.distances(c, self.cells) for c in subject.features}
+        by_column = pair.distances(subject.features, self.cells)
         n, level = min(subject.train.n_rows, table.n_rows), subject.level
         found = {
             MeasurementId("", name): _estimate(name, mean, n, level)
@@ -190,7 +191,7 @@ def _left_out(subject: Subject, compared: Collection[str]) -> tuple[str, ...]:
             f"columns compared by their missing values, and numbers where they vary, alone: {alike}; no two "
             f"of their cells hold {fewest} real rows each."
         )
-    still = sum(c.kind.numeric and not varies_enough(subject, c.name) for c in subject.features)
+    still = sum(not varies_enough(subject, c.name) for c in quantitative(subject.features))
     if still:
         notes.append(
             f"numeric columns without ks and wasserstein: {still}; fewer than {fewest} real rows differ from "

@@ -10,10 +10,9 @@ import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.measurement import Estimate, Interval
-from synth_audit.core.schema import Column
+from synth_audit.core.schema import Column, nominal, quantitative
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
 from synth_audit.kernels import distributions as dist
 from synth_audit.kernels.proportion_interval import proportion_difference
 
@@ -50,73 +49,68 @@ class ResampledPair:
         """Cell shares of the resamples of train and of the table, shape (n_draws, n_cells) each."""
         return self.of_train.shares(cells[0], n_cells), self.of_table.shares(cells[1], n_cells)
 
-    def distances(self, column: Column, most_cells: int) -> dict[str, Distance]:
-        """Every distance of one column that tells of nobody, by quantity; ``marginal_distance`` is its part
-        of that mean.
+    def distances(self, columns: Sequence[Column], most_cells: int) -> dict[str, dict[str, Distance]]:
+        """Every distance that tells of nobody, by column and quantity; ``marginal_distance`` is a column's
+        part of that mean.
 
-        Cells are joined until enough real rows lie in each; where that leaves one, nothing is compared.
+        Cells are joined until enough real rows lie in each; where that leaves one, they are not compared.
         """
-        if not column.kind.numeric:
-            return _discrete(self, column)
-        return _numeric_cells(self, column, most_cells) | _numeric_values(self, column, most_cells)
+        tested = {c.name for c in nominal(columns)}
+        found: dict[str, dict[str, Distance]] = {}
+        for column in columns:
+            cells = self._joined(column, most_cells)
+            found[column.name] = {} if cells is None else cells.distances()
+            if cells is not None and column.name in tested:
+                found[column.name] |= cells.tested(self.table.n_rows)
+        for column in quantitative(columns):
+            found[column.name] |= _numeric_values(self, column, most_cells)
+        return found
+
+    def _joined(self, column: Column, most_cells: int) -> _JoinedCells | None:
+        """The cells of a column, small ones joined; None where nothing is left to compare."""
+        real, fewest = real_tables(self.subject), self.subject.suppression
+        cells = column.kind.shared_cells([*real, self.table], real, column, most=most_cells, fewest=fewest)
+        counts = [np.bincount(c, minlength=cells.size) for c in cells.codes[: len(real)]]
+        numbers, k = dist.joined_cells(counts, fewest, ordered=cells.ordered)
+        if k == _NOTHING_TOLD:
+            return None
+        train, table = numbers[cells.codes[0]], numbers[cells.codes[-1]]
+        p, q = dist.shares(train, k), dist.shares(table, k)
+        if k > MOST_CELLS and not cells.ordered:
+            train, table, k = train % MOST_CELLS, table % MOST_CELLS, MOST_CELLS
+        return _JoinedCells(p, q, self.drawn((train, table), k))
+
+
+@dataclass(frozen=True, eq=False)
+class _JoinedCells:
+    """Shares of the cells of one column.
+
+    Attributes:
+        train, table: shape (k,). drawn: of the resamples of either, shape (n_draws, at most k) each.
+    """
+
+    train: Floats
+    table: Floats
+    drawn: tuple[Floats, Floats]
+
+    def distances(self) -> dict[str, Distance]:
+        """Of shares, on any scale of measurement."""
+        return {
+            "total_variation": Distance(
+                float(dist.total_variation(self.train, self.table)), dist.total_variation(*self.drawn)
+            ),
+            "hellinger": Distance(float(dist.hellinger(self.train, self.table)), dist.hellinger(*self.drawn)),
+        }
+
+    def tested(self, n_rows: int) -> dict[str, Distance]:
+        """The χ² test of nominal values."""
+        tested = Distance(float(dist.inverted_chi_square(self.table, self.train, n_rows)), None)
+        return {"chi_square": tested, "marginal_distance": tested}
 
 
 def real_tables(subject: Subject) -> list[Table]:
     """Train, and control where it is there: they alone decide which cells are compared."""
     return [subject.train] if subject.control is None else [subject.train, subject.control]
-
-
-def _discrete(pair: ResampledPair, column: Column) -> dict[str, Distance]:
-    real = real_tables(pair.subject)
-    cells = discrete_cells([*real, pair.table], column)
-    k = 1 + max(int(c.max()) for c in cells)
-    counts = [np.bincount(c, minlength=k) for c in cells[: len(real)]]
-    numbers, k = dist.joined_cells(counts, pair.subject.suppression, ordered=False)
-    if k == _NOTHING_TOLD:
-        return {}
-    train, table = numbers[cells[0]], numbers[cells[-1]]
-    p, q = dist.shares(train, k), dist.shares(table, k)
-    if k > MOST_CELLS:
-        train, table, k = train % MOST_CELLS, table % MOST_CELLS, MOST_CELLS
-    tested = Distance(float(dist.inverted_chi_square(q, p, pair.table.n_rows)), None)
-    found = _of_shares(p, q, *pair.drawn((train, table), k))
-    return found | {"chi_square": tested, "marginal_distance": tested}
-
-
-def number_edges(subject: Subject, column: Column, most: int) -> Floats:
-    """Inner edges of as many quantile cells of train, at most ``most``, as leave the most to compare.
-
-    Fewer where control is small: of ten cells with too few control rows each, all would be joined.
-    """
-    real = [t.numbers(column.name) for t in real_tables(subject)]
-    best, left = np.empty(0), -1
-    for n_cells in range(most, 1, -1):
-        edges = dist.quantile_cells(real[0], n_cells)
-        counts = number_counts(real, edges)
-        told = dist.tellable_cells(counts, subject.suppression, ordered=True)
-        if len(told) > left:
-            best, left = edges, len(told)
-        if len(told) == np.count_nonzero(np.sum(counts, axis=0)):
-            break  # none is joined, so fewer cells leave no more
-    return best
-
-
-def number_counts(values: Sequence[Floats], edges: Floats) -> list[Codes]:
-    """Rows of each sample in every cell, the last for missing, shape (len(edges) + 2,) each."""
-    return [np.bincount(dist.cell_codes(v, edges), minlength=len(edges) + 2) for v in values]
-
-
-def _numeric_cells(pair: ResampledPair, column: Column, most_cells: int) -> dict[str, Distance]:
-    """Distances of shares of cells; draws need no finer cells than those compared."""
-    edges = number_edges(pair.subject, column, most_cells)
-    real = [t.numbers(column.name) for t in real_tables(pair.subject)]
-    numbers, k = dist.joined_cells(number_counts(real, edges), pair.subject.suppression, ordered=True)
-    if k == _NOTHING_TOLD:
-        return {}
-    values = pair.subject.train.numbers(column.name), pair.table.numbers(column.name)
-    train, table = (numbers[dist.cell_codes(x, edges)] for x in values)
-    drawn = pair.drawn((train, table), k)
-    return _of_shares(dist.shares(train, k), dist.shares(table, k), *drawn)
 
 
 def varies_enough(subject: Subject, name: str) -> bool:
@@ -164,22 +158,6 @@ def _numeric_values(pair: ResampledPair, column: Column, most_cells: int) -> dic
         moved = gaps[:, :-1] @ np.diff(places)
         found["wasserstein"] = Distance(value, np.divide(moved, unit, out=moved, where=unit > 0))
     return found
-
-
-def _of_shares(p: Floats, q: Floats, drawn_p: Floats, drawn_q: Floats) -> dict[str, Distance]:
-    return {
-        "total_variation": Distance(
-            float(dist.total_variation(p, q)), dist.total_variation(drawn_p, drawn_q)
-        ),
-        "hellinger": Distance(float(dist.hellinger(p, q)), dist.hellinger(drawn_p, drawn_q)),
-    }
-
-
-def discrete_cells(tables: list[Table], column: Column) -> list[Codes]:
-    """Cell of every row of every table: one for each label, and the last for missing; shape (n,) each."""
-    joint = codes(tables, column)
-    last = 1 + max(int(c.max()) for c in joint)
-    return [np.where(c < 0, last, c) for c in joint]
 
 
 def missing_difference(train: Table, table: Table, name: str, subject: Subject) -> Estimate:

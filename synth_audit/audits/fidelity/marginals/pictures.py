@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.fidelity.marginals.columns import discrete_cells, number_edges
-from synth_audit.core.arrays import Codes, Floats
+from synth_audit.audits.fidelity.marginals.columns import real_tables
+from synth_audit.core.arrays import Codes
 from synth_audit.core.identity import MeasurementId
+from synth_audit.core.kind_cells import SharedCells
 from synth_audit.core.schema import Column
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
 from synth_audit.kernels import distributions as dist
 
 _MOST_BARS = 20
@@ -24,9 +24,8 @@ def picture(column: Column, subject: Subject, most_cells: int) -> Series:
 
     Control rows are left out where a bar would stand for too few of them.
     """
-    edges = number_edges(subject, column, most_cells) if column.kind.numeric else None
-    held = _Cells.of(column, subject, edges)
-    shown = held.shown(subject.suppression, ordered=column.kind.numeric)
+    held = _Cells.of(column, subject, most_cells)
+    shown = held.shown(subject.suppression)
     bars = held.bars(shown)
     if _CONTROL in bars and np.any(bars[_CONTROL] < subject.suppression):
         del bars[_CONTROL]
@@ -35,9 +34,9 @@ def picture(column: Column, subject: Subject, most_cells: int) -> Series:
         id=MeasurementId("", "distribution", column=column.name),
         title=f"Distribution of {column.name}",
         kind="bar",
-        x_label="cells of equal real mass, low to high" if column.kind.numeric else "category",
+        x_label=held.cells.axis,
         y_label="share of rows",
-        x=(*(held.names[i] for i in shown), *others),
+        x=(*(held.cells.names[i] for i in shown), *others),
         lines={label: tuple((counts / counts.sum()).tolist()) for label, counts in bars.items()},
     )
 
@@ -46,50 +45,35 @@ def picture(column: Column, subject: Subject, most_cells: int) -> Series:
 class _Cells:
     """The cells of one column, the last for missing, and how many rows of each table lie in them."""
 
-    names: tuple[str, ...]
+    cells: SharedCells
     counts: dict[str, Codes]
 
     @classmethod
-    def of(cls, column: Column, subject: Subject, edges: Floats | None) -> _Cells:
+    def of(cls, column: Column, subject: Subject, most: int) -> _Cells:
         tables = {_REAL: subject.train, _SYNTHETIC: subject.synthetic}
         if subject.control is not None:
             tables[_CONTROL] = subject.control
-        if edges is None:
-            cells, names = _label_cells(column, list(tables.values()))
-        else:
-            cells, names = _number_cells(column, list(tables.values()), edges)
-        counts = [np.bincount(c, minlength=len(names)) for c in cells]
-        return cls(names, dict(zip(tables, counts, strict=True)))
+        cells = column.kind.shared_cells(
+            list(tables.values()), real_tables(subject), column, most=most, fewest=subject.suppression
+        )
+        counts = [np.bincount(c, minlength=len(cells.names)) for c in cells.codes]
+        return cls(cells, dict(zip(tables, counts, strict=True)))
 
-    def shown(self, suppression: int, *, ordered: bool) -> list[int]:
+    def shown(self, suppression: int) -> list[int]:
         """Cells of enough real rows, of categories the most frequent of them.
 
         The numbers join the same cells and more, so that none can be told from the two together.
         """
-        real = self.counts[_REAL]
+        real, ordered = self.counts[_REAL], self.cells.ordered
         shown = dist.tellable_cells([real], suppression, ordered=ordered)
         return shown if ordered else sorted(shown, key=lambda i: -real[i])[:_MOST_BARS]
 
     def bars(self, shown: list[int]) -> dict[str, Codes]:
         """Rows in each shown cell, and in all others together where real or synthetic rows are there."""
-        rest = np.setdiff1d(np.arange(len(self.names)), shown)
+        rest = np.setdiff1d(np.arange(len(self.cells.names)), shown)
         more = any(self.counts[label][rest].any() for label in (_REAL, _SYNTHETIC))
         return {
             label: np.append(counts[shown], counts[rest].sum()) if more else counts[shown]
             for label, counts in self.counts.items()
             if more or not counts[rest].any()
         }
-
-
-def _number_cells(column: Column, tables: list[Table], edges: Floats) -> tuple[list[Codes], tuple[str, ...]]:
-    names = tuple(f"cell {i + 1}" for i in range(len(edges) + 1))
-    return [dist.cell_codes(t.numbers(column.name), edges) for t in tables], (*names, "missing")
-
-
-def _label_cells(column: Column, tables: list[Table]) -> tuple[list[Codes], tuple[str, ...]]:
-    cells = discrete_cells(tables, column)
-    labels: dict[int, str] = {}
-    for table, of_table in zip(tables, cells, strict=True):
-        labels |= dict(zip(of_table.tolist(), table.labels(column.name).tolist(), strict=True))
-    last = 1 + max((i for i, label in labels.items() if label is not None), default=-1)
-    return cells, (*(labels[i] for i in range(last)), "missing")

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.core.arrays import Bools, Codes, Floats
-from synth_audit.core.schema import Column
+from synth_audit.core.kind_cells import Grouping
 from synth_audit.core.table import Table
 from synth_audit.kernels.linear import GroupMeans, Regression, Scaling, chance_of_share, correlation
 
@@ -21,51 +20,6 @@ BINS = 8
 
 CHANCE = 0.01
 """What tests find with this probability by chance is not believed."""
-
-
-@dataclass(frozen=True)
-class Binning:
-    """The groups that one column puts rows into: its labels, or quantile bins of its numbers, as in train.
-
-    Group 0 is of missing values, the last one of labels that train does not have.
-
-    Attributes:
-        edges: of the bins, ascending. labels: of train, ascending.
-    """
-
-    column: Column
-    edges: Floats
-    labels: npt.NDArray[np.str_]
-
-    @classmethod
-    def on(cls, train: Table, column: Column) -> Binning:
-        """Read off train."""
-        known = ~train.missing(column.name)
-        if not column.kind.numeric:
-            labels = np.unique(train.labels(column.name)[known].astype(str))
-            return cls(column, np.empty(0), labels)
-        values = train.numbers(column.name)[known]
-        cuts = np.quantile(values, np.arange(1, BINS) / BINS) if len(values) else np.empty(0)
-        return cls(column, np.unique(cuts), np.empty(0, dtype=str))
-
-    @property
-    def size(self) -> int:
-        """How many groups there are at most."""
-        return len(self.edges) + len(self.labels) + 2
-
-    def of(self, table: Table) -> Codes:
-        """The group of each row, shape (n,)."""
-        name = self.column.name
-        found = np.zeros(table.n_rows, dtype=np.int64)
-        known = ~table.missing(name)
-        if self.column.kind.numeric:
-            found[known] = 1 + np.searchsorted(self.edges, table.numbers(name)[known], side="right")
-            return found
-        values = table.labels(name)[known].astype(str)
-        places = np.searchsorted(self.labels, values)
-        same = self.labels[np.minimum(places, len(self.labels) - 1)] == values if len(self.labels) else False
-        found[known] = np.where(same, 1 + places, self.size - 1)
-        return found
 
 
 @dataclass(frozen=True)
@@ -101,7 +55,7 @@ class AttackView:
 
     design: DesignMatrix
     secret: Secret
-    groupings: tuple[Binning, ...]
+    groupings: tuple[Grouping, ...]
     weights: Floats
     rare: tuple[str, ...] | None = None
 

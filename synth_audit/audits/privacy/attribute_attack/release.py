@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synth_audit.audits.privacy._attribute_design import RARE, DesignMatrix, Secret
+from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.audits.privacy._attribute_secrets import FEWEST_SCORED, FOLDS, MOST_TESTED, STREAM
 from synth_audit.audits.privacy.attribute_attack.attack import (
+    BINS,
     CHANCE,
     Attack,
     AttackView,
-    Binning,
     Rows,
     Test,
 )
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.errors import PluginError
+from synth_audit.core.kind_cells import Grouping
 from synth_audit.core.measurement import Interval
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
@@ -97,15 +98,14 @@ class ReleaseAttack:
     @classmethod
     def of(cls, subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> ReleaseAttack:
         """Score on control, or on train where there is none worth it."""
-        for column in subject.features:
-            if column.kind.numeric and np.isinf(subject.synthetic.numbers(column.name)).any():
-                raise PluginError("the release holds infinite numbers")
+        if not all(c.kind.finite(subject.synthetic.column(c.name)) for c in subject.features):
+            raise PluginError("the release holds infinite numbers")
         rng = child_rng(seed, STREAM, "release", secret.name)
         control = subject.control
         apart = control is not None and control.n_rows >= FEWEST_SCORED
         scored = _some(control if control is not None and apart else subject.train, _MOST_SCORED, rng)
         tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
-        groupings = tuple(Binning.on(subject.train, c) for c in subject.features if c.name != secret.name)
+        groupings = tuple(_groupings(subject, secret))
         view = AttackView(design, secret, groupings, secret.weights)
         draws = enough_draws(_DRAWS, subject.level)
         test = ReleaseTest.of(view, tables, apart, draws)
@@ -172,17 +172,20 @@ class ReleaseTest:
 
 def _of_rare_labels(train: Table, view: AttackView) -> AttackView | None:
     """The labels of the secret that share one number: together they would hide what each hangs on."""
-    name = view.secret.name
-    if train.schema[name].kind.numeric:
+    held = view.design.coding(view.secret.name).rare_counts(train)
+    enough = {label: n for label, n in held.items() if n >= _FEWEST_RARE}
+    rare = sorted(enough, key=lambda label: -enough[label])[:_MOST_RARE]
+    if not rare:
         return None
-    known = train.labels(name)[~train.missing(name)].astype(str)
-    labels, counts = np.unique(known, return_counts=True)
-    rare = np.flatnonzero((counts < RARE * train.n_rows) & (counts >= _FEWEST_RARE))
-    rare = rare[np.argsort(-counts[rare], kind="stable")[:_MOST_RARE]]
-    if not len(rare):
-        return None
-    weights = counts[rare] / counts[rare].sum()
-    return replace(view, weights=weights, rare=tuple(labels[rare].tolist()))
+    weights = np.array([enough[label] for label in rare], dtype=np.float64)
+    return replace(view, weights=weights / weights.sum(), rare=tuple(rare))
+
+
+def _groupings(subject: Subject, secret: Secret) -> Iterator[Grouping]:
+    """Of the other columns, as train has them."""
+    for column in subject.features:
+        if column.name != secret.name:
+            yield column.kind.grouping(subject.train, column, bins=BINS)
 
 
 def _some(table: Table, most: int, rng: np.random.Generator) -> Table:
@@ -200,7 +203,7 @@ def unseen(subject: Subject, design: DesignMatrix, secret: Secret, seed: int, *,
     rng = child_rng(seed, STREAM, "unseen", secret.name)
     table = _some(subject.train, MOST_TESTED, rng)
     table = table.take(design.present(table, secret.name))
-    groups = [Binning.on(subject.train, c).of(table) for c in subject.features if c.name != secret.name]
+    groups = [grouping.of(table) for grouping in _groupings(subject, secret)]
     if not groups or table.n_rows < FEWEST_SCORED:
         return False
     y = design.encode(table)[:, secret.responses]

@@ -15,8 +15,7 @@ from synth_audit.core.fitting import FitRecipe, draw, fit_shared
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
-from synth_audit.kernels.games import iteration_rng, outlying, rarest, reference_rows
+from synth_audit.kernels.games import iteration_rng, reference_rows
 from synth_audit.kernels.linear import Regression, Scaling, correlation, signed_r_squared
 from synth_audit.kernels.parallel import single_threaded_algebra
 
@@ -248,12 +247,8 @@ def _real_numbers(
 def _targets(reference: Table, secret: Secret, tail: float, rng: np.random.Generator) -> list[Positions]:
     """Positions in the reference of outlying and of random targets; none lacks its secret."""
     column = reference.schema[secret.name]
-    if column.kind.numeric:
-        values = reference.numbers(secret.name)
-        known, extreme = ~np.isnan(values), outlying(values, tail)
-    else:
-        [labels] = codes([reference], column)
-        known, extreme = labels >= 0, rarest(labels, tail)
+    known = ~reference.missing(secret.name)
+    extreme = column.kind.outlying(reference, column, tail)
     return [
         np.sort(rng.choice(rows, min(TARGETS, len(rows)), replace=False))
         for rows in (extreme, np.flatnonzero(known))

@@ -10,7 +10,7 @@ from synth_audit.core.arrays import Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.embedding import embed
-from synth_audit.encoding.euclidean import EuclideanEncoder
+from synth_audit.encoding.euclidean import EuclideanEncoder, RobustEuclideanEncoder
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.encoding.ranks import RankEncoder
 from synth_audit.kernels import euclidean, gower
@@ -18,11 +18,11 @@ from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.neighbours import Nearest
 
-Distance = Literal["euclidean", "gower", "ranks", "embedding"]
+Distance = Literal["euclidean", "robust", "gower", "ranks", "embedding"]
 Part = Literal["train", "control", "synthetic"]
 Rows = TypeVar("Rows", Coordinates, gower.Mixed)
 
-DISTANCES: tuple[Distance, ...] = ("euclidean", "gower", "ranks", "embedding")
+DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "embedding")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +63,16 @@ def spaces(
     tables, columns = [subject.train, subject.control, subject.synthetic], subject.features
     for name in distances:
         if name == "gower":
-            mixed = GowerEncoder.anchored_on(subject.train, columns).encode(tables)
+            mixed = GowerEncoder.anchored_on(subject.train, columns, beside=[subject.control]).encode(tables)
             yield name, Space(dict(zip(parts, mixed, strict=True)), gower.nearest, gower.nearest_other)
             continue
         if name == "embedding":
             placed = embed(subject.train, tables, columns, settings=settings, context=context)
         elif name == "ranks":  # control is in train's units for certain, the release perhaps in its own
             placed = RankEncoder(columns).encode([subject.train, subject.train, subject.synthetic], tables)
+        elif name == "robust":
+            encoder = RobustEuclideanEncoder.anchored_on(subject.train, columns, beside=[subject.control])
+            placed = encoder.encode(tables)
         else:
             placed = EuclideanEncoder.anchored_on(subject.train, columns).encode(tables)
         yield (

@@ -108,7 +108,7 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     """
     assert subject.control is not None
     weights = [_one_over_entropy(codes([subject.train], column)[0]) for column in subject.features]
-    encoder = GowerEncoder.anchored_on(subject.train, subject.features, weights)
+    encoder = GowerEncoder.by_range(subject.train, subject.features, weights)
     train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
     rows, strangers = _draw(len(train), max_rows, rng), _draw(len(control), max_rows, rng)
     among, to_release = nearest_other(train, rows), nearest(train.take(rows), synthetic)
@@ -144,7 +144,7 @@ def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generat
     Source: Yale et al. 2020; sizes and ties are ours.
     """
     assert subject.control is not None
-    encoder = GowerEncoder.anchored_on(subject.train, subject.features)
+    encoder = GowerEncoder.by_range(subject.train, subject.features)
     train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
     of_train, of_release, of_control = _accuracy(train, synthetic, control, max_rows, rng)
     level, value = subject.level, (of_train.value + of_release.value) / 2

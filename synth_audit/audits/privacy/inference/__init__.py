@@ -21,18 +21,18 @@ from synth_audit.audits.privacy.inference.attacks import (
     overall,
     worst,
 )
-from synth_audit.core.arrays import Bools, Floats
+from synth_audit.core.arrays import Bools
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
 from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.kernels.coordinates import MISSING
 from synth_audit.kernels.gower import Mixed, nearest
-from synth_audit.kernels.secret_guesses import Equality, GuessTolerance, predicted
+from synth_audit.kernels.secret_guesses import predicted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +120,7 @@ class Inference:
 
     def _attack(self, prepared: _EncodedTables, secret: Column, rng: np.random.Generator) -> SecretAttack:
         """Guess one secret for train and control rows, and for the train rows without the release as well."""
-        subject = prepared.subject
-        truth, judge = _values(subject, secret, self.tolerance)
+        truth, judge = secret.kind.secret(prepared.tables, secret, self.tolerance)
         train, control, synthetic = prepared.without(secret)
         present = [np.flatnonzero(~np.isnan(values)) for values in truth[:2]]
         chosen = [drawn(rows, self.n_attacks, rng) for rows in present]
@@ -147,15 +146,16 @@ class _EncodedTables:
     """The tables on the known columns, encoded once for all secrets."""
 
     subject: Subject
+    tables: tuple[Table, ...]
     order: tuple[str, ...]
     rows: tuple[Mixed, ...]
 
     @classmethod
     def of(cls, subject: Subject, known: Sequence[Column]) -> _EncodedTables:
         assert subject.control is not None
-        encoder = GowerEncoder.anchored_on(subject.train, known)
-        tables = [subject.train, subject.control, subject.synthetic]
-        return cls(subject, encoder.order, tuple(encoder.encode(tables)))
+        encoder = GowerEncoder.anchored_on(subject.train, known, beside=[subject.control])
+        tables = (subject.train, subject.control, subject.synthetic)
+        return cls(subject, tables, encoder.order, tuple(encoder.encode(tables)))
 
     def hindrance(self, secret: Column) -> str:
         """Why a column cannot be guessed; empty when it can."""
@@ -168,24 +168,10 @@ class _EncodedTables:
 
     def without(self, secret: Column) -> tuple[Mixed, ...]:
         """Train, control and synthetic rows without the secret."""
-        if secret.name not in self.order:
-            return self.rows
-        return tuple(table.without(self.order.index(secret.name)) for table in self.rows)
-
-
-def _values(
-    subject: Subject, secret: Column, tolerance: float
-) -> tuple[list[Floats], GuessTolerance | Equality]:
-    """The secret in train, control and the release, missing as NaN, and when a guess at it is right.
-
-    Labels are given by codes that the tables share.
-    """
-    assert subject.control is not None
-    tables = [subject.train, subject.control, subject.synthetic]
-    if secret.kind.numeric:
-        numbers = [table.numbers(secret.name) for table in tables]
-        return numbers, GuessTolerance.from_train(numbers[0], tolerance)
-    return [np.where(x == MISSING, np.nan, x) for x in codes(tables, secret)], Equality()
+        rows = self.rows
+        for place in reversed([i for i, name in enumerate(self.order) if name == secret.name]):
+            rows = tuple(table.without(place) for table in rows)
+        return rows
 
 
 def _joined(one: Mixed, other: Mixed) -> Mixed:

@@ -9,12 +9,10 @@ import numpy as np
 from synth_audit.audits.privacy._targets import drawn, named
 from synth_audit.core.arrays import Positions
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.schema import Column, Role
+from synth_audit.core.schema import Column, Role, quantitative
 from synth_audit.core.subject import Subject
-from synth_audit.encoding.codes import codes
 from synth_audit.encoding.euclidean import EuclideanEncoder
 from synth_audit.kernels.euclidean import nearest_other
-from synth_audit.kernels.games import outlying, rarest
 
 MOST_SEARCHED = 20_000
 """At most this many rows are looked at, drawn at random, for those farthest from all others."""
@@ -30,7 +28,7 @@ def outlier_columns(subject: Subject, names: Sequence[str]) -> tuple[Column, ...
         return named(subject, names, "columns")
     features = subject.features
     sensitive = tuple(c for c in features if Role.SENSITIVE in c.roles)
-    return sensitive or tuple(c for c in features if c.kind.numeric) or features
+    return sensitive or quantitative(features) or features
 
 
 def choose(
@@ -52,7 +50,9 @@ def choose(
     n = subject.train.n_rows
     found: dict[str, Positions] = {}
     if wanted["outlying"]:
-        found["outlying"] = _in_turn([_beyond(subject, c, tail) for c in columns], wanted["outlying"], rng)
+        found["outlying"] = _in_turn(
+            [c.kind.outlying(subject.train, c, tail) for c in columns], wanted["outlying"], rng
+        )
     if wanted["vulnerable"]:
         found["vulnerable"] = _lonely(subject, wanted["vulnerable"], rng)
     if wanted["random"]:
@@ -62,12 +62,6 @@ def choose(
     if not found:
         raise NotApplicable("no training row is outlying, and no other targets are asked for")
     return found
-
-
-def _beyond(subject: Subject, column: Column, tail: float) -> Positions:
-    if column.kind.numeric:
-        return outlying(subject.train.numbers(column.name), tail)
-    return rarest(codes([subject.train], column)[0], tail)
 
 
 def _in_turn(candidates: Sequence[Positions], most: int, rng: np.random.Generator) -> Positions:

@@ -10,7 +10,7 @@ import numpy as np
 from synth_audit.audits.utility.prediction.task import PredictionTask
 from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.core.measurement import Estimate, Interval
-from synth_audit.core.schema import Column, Role
+from synth_audit.core.schema import Column, Role, nominal
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.codes import codes
 from synth_audit.kernels.intervals import critical_value
@@ -78,7 +78,7 @@ def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -
 
 def _columns(subject: Subject) -> list[Column]:
     target = subject.schema.target
-    labelled = [c for c in subject.features if not c.kind.numeric and c != target]
+    labelled = [c for c in nominal(subject.features) if c != target]
     return sorted(labelled, key=lambda c: Role.SENSITIVE not in c.roles)[:MOST_COLUMNS]
 
 

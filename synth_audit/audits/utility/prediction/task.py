@@ -7,17 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Floats, Positions, Target
+from synth_audit.core.arrays import Floats, Positions, Target
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.schema import Column
+from synth_audit.core.schema import Column, nominal
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
-from synth_audit.encoding.euclidean import EuclideanEncoder
-from synth_audit.kernels.coordinates import MOST_ONE_HOT, one_hot
-from synth_audit.kernels.linear import Scaling
-from synth_audit.kernels.ordering import scale_by_frequency
+from synth_audit.kernels.coordinates import MOST_ONE_HOT
 from synth_audit.kernels.prediction import ModelName, Predictor, fit
 
 ARMS = ("synthetic", "train")
@@ -100,7 +96,7 @@ def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Gener
     known = _untold(_with_target(control, target, "control"), control.n_rows, subject.suppression, rng)
     tested = _drawn(known, most_rows, most_rows, rng)
     tables = [*parts, tested]
-    y, n_classes = _numbers(tables, whole, target) if target.kind.numeric else _classes(tables, whole, target)
+    y, n_classes = target.kind.response(tables, whole, target, most_classes=MOST_CLASSES, far=FAR_TARGET)
     if len(np.unique(y[2])) < 2:
         raise NotApplicable("the target has a single value among the control rows")
     y, n_classes, joined = _joined(y, n_classes, subject.suppression)
@@ -131,19 +127,6 @@ def _drawn(table: Table, most: int, at_once: int, rng: np.random.Generator) -> T
     return table.take(rng.permutation(table.n_rows)[:most])
 
 
-def _numbers(tables: Sequence[Table], train: Table, target: Column) -> tuple[list[Target], int]:
-    scaling = Scaling.of(train.numbers(target.name)[:, None])
-    scale = scaling.scale[0] if np.isfinite(scaling.scale[0]) else 1.0
-    values = [(t.numbers(target.name) - scaling.centre[0]) / scale for t in tables]
-    return [np.clip(v, -FAR_TARGET, FAR_TARGET) for v in values], 0
-
-
-def _classes(tables: Sequence[Table], train: Table, target: Column) -> tuple[list[Target], int]:
-    *found, everyone = _ranked([*tables, train], target)
-    merged = [np.minimum(y, MOST_CLASSES - 1) for y in found]
-    return [*merged], 1 + max(int(y.max()) for y in (*merged, np.minimum(everyone, MOST_CLASSES - 1)))
-
-
 def _joined(y: list[Target], n_classes: int, suppression: int) -> tuple[list[Target], int, bool]:
     """Classes that some tested rows hold, but fewer than may be told of, as one: the last.
 
@@ -165,15 +148,6 @@ def _joined(y: list[Target], n_classes: int, suppression: int) -> tuple[list[Tar
     return [place[part] for part in y], int(np.sum(~few)) + 1, True
 
 
-def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
-    """Labels as place by falling frequency in the last table, ties by their codes; missing is a label."""
-    joint = codes(tables, column)
-    shifted = [c - min(int(c.min()) for c in joint) for c in joint]
-    n = 1 + max(int(c.max()) for c in shifted)
-    place = scale_by_frequency(shifted[-1], n)
-    return [place[c] for c in shifted]
-
-
 def _encoded(
     tables: Sequence[Table], train: Table, columns: Sequence[Column]
 ) -> tuple[list[Floats], dict[str, slice]]:
@@ -183,32 +157,15 @@ def _encoded(
     indicators, the rarer ones of a column with many as one together. A column that is constant in train
     teaches nothing and is 0.
     """
-    n_labels = sum(not c.kind.numeric for c in columns)
+    n_labels = len(nominal(columns))
     most = min(MOST_ONE_HOT, max(FEWEST_INDICATORS, MOST_INDICATORS // max(n_labels, 1)))
     parts: list[list[Floats]] = [[] for _ in tables]
     blocks: dict[str, slice] = {}
     width = 0
     for column in columns:
-        made = (
-            _numeric(tables, train, column)
-            if column.kind.numeric
-            else _indicators(tables, train, column, most)
-        )
+        made = column.kind.features(tables, train, column, most_labels=most, far=FAR)
         blocks[column.name] = slice(width, width + made[0].shape[1])
         width = blocks[column.name].stop
         for part, block in zip(parts, made, strict=True):
             part.append(block)
     return [np.hstack(part) for part in parts], blocks
-
-
-def _numeric(tables: Sequence[Table], train: Table, column: Column) -> list[Floats]:
-    encoder = EuclideanEncoder.anchored_on(train, [column])
-    return [np.clip(c.dense, -FAR, FAR) for c in encoder.encode(tables)]
-
-
-def _indicators(tables: Sequence[Table], train: Table, column: Column, most: int) -> list[Floats]:
-    *found, everyone = _ranked([*tables, train], column)
-    if everyone.min() == everyone.max():
-        return [np.zeros((t.n_rows, 1)) for t in tables]
-    joint = one_hot(np.minimum(np.concatenate(found), most - 1))
-    return list(np.split(joint, np.cumsum([t.n_rows for t in tables])[:-1]))

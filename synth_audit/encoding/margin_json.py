@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from synth_audit.core.kind_distribution import DistributionFunction
 from synth_audit.core.schema_json import range_to_plain
 from synth_audit.kernels.margins import Margin
 
 
-def margin_to_plain(margin: Margin) -> dict[str, Any]:
+def margin_to_plain(margin: DistributionFunction) -> dict[str, Any]:
     """Knots, levels, step and limits."""
     return {
         "knots": margin.knots.tolist(),

@@ -1,0 +1,192 @@
+"""Seconds and memory of a whole default run by the number of rows: pull, split, every default audit, report.
+
+Each size is a run of its own from the command line, on rows of 20 mixed columns that are drawn here: a key,
+eight numbers of one latent factor, four counts, five columns of 3 to 200 labels, a flag and a date. A fifth
+of the rows is set aside as control; the candidate is as large as train and made of new rows. Memory is the
+proportional set size of the whole process tree: pages that processes share are counted once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from synth_audit.store.workspace import Workspace
+
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000)
+LABELS = (3, 8, 20, 50, 200)
+BATCH = 100_000
+PLAN = """\
+name: scale
+source: source.parquet
+columns:
+  id: {role: identifier}
+split: {control: 0.2}
+generator: {external: {source: candidate.parquet}}
+"""
+
+
+class Run(NamedTuple):
+    """What a run took: seconds in all and of the longest steps, peak GiB of the process tree."""
+
+    rows: int
+    code: int
+    seconds: float
+    peak: float
+    longest: dict[str, float]
+
+
+def rows(n: int, first: int, rng: np.random.Generator) -> pa.Table:
+    """``n`` rows of people numbered from ``first`` on."""
+    factor = rng.normal(size=n)
+    columns: dict[str, object] = {"id": np.arange(first, first + n)}
+    for i in range(8):
+        noise = rng.normal(size=n)
+        number = 0.2 * i * factor + noise if i % 2 else np.exp(0.3 * factor + 0.5 * noise)
+        columns[f"number{i}"] = pa.array(number, mask=rng.random(n) < 0.02 * (i in (2, 5)))
+    for i in range(4):
+        columns[f"count{i}"] = rng.poisson(np.exp(0.3 * i + 0.2 * factor))
+    for i, k in enumerate(LABELS):
+        place = np.minimum(rng.zipf(1.6, n) - 1 + (factor > 1), k - 1)
+        words = pa.array([f"label {j:03}" for j in range(k)])
+        columns[f"label{i}"] = words.take(pa.array(place, mask=rng.random(n) < 0.01 * (i == 3)))
+    columns["flag"] = factor + rng.normal(size=n) > 0
+    columns["day"] = pa.array(rng.integers(0, 20_000, n).astype(np.int32)).cast(pa.date32())
+    return pa.table(columns)
+
+
+def write(path: Path, n: int, seed: int, *, released: bool = False) -> None:
+    """Write a Parquet file of ``n`` rows by batches; ``released`` leaves the key out."""
+    rng, writer = np.random.default_rng(seed), None
+    for first in range(0, n, BATCH):
+        part = rows(min(BATCH, n - first), first, rng)
+        part = part.drop_columns(["id"]) if released else part
+        writer = writer or pq.ParquetWriter(path, part.schema)
+        writer.write_table(part)
+    assert writer is not None
+    writer.close()
+
+
+def resident(pid: int) -> int:
+    """KiB of a process and all below it; pages that several of them map are shared out among them."""
+    try:
+        parts = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return 0  # ended in the meantime
+    return int(parts[0]) * bool(parts) + sum(resident(int(child)) for child in below) if parts else 0
+
+
+def measured(command: Sequence[str], folder: Path) -> tuple[int, float, float]:
+    """Exit code, seconds and peak GiB of a command that runs in a folder."""
+    start, peak = time.perf_counter(), 0
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None:
+        peak = max(peak, resident(process.pid))
+        time.sleep(0.1)
+    return process.wait(), time.perf_counter() - start, peak / 2**20
+
+
+def run(n: int, workers: int, folder: Path) -> Run:
+    """One run on ``n`` rows, control among them."""
+    write(folder / "source.parquet", n, seed=1)
+    write(folder / "candidate.parquet", round(0.8 * n), seed=2, released=True)
+    (folder / "plan.yaml").write_text(PLAN)
+    command = str(Path(sys.executable).with_name("synth-audit"))
+    out = folder / "out"
+    arguments = [command, "run", "plan.yaml", "--out", str(out), "--workers", str(workers)]
+    code, seconds, peak = measured(arguments, folder)
+    timings = json.loads(Workspace(out).evidence.read_text())["timings"]
+    shutil.rmtree(out)
+    longest = dict(sorted(timings.items(), key=lambda item: -item[1])[:6])
+    return Run(n, code, round(seconds, 1), round(peak, 2), longest)
+
+
+def split_only(n: int, folder: Path) -> tuple[float, float]:
+    """Seconds and peak GiB of pulling, hashing and splitting ``n`` rows alone."""
+    write(folder / "source.parquet", n, seed=1)
+    (folder / "plan.yaml").write_text(PLAN)
+    code = (
+        "from pathlib import Path; from synth_audit.api import as_plan;"
+        "from synth_audit.pipeline import stages;"
+        "from synth_audit.store.workspace import Workspace;"
+        "stages.split_table(as_plan('plan.yaml'), Workspace(Path('split')).prepare())"
+    )
+    _, seconds, peak = measured([sys.executable, "-c", code], folder)
+    assert (folder / "split" / "restricted" / "control.parquet").exists()
+    shutil.rmtree(folder / "split")
+    return seconds, peak
+
+
+def drawn(runs: Sequence[Run]) -> str:
+    """Both against the number of rows, on logarithmic axes, beside a line of slope one."""
+    width, height, edge = 460, 300, 50
+    parts = []
+    for k, (title, values) in enumerate(
+        (("seconds", [r.seconds for r in runs]), ("peak GiB", [r.peak for r in runs]))
+    ):
+        left = k * width
+        x = np.log10([r.rows for r in runs])
+        y = np.log10(values)
+        low, span = min(y.min(), 0), max(np.ptp(x), y.max() - min(y.min(), 0), 1)
+        across = left + edge + (x - x[0]) / span * (width - 2 * edge)
+        up = height - edge - (y - low) / span * (height - 2 * edge)
+        slope = [up[0], up[0] - (across[-1] - across[0]) / (width - 2 * edge) * (height - 2 * edge)]
+        parts.append(
+            '<polyline fill="none" stroke="#aaa" stroke-dasharray="4" '
+            f'points="{across[0]:.1f},{slope[0]:.1f} '
+            f'{across[-1]:.1f},{slope[1]:.1f}"/><polyline fill="none" stroke="#176" stroke-width="2" points="'
+            + " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up, strict=True))
+            + f'"/><text x="{left + edge}" y="30">{title}; dashed: linear</text>'
+        )
+        for a, b, r, value in zip(across, up, runs, values, strict=True):
+            parts.append(
+                f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="#176"/><text x="{a:.1f}" y="{b - 8:.1f}">'
+                f'{value:g}</text><text x="{a:.1f}" y="{height - 20}">{r.rows / 1000:g}k</text>'
+            )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * width}" height="{height}" '
+        f'font-family="sans-serif" font-size="11" text-anchor="middle">{"".join(parts)}</svg>'
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="rows, control among them")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--split", action="store_true", help="pull, hash and split alone")
+    parser.add_argument("--out", type=Path, help="folder for scale.svg and scale.md")
+    options = parser.parse_args()
+    runs, lines = [], ["| rows | seconds | peak GiB | longest steps |", "|---:|---:|---:|---|"]
+    print(*lines, sep="\n", flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        for n in options.sizes:
+            if options.split:
+                seconds, peak = split_only(n, Path(temporary))
+                print(f"| {n:,} | {seconds:.1f} | {peak:.2f} | pull, hash and split |", flush=True)
+                continue
+            runs.append(found := run(n, options.workers, Path(temporary)))
+            steps = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in found.longest.items())
+            lines.append(f"| {n:,} | {found.seconds:.1f} | {found.peak:.2f} | {steps} |")
+            print(lines[-1], flush=True)
+    if options.out and runs:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "scale.md").write_text("\n".join(lines) + f"\n\n{os.cpu_count()} cores\n")
+        (options.out / "scale.svg").write_text(drawn(runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Free text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.core.arrays import Floats32
+from synth_audit.core.arrow_types import is_text
+from synth_audit.core.kind import Clues, KindInfo
+from synth_audit.core.parts import Part, VectorPart
+from synth_audit.encoding.kinds._labels import TextLabels, like_names, names_rows
+from synth_audit.encoding.ngrams import WIDTH, ngram_vectors
+
+_FEWEST_ROWS = 20
+"""Fewer rows than this have too few labels to tell text from categories."""
+
+_FEWEST_WORDS = 3
+"""Half of the texts have at least so many words; names and codes have fewer."""
+
+
+@dataclass(frozen=True)
+class Text(TextLabels):
+    """Sentences, notes, addresses: equal or not as labels are, and near where they share most letters."""
+
+    info: ClassVar[KindInfo] = KindInfo(
+        title="Text", summary="Free text, compared by its letters.", precedence=15, frame_types=("str",)
+    )
+
+    def allows(self, storage: pa.DataType) -> bool:
+        """Text, and what has no type."""
+        if pa.types.is_dictionary(storage):
+            storage = storage.value_type
+        return is_text(storage) or bool(pa.types.is_null(storage))
+
+    def suits(self, values: pa.ChunkedArray, clues: Clues) -> bool:
+        """Text of several words of which half of the rows have one of their own, unless the plan lists its
+        labels or withholds it."""
+        if clues.categories or clues.ranked or not clues.released or not self.allows(values.type):
+            return False
+        texts = self.labels(values)
+        present = len(texts) - texts.null_count
+        if present < _FEWEST_ROWS or not names_rows(pc.count_distinct(texts).as_py(), present):
+            return False
+        words = pc.count_substring_regex(pc.utf8_trim_whitespace(texts), pattern=r"\s+")
+        return bool(pc.quantile(words, q=0.5, interpolation="lower")[0].as_py() + 1 >= _FEWEST_WORDS)
+
+    def like_identifier(self, distinct: int, present: int, rows: int) -> str:
+        """Text that half of the rows have for themselves may name them."""
+        return like_names(distinct, present)
+
+    def _further(self) -> tuple[Part, ...]:
+        """The vector of its letters."""
+        return (VectorPart(self._vectors, WIDTH),)
+
+    def _vectors(self, values: pa.ChunkedArray) -> Floats32:
+        rows, forms = self._distinct(values)
+        known = np.full((len(forms) + 1, WIDTH), np.nan, dtype=np.float32)
+        present = [i for i, form in enumerate(forms) if form is not None]
+        known[present] = ngram_vectors([form for form in forms if form is not None])
+        return known[rows]

@@ -1,0 +1,135 @@
+"""Text that holds numbers, dates or quantities, read as such under one convention."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats
+from synth_audit.core.timestamps import microseconds
+
+LEAST_READ = 0.9
+"""Share of distinct labels that a convention must read."""
+
+_FEWEST_NUMBERS = 3
+"""Two numbers are as far apart as two labels."""
+
+_FIRST_LOOK = 200
+"""Distinct labels by which a convention may be ruled out at once."""
+
+Quantity = tuple[float, str]
+"""A number and its unit, with a currency before it; empty where there is none."""
+
+_SIGN = r"(?P<sign>[-+\N{MINUS SIGN}]?)"
+_MONEY = r"(?P<money>[$\N{EURO SIGN}\N{POUND SIGN}\N{YEN SIGN}]|usd|eur|gbp|chf)?\s*"
+_BOUND = r"[<>~\N{LESS-THAN OR EQUAL TO}\N{GREATER-THAN OR EQUAL TO}]?\s*"
+_UNIT = r"(?:\s*(?P<unit>[^\d\s.,:+\-\N{MINUS SIGN}/][^\s,]{0,15}(?: [a-z]{1,10})?))?"
+_POWER = r"(?:e[-+]?\d{1,3}(?!\d))?"
+_TIME = r"(?:[t ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?)?"
+_DAY, _MONTH, _YEAR = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})", r"(?P<year>\d{4})"
+
+
+def _number_pattern(point: str, comma: str) -> re.Pattern[str]:
+    grouped = rf"[1-9]\d{{0,2}}(?:[{comma}' ]\d{{3}})+(?:{point}\d+)?"
+    plain = rf"\d+(?:{point}\d*)?{_POWER}|{point}\d+{_POWER}"
+    return re.compile(rf"{_BOUND}{_MONEY}{_SIGN}\s*(?P<digits>{grouped}|{plain}){_UNIT}")
+
+
+def _quantity(text: str, pattern: re.Pattern[str], point: str) -> Quantity | None:
+    found = pattern.fullmatch(text)
+    if not found:
+        return None
+    digits = re.sub(r"[' ]", "", found["digits"])
+    digits = digits.replace(".", "").replace(",", ".") if point == "," else digits.replace(",", "")
+    number = float(digits) * (1 if found["sign"] in ("", "+") else -1)
+    return (number, f"{found['money'] or ''} {found['unit'] or ''}") if np.isfinite(number) else None
+
+
+def _date(text: str, pattern: re.Pattern[str]) -> Quantity | None:
+    found = pattern.fullmatch(text)
+    if not found:
+        return None
+    named = {name: int(part) for name, part in found.groupdict().items() if part}
+    try:
+        return microseconds(datetime(**named, tzinfo=UTC)), ""
+    except ValueError:
+        return None
+
+
+def _iso(text: str) -> Quantity | None:
+    if not re.match(r"\d{4}-\d{2}-\d{2}", text):
+        return None
+    try:
+        return microseconds(datetime.fromisoformat(text.upper())), ""
+    except ValueError:
+        return None
+
+
+def _clock(text: str) -> Quantity | None:
+    found = re.fullmatch(r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?", text)
+    return (3600.0 * int(found[1]) + 60.0 * int(found[2]) + int(found[3] or 0), "") if found else None
+
+
+CONVENTIONS: Mapping[str, Callable[[str], Quantity | None]] = {
+    "ISO dates": _iso,
+    "year/month/day": partial(_date, pattern=re.compile(rf"{_YEAR}/{_MONTH}/{_DAY}{_TIME}")),
+    "day.month.year": partial(_date, pattern=re.compile(rf"{_DAY}\.{_MONTH}\.{_YEAR}{_TIME}")),
+    "day/month/year": partial(_date, pattern=re.compile(rf"{_DAY}/{_MONTH}/{_YEAR}{_TIME}")),
+    "month/day/year": partial(_date, pattern=re.compile(rf"{_MONTH}/{_DAY}/{_YEAR}{_TIME}")),
+    "hours:minutes": _clock,
+    "decimal point": partial(_quantity, pattern=_number_pattern(r"\.", ","), point="."),
+    "decimal comma": partial(_quantity, pattern=_number_pattern(",", "."), point=","),
+}
+"""Each reads a text in standard form as a number, None where it is none. Dates are microseconds since 1970
+(UTC), times of day seconds."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the labels of a column are read.
+
+    Attributes:
+        convention: one of :data:`CONVENTIONS`.
+        unit: of every number, as it stands in the text; a text with another one is not read.
+    """
+
+    convention: str
+    unit: str
+
+    @classmethod
+    def of(cls, labels: Sequence[str]) -> Reading | None:
+        """The reading of most labels, at least 90 % of the distinct ones; None where there is none.
+
+        Of conventions that read equally many the first one holds.
+
+        Args:
+            labels: those of real rows, in standard form.
+        """
+        distinct = list(dict.fromkeys(labels))
+        readings = [r for r in (_common_unit(name, distinct) for name in CONVENTIONS) if r is not None]
+        numbers = [(r, r.numbers(distinct)) for r in readings]
+        read = [(int(np.sum(~np.isnan(x))), len(np.unique(x[~np.isnan(x)])), r) for r, x in numbers]
+        able = [(n, r) for n, k, r in read if n >= LEAST_READ * len(distinct) and k >= _FEWEST_NUMBERS]
+        return max(able, key=lambda found: found[0])[1] if able else None
+
+    def numbers(self, labels: Sequence[str | None]) -> Floats:
+        """The labels, in standard form, as numbers; NaN for what is none, shape (n,)."""
+        read = CONVENTIONS[self.convention]
+        found = [None if label is None else read(label) for label in labels]
+        return np.array([np.nan if x is None or x[1] != self.unit else x[0] for x in found], dtype=np.float64)
+
+
+def _common_unit(convention: str, labels: Sequence[str]) -> Reading | None:
+    """The reading with the most frequent unit, unless a first look rules the convention out."""
+    step = max(1, len(labels) // _FIRST_LOOK)
+    units = Counter(x[1] for x in map(CONVENTIONS[convention], labels[::step]) if x is not None)
+    if not units:
+        return None
+    unit, n = units.most_common(1)[0]
+    return Reading(convention, unit) if n >= len(labels[::step]) * LEAST_READ / 2 else None

@@ -1,0 +1,99 @@
+"""Cells of one column in several tables, so that their shares can be compared and drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
+from synth_audit.encoding.codes import codes
+from synth_audit.kernels import distributions as dist
+
+_MISSING = "missing"
+
+
+@dataclass(frozen=True, eq=False)
+class NumberCells:
+    """Quantile cells of train, and the last for missing."""
+
+    codes: tuple[Codes, ...]
+    size: int
+    ordered: bool = True
+    axis: str = "cells of equal real mass, low to high"
+
+    @classmethod
+    def of(
+        cls, tables: Sequence[Table], real: Sequence[Table], name: str, most: int, fewest: int
+    ) -> NumberCells:
+        """At most ``most`` cells, in which ``fewest`` rows of each real table lie where that can be."""
+        edges = tellable_edges([t.numbers(name) for t in real], most, fewest)
+        found = tuple(dist.cell_codes(t.numbers(name), edges) for t in tables)
+        return cls(found, len(edges) + 2)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By number, lowest first."""
+        return (*(f"cell {i + 1}" for i in range(self.size - 1)), _MISSING)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCells:
+    """One cell for each label of any of the tables, and the last for missing."""
+
+    tables: tuple[Table, ...]
+    name: str
+    codes: tuple[Codes, ...]
+    ordered: bool = False
+    axis: str = "category"
+
+    @classmethod
+    def of(cls, tables: Sequence[Table], column: Column) -> LabelCells:
+        """Numbered as :func:`.codes.codes` does."""
+        joint = codes(tables, column)
+        last = 1 + max(int(c.max()) for c in joint)
+        return cls(tuple(tables), column.name, tuple(np.where(c < 0, last, c) for c in joint))
+
+    @property
+    def size(self) -> int:
+        """Number of cells in which any row lies."""
+        return 1 + max(int(c.max()) for c in self.codes)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The labels; missing has a name where nothing is missing too.
+
+        Of several spellings of a label the most frequent one names it, that of the first table if it has it.
+        """
+        labels: dict[int, str | None] = {}
+        for table, of_table in zip(self.tables, self.codes, strict=True):
+            spelt = Counter(zip(of_table.tolist(), table.labels(self.name).tolist(), strict=True))
+            labels = {code: label for (code, label), _ in reversed(spelt.most_common())} | labels
+        known = {i: label for i, label in labels.items() if label is not None}
+        return (*(known[i] for i in range(1 + max(known, default=-1))), _MISSING)
+
+
+def tellable_edges(real: Sequence[Floats], most: int, fewest: int) -> Floats:
+    """Inner edges of as many quantile cells of train, at most ``most``, as leave the most to compare.
+
+    Fewer where control is small: of ten cells with too few control rows each, all would be joined.
+
+    Args:
+        real: numbers of train, and of control where it is there.
+    """
+    best, left = np.empty(0), -1
+    for n_cells in range(most, 1, -1):
+        edges = dist.quantile_cells(real[0], n_cells)
+        size = len(edges) + 2
+        counts = [np.bincount(dist.cell_codes(v, edges), minlength=size) for v in real]
+        told = dist.tellable_cells(counts, fewest, ordered=True)
+        if len(told) > left:
+            best, left = edges, len(told)
+        if len(told) == np.count_nonzero(np.sum(counts, axis=0)):
+            break  # none is joined, so fewer cells leave no more
+    return best

@@ -1,0 +1,43 @@
+"""Vectors of texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.core.text_form import standard_form
+from synth_audit.encoding.ngrams import WIDTH, ngram_vectors
+
+NOTE = "Patient fell off a horse and broke her left wrist; cast for six weeks."
+OTHERS = [
+    "Routine check, no complaints. Blood pressure slightly raised.",
+    "Admitted with chest pain at night, troponin negative twice.",
+    "Vaccinated against influenza, no reaction seen.",
+    "Allergic to penicillin, rash after the second dose.",
+]
+
+
+def apart(*texts):
+    one, *others = ngram_vectors([standard_form(text) for text in texts])
+    return np.linalg.norm(np.array(others) - one, axis=1)
+
+
+def test_a_note_with_a_word_changed_is_nearer_than_any_other():
+    changed = NOTE.replace("six", "eight")
+    near, *far = apart(NOTE, changed, *OTHERS)
+    assert 0 < near < 0.5
+    assert min(far) > 2 * near
+
+
+def test_case_and_width_move_nothing():
+    assert apart(NOTE, NOTE.upper(), f"  {NOTE}").tolist() == [0.0, 0.0]
+
+
+def test_vectors_have_length_one_and_are_the_same_beside_any_other():
+    alone = ngram_vectors([NOTE])
+    assert alone.shape == (1, WIDTH)
+    assert alone.dtype == np.float32
+    assert np.linalg.norm(alone) == pytest.approx(1, abs=1e-6)
+    assert np.array_equal(ngram_vectors([*OTHERS, NOTE])[-1:], alone)
+    assert not ngram_vectors([""]).any()
+    assert ngram_vectors([]).shape == (0, WIDTH)

@@ -1,0 +1,145 @@
+"""Columns in parts: labels that read as numbers, free text, and what sets their scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.kind import kind_named
+from synth_audit.core.parts import LabelPart, NumberPart, VectorPart
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.encoding.codes import codes
+from synth_audit.encoding.gower import GowerEncoder
+from synth_audit.encoding.mixed_cells import robust_cells
+from synth_audit.kernels.gower import nearest
+from synth_audit.kernels.mixed_hamming import least_disagreement
+
+N = 200
+WORDS = [
+    a + b + c
+    for a in ("bra", "ste", "kol", "min", "fu")
+    for b in ("ni", "ra", "xo")
+    for c in ("l", "t", "sk")
+]
+
+
+def amounts(seed):
+    return np.round(np.random.default_rng(seed).uniform(10, 90, N), 1)
+
+
+def notes(seed):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, 9)).capitalize() + "." for _ in range(N)]
+
+
+def tables(*frames, **specs):
+    data = [pa.table(frame) for frame in frames]
+    schema = infer_schema(data[0], {name: ColumnSpec(**spec) for name, spec in specs.items()})
+    return [read_table(d, schema, where="t") for d in data]
+
+
+def kinds_of_parts(table, name):
+    return {type(part): part.weight for part in table.schema[name].kind.parts([table.column(name)])}
+
+
+SPELLINGS = {
+    "decimal comma": lambda x: f"{x:.1f}".replace(".", ","),
+    "quantity": lambda x: f"{x:.1f} mg",
+    "grouped": lambda x: f"{x * 100:,.2f}".replace(",", " ").replace(".", ","),
+    "day": lambda x: f"2024-{1 + int(x) // 10:02}-{1 + int(x * 10) % 27:02}T10:00:00",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_text_that_holds_numbers_has_them_beside_its_labels(spelling):
+    [table] = tables({"x": list(map(SPELLINGS[spelling], amounts(0)))})
+    assert table.schema["x"].kind.name == "categorical"
+    assert kinds_of_parts(table, "x") == {LabelPart: 0.1, NumberPart: 0.9}
+
+
+def test_numbers_that_a_plan_declares_categories_have_both_readings():
+    [table] = tables(
+        {"x": amounts(0), "grade": np.arange(N) % 7}, x={"kind": "categorical"}, grade={"kind": "categorical"}
+    )
+    assert kinds_of_parts(table, "x") == {LabelPart: 0.1, NumberPart: 0.9}
+    assert kinds_of_parts(table, "grade") == {LabelPart: 0.5, NumberPart: 0.5}
+    [part] = [p for p in table.schema["x"].kind.parts([table.column("x")]) if isinstance(p, NumberPart)]
+    assert part.read(table.column("x")).tolist() == amounts(0).tolist()
+
+
+@pytest.mark.parametrize("name", ["true", "sex", "place"])
+def test_other_labels_are_labels_alone(name):
+    values = {"true": [True, False], "sex": ["1", "2"], "place": ["north", "south"]}[name]
+    [table] = tables({name: values * 50})
+    assert kinds_of_parts(table, name) == {LabelPart: 1.0}
+
+
+@pytest.mark.parametrize("spelling", ["decimal comma", "quantity"])
+def test_a_copy_with_last_digits_moved_is_near_though_no_label_is_kept(spelling):
+    """Before, all these labels differed, and a near copy was as far away as a stranger."""
+    spelt = SPELLINGS[spelling]
+    frames = [{c: amounts(10 * seed + i) for i, c in enumerate("abcd")} for seed in range(2)]
+    moved = {c: x + 0.2 for c, x in frames[0].items()}
+    train, control, made = tables(*({c: list(map(spelt, x)) for c, x in f.items()} for f in (*frames, moved)))
+    ours, others, theirs = GowerEncoder.anchored_on(train, train.schema.features).encode(
+        [train, control, made]
+    )
+    assert np.array_equal(nearest(theirs, ours).index, np.arange(N))
+    assert nearest(theirs, ours).first.max() < nearest(others, ours).first.min() * 1.2
+    cells, strangers, copies = robust_cells([train, control, made], train.schema.features)
+    assert least_disagreement(copies, cells).max() < least_disagreement(strangers, cells).min()
+
+
+def test_notes_in_lower_case_are_equal_and_with_a_word_changed_near():
+    frames = [{"note": notes(seed), "x": amounts(seed)} for seed in range(2)]
+    shouted = {**frames[0], "note": [note.lower() + "  " for note in frames[0]["note"]]}
+    changed = {**frames[0], "note": [f"New {note}" for note in frames[0]["note"]]}
+    train, control, copied, near = tables(*frames, shouted, changed)
+    column = train.schema["note"]
+    assert column.kind.name == "text"
+    assert kinds_of_parts(train, "note") == {LabelPart: 0.1, VectorPart: 0.9}
+    ours, theirs, altered = codes([train, copied, near], column)
+    assert np.array_equal(ours, theirs)
+    assert not np.isin(altered, ours).any()
+    encoded = GowerEncoder.anchored_on(train, [column]).encode([train, control, copied, near])
+    found = [nearest(table, encoded[0]).first for table in encoded[1:]]
+    assert found[1].max() == 0
+    assert np.median(found[2]) < 0.75 * np.median(found[0])
+
+
+def test_weights_of_one_column_sum_to_one_and_to_that_of_any_other():
+    train, _ = tables(
+        {"note": notes(0), "x": amounts(0), "t": list(map(SPELLINGS["quantity"], amounts(1)))},
+        {"note": notes(1), "x": amounts(2), "t": list(map(SPELLINGS["quantity"], amounts(3)))},
+    )
+    encoder = GowerEncoder.anchored_on(train, train.schema.features)
+    [rows] = encoder.encode([train])
+    for name in train.names:
+        own = [w for w, owner in zip(rows.weights, encoder.order, strict=True) if owner == name]
+        assert sum(own) == pytest.approx(1 / 3)
+    [cells] = robust_cells([train], train.schema.features)
+    assert cells.weights.sum() == pytest.approx(3)
+
+
+def test_no_release_sets_a_scale_or_decides_what_a_column_is():
+    train, honest, absurd = tables(
+        {"x": amounts(0), "t": list(map(SPELLINGS["quantity"], amounts(1)))},
+        {"x": amounts(2), "t": list(map(SPELLINGS["quantity"], amounts(3)))},
+        {"x": np.full(N, 1e12), "t": ["none"] * N},
+    )
+    encoder = GowerEncoder.anchored_on(train, train.schema.features)
+    one, other = (encoder.encode([train, release])[0] for release in (honest, absurd))
+    assert np.array_equal(one.numbers, other.numbers)
+    cells = [robust_cells([train, release], train.schema.features)[0] for release in (honest, absurd)]
+    assert np.array_equal(cells[0].numbers, cells[1].numbers)
+
+
+def test_a_label_that_is_no_number_is_none():
+    texts = [*(f"{x:.1f} mg" for x in amounts(0)), "unknown", None]
+    values = pa.chunked_array([texts])
+    [part] = [p for p in kind_named("categorical").parts([values]) if isinstance(p, NumberPart)]
+    assert np.isnan(part.read(values)[-2:]).all()
+    assert part.read(values)[:-2] == pytest.approx(amounts(0))
