@@ -104,7 +104,7 @@ def _plain(outcome: AuditOutcome) -> dict:
             {"id": str(m.id), **{k: v for k, v in asdict(m).items() if k in keep}}
             for m in outcome.measurements
         ],
-        "blind": [str(r.id) for r in outcome.responses if r.sight == "blind"],
+        "blind": [str(r.id) for r in outcome.responses if r.sensitivity == "blind"],
     }
 
 

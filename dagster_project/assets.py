@@ -14,6 +14,7 @@ from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 from dagster_project.pools import pool_of
 from synth_audit.api import run_context
+from synth_audit.core.errors import PlanError
 
 if TYPE_CHECKING:
     from synth_audit.core.context import RunContext
@@ -132,8 +133,14 @@ def _frontier(table: TableEntry, context: "RunContext") -> Told:
 
 
 def _workers() -> int | None:
-    """As many as the environment says, else as the plan does."""
-    given = os.environ.get(WORKERS)
+    """As many as the environment says, else as the plan does.
+
+    Raises:
+        PlanError: it says no number.
+    """
+    given = os.environ.get(WORKERS, "").strip()
+    if given and not given.isdecimal():
+        raise PlanError("no number of processes", where=WORKERS, expected="a whole number such as 4")
     return int(given) if given else None
 
 

@@ -59,7 +59,7 @@ def swept(plan: Plan, workspace: Workspace, context: RunContext, *, fresh: bool 
     for found in record.candidates:
         own = workspace.candidate(found.slug)
         store = evidence_store(own)
-        if store.newest_digest() and not store.where()["report"].exists():
+        if store.newest_digest() and store.newest().report is None:
             write_report(own)
     write_frontier(record, workspace.frontier_page)
     return record

@@ -31,7 +31,7 @@ class Subgroup:
     Attributes:
         id: the measurement of its risk: about the column, and derived from that of the whole attack.
         train_rows: attacked training rows in it, at least the suppression limit.
-        measurement: its risk, with an interval that holds for the worst of all categories.
+        value: its risk. interval: holds for the worst of all categories.
     """
 
     id: MeasurementId

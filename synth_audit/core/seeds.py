@@ -15,8 +15,8 @@ from synth_audit.core.framing import framed
 def child_sequence(seed: int, *names: str) -> np.random.SeedSequence:
     """Seed sequence for one named use of the plan's seed.
 
-    The entropy is ``[seed, *SHA-256(names)]``, so two names never share a stream and the result
-    depends on nothing but its arguments.
+    The entropy is ``[seed, *SHA-256(names joined by U+001F)]``: names that differ have streams of their own,
+    unless they hold that control character, and the result depends on nothing but its arguments.
 
     Args:
         seed: the plan's seed, a non-negative integer.

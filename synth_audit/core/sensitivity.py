@@ -89,7 +89,7 @@ class SensitivityCurve:
 
     id: MeasurementId
     direction: Direction
-    sight: Sensitivity
+    sensitivity: Sensitivity
     reason: str = ""
     answers: tuple[PlantedResult, ...] = ()
     null: float | None = None

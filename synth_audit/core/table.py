@@ -81,8 +81,11 @@ class Table:
 
     def labels(self, name: str) -> Labels:
         """A column as text labels, shape (n,), dtype object; missing is None."""
-        texts = self.schema[name].kind.labels(self.column(name))
-        return np.asarray(texts.to_numpy(), dtype=object)
+        return np.asarray(self.texts(name).to_numpy(), dtype=object)
+
+    def texts(self, name: str) -> pa.ChunkedArray:
+        """The labels of a column as Arrow has them, which takes no Python object for each."""
+        return self.schema[name].kind.labels(self.column(name))
 
     def missing(self, name: str) -> Bools:
         """True where the column has no value, shape (n,)."""

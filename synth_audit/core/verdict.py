@@ -43,7 +43,7 @@ class GateResult:
         blocking: a gate that does not pass keeps the release in.
         measurement: what was judged, of several the worst; None for a check of the table itself.
         every: all measurements of that quantity were judged.
-        bound: the end of the interval that was compared: upper, lower, or value.
+        bound: what was compared: ``upper`` or ``lower`` end of the interval, ``both``, or the ``value``.
         explanation: why the result is what it is; advice: what to do about it.
         n_needed: attacks or rows that would probably decide an undecided gate.
     """

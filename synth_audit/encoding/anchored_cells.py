@@ -10,6 +10,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.table import Table
+from synth_audit.encoding.label_forms import label_forms
 from synth_audit.kernels.distributions import cell_codes, quantile_cells
 
 _RARER, _UNSEEN, _MISSING = 0, 1, 2
@@ -65,7 +66,7 @@ class LabelCells:
     @classmethod
     def on(cls, train: Table, name: str, most: int) -> LabelCells:
         """At most so many labels have a cell of their own."""
-        held = Counter(train.labels(name).tolist())
+        held = Counter(label_forms(train, name).tolist())
         counts = {label: n for label, n in held.items() if label is not None}
         frequent = _frequent(counts, most)
         return cls(name, {label: i for i, label in enumerate(sorted(frequent))}, frozenset(counts) - frequent)
@@ -81,7 +82,7 @@ class LabelCells:
         place: dict[str | None, int] = dict(self.places.items())
         place |= dict.fromkeys(self.rarer, first + _RARER)
         place[None] = first + _MISSING
-        labels = table.labels(self.name)
+        labels = label_forms(table, self.name)
         found = (place.get(x, first + _UNSEEN) for x in labels)
         return np.fromiter(found, dtype=np.int64, count=len(labels))
 

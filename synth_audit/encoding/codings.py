@@ -11,6 +11,7 @@ import numpy.typing as npt
 from synth_audit.core.arrays import Bools, Counts, Floats
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
+from synth_audit.encoding.label_forms import label_forms
 
 RARE = 0.02
 """A category or a gap that a smaller share of train has gets no number of its own: a set of some hundred rows
@@ -134,7 +135,7 @@ class LabelCoding:
 
     def numbers(self, table: Table) -> Floats:
         """Shape (n, width)."""
-        labels = table.labels(self.column.name)
+        labels = label_forms(table, self.column.name)
         parts = [np.asarray(labels == label, dtype=bool) for label in self.labels]
         if self.pooled:
             seldom = self.known - set(self.labels)
@@ -143,7 +144,7 @@ class LabelCoding:
 
     def present(self, table: Table) -> Bools:
         """Rows that hold a label of train, shape (n,)."""
-        return np.array([label in self.known for label in table.labels(self.column.name)], dtype=bool)
+        return np.array([label in self.known for label in label_forms(table, self.column.name)], dtype=bool)
 
     def rare_counts(self, train: Table) -> Mapping[str, int]:
         """Rows of train that hold each label of a share below :data:`RARE`."""
@@ -154,5 +155,5 @@ class LabelCoding:
 
 def _counted(train: Table, name: str) -> tuple[npt.NDArray[np.str_], Counts]:
     """Labels of train, ascending, and how many rows hold each, shape (k,) each."""
-    known = train.labels(name)[~train.missing(name)].astype(str)
+    known = label_forms(train, name)[~train.missing(name)].astype(str)
     return np.unique(known, return_counts=True)

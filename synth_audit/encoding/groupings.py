@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.table import Table
+from synth_audit.encoding.label_forms import label_forms
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class LabelGroups:
     @classmethod
     def on(cls, train: Table, name: str) -> LabelGroups:
         """Read off train."""
-        return cls(name, np.unique(train.labels(name)[~train.missing(name)].astype(str)))
+        return cls(name, np.unique(label_forms(train, name)[~train.missing(name)].astype(str)))
 
     @property
     def size(self) -> int:
@@ -61,7 +62,7 @@ class LabelGroups:
     def of(self, table: Table) -> Codes:
         """The group of each row, shape (n,)."""
         found, known = _missing_first(table, self.name)
-        values = table.labels(self.name)[known].astype(str)
+        values = label_forms(table, self.name)[known].astype(str)
         places = np.searchsorted(self.labels, values)
         same = self.labels[np.minimum(places, len(self.labels) - 1)] == values if len(self.labels) else False
         found[known] = np.where(same, 1 + places, self.size - 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats
-from synth_audit.core.parts import NumberPart
+from synth_audit.core.parts import LabelPart, NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
@@ -31,6 +31,9 @@ class RankEncoder:
     labels swap places by chance. A copy of train that was multiplied, shifted, put on a logarithm, recoded or
     respelt lies where train lies.
 
+    Labels that read as numbers, dates or quantities in train have the ranks of these beside their position,
+    each table read under its own convention.
+
     Columns that are constant in train tell no two of its rows apart and are left out.
     """
 
@@ -41,24 +44,33 @@ class RankEncoder:
         pairs = list(zip(scales, tables, strict=True))
         dense: list[list[Floats]] = [[np.zeros((table.n_rows, 1)) for table in tables]]
         labels: list[list[Codes]] = [[np.empty((table.n_rows, 0), dtype=np.int64) for table in tables]]
+        unlike: list[float] = []
         for column in self.columns:
             if not _varies(scales[0], column):
                 continue
-            part = column.kind.part
-            if isinstance(part, NumberPart):
-                read = [[part.read(t.column(column.name)) for t in pair] for pair in pairs]
-                dense.append([_ranks(scale, values) for scale, values in read])
-                continue
-            order = [_label_order(*codes([scales[0], scale, t], column)) for scale, t in pairs]
-            labels.append([places[:, None] for places in order])
+            for part in column.kind.parts([scales[0].column(column.name)]):
+                if isinstance(part, NumberPart):
+                    root = np.sqrt(part.weight)
+                    dense.append([root * _ranks(*_numbers(column, part, *pair)) for pair in pairs])
+                elif isinstance(part, LabelPart):
+                    order = [_label_order(*codes([scales[0], scale, t], column)) for scale, t in pairs]
+                    labels.append([places[:, None] for places in order])
+                    unlike.append(2 * part.weight)
         return [
-            Coordinates.of(np.hstack(numbers), np.hstack(places))
+            Coordinates.of(np.hstack(numbers), np.hstack(places), np.array(unlike))
             for numbers, places in zip(zip(*dense, strict=True), zip(*labels, strict=True), strict=True)
         ]
 
 
 def _varies(train: Table, column: Column) -> bool:
     return len(np.unique(codes([train], column)[0])) > 1
+
+
+def _numbers(column: Column, part: NumberPart, scale: Table, table: Table) -> tuple[Floats, Floats]:
+    """Numbers of the two tables, as the first of them reads, or as ``part`` does where it does not."""
+    own = column.kind.parts([scale.column(column.name)])
+    part = next((p for p in own if isinstance(p, NumberPart)), part)
+    return part.read(scale.column(column.name)), part.read(table.column(column.name))
 
 
 def _ranks(scale: Floats, values: Floats) -> Floats:

@@ -44,7 +44,7 @@ def with_answers(
     restated = tuple(
         _leak_equivalent_of(measured[r.id], r)
         for r in responses
-        if r.sight is Sensitivity.SENSITIVE
+        if r.sensitivity is Sensitivity.SENSITIVE
         and _proportional(outcome, measured[r.id])
         and measured[r.id].finite
     )

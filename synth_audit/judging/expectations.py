@@ -1,7 +1,7 @@
 """Our own expectation on measurements: for a Great Expectations of the user's own on measurements.parquet.
 
-The product itself calls :func:`~synth_audit.judging.gate_decision.decide` directly. Importing this module registers
-``expect_measurement_to_be_within`` and takes seconds.
+The product itself calls :func:`~synth_audit.judging.gate_decision.decide` directly. Importing this module
+registers ``expect_measurement_to_be_within`` and takes seconds.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # un
     """Expect exactly one finite measurement of a name and scope, on the safe side of a limit.
 
     It applies to the frame of :func:`~synth_audit.judging.measurement_frame.measurement_frame`. The arguments
-    are those of :class:`~synth_audit.judging.gate_decision.Limit`, whose ``decide`` it calls; the decision is in
+    are those of :class:`~synth_audit.judging.limit.Limit`, and the decision, that of ``decide``, is in
     ``result["details"]``.
     """
 

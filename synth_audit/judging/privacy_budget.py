@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from synth_audit.core import registry
-from synth_audit.core.accounting import NO_GUARANTEE, PrivacyAccount, PrivacyGuarantee, Unit
+from synth_audit.core.accounting import NO_GUARANTEE, PrivacyAccount
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.verdict import GateResult, Result
@@ -101,7 +101,7 @@ def _fault(promise: Promise, account: PrivacyAccount) -> str:
     """Why the budget is not kept; empty when it is."""
     if account.guarantee is None:
         return f"There is no guarantee: {account.reason.removeprefix(NO_GUARANTEE)}."
-    if not _covers_entities(account.guarantee, account):
+    if account.several_rows and not account.guarantee.covers_entities:
         return "The guarantee is made to single rows, and some entities have several."
     for epsilon in (account.table_epsilon, account.guarantee.epsilon):
         if not epsilon <= promise.epsilon * (1 + _SLACK):  # so that no comparison with NaN passes
@@ -110,10 +110,6 @@ def _fault(promise: Promise, account: PrivacyAccount) -> str:
         if not delta <= promise.delta * (1 + _SLACK):
             return f"The guarantee holds at a larger delta than the declared {promise.delta:g}."
     return ""
-
-
-def _covers_entities(guarantee: PrivacyGuarantee, account: PrivacyAccount) -> bool:
-    return guarantee.unit is Unit.ENTITY or not account.several_rows
 
 
 def _refuted(outcomes: Sequence[AuditOutcome]) -> GateResult:

@@ -29,7 +29,7 @@ def _sensitivity_checked(row: Row, m: Measurement, outcome: AuditOutcome) -> Row
     response = next((r for r in outcome.responses if r.id == about), None)
     if response is None:
         return replace(row, blind=f"the known-answer check did not try {about if derived else 'it'}")
-    if response.sight is Sensitivity.INSENSITIVE or response.full is None:
+    if response.sensitivity is Sensitivity.INSENSITIVE or response.full is None:
         reason = response.reason or "no answer to planted leaks was kept"
         return replace(row, blind=f"{about}: {reason}" if derived else reason)
     if derived:

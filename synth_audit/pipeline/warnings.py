@@ -41,7 +41,7 @@ def _column_warning(train: Table, column: Column) -> str:
     missing = train.missing(column.name)
     if missing.all():
         return f"column {column.name!r} is wholly missing in train; it carries no information"
-    distinct = pc.count_distinct(column.kind.labels(train.column(column.name))).as_py()
+    distinct = pc.count_distinct(train.texts(column.name)).as_py()
     if distinct == 1:
         return f"column {column.name!r} is constant in train; it carries no information"
     present = int((~missing).sum())

@@ -116,7 +116,7 @@ class _Said:
         w = self.sensitivity(m)
         return leak_sentence(w.restated) if w is not None and w.restated is not None else ""
 
-    def sight(self, m: Measurement) -> str:
+    def sensitivity_text(self, m: Measurement) -> str:
         """Whether it sees a full copy."""
         w = self.sensitivity(m)
         return words.sentence(sensitivity_text(w)) if w is not None else ""
@@ -150,8 +150,8 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
         missing=not math.isfinite(m.value),
         gates=said.judging(m),
         picture=drawing,
-        sight=sensitivity_sign(sensitivity.response.sight) if sensitivity else None,
-        sensitivity_text=said.sight(m),
+        sensitivity=sensitivity_sign(sensitivity.response.sensitivity) if sensitivity else None,
+        sensitivity_text=said.sensitivity_text(m),
         leak=said.leak(m),
         leak_gates=said.judging(sensitivity.restated) if sensitivity and sensitivity.restated else (),
     )
@@ -199,7 +199,7 @@ def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
         "At the size of the reference": said.ratio,
         "Based on": _attempts,
         "As copied rows": said.leak,
-        "Known-answer check": said.sight,
+        "Known-answer check": said.sensitivity_text,
         "Gate": lambda m: ", ".join(f"{g.sign.word}, {g.limit}" for g in said.judging(m)),
     }
     kept = {name: say for name, say in columns.items() if any(say(m) for m in group)}

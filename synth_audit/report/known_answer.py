@@ -61,10 +61,10 @@ def known_answer(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
     )
 
 
-def sensitivity_sign(sight: Sensitivity) -> Sign:
+def sensitivity_sign(sensitivity: Sensitivity) -> Sign:
     """Shape and word of seeing and blindness."""
-    sign = sign_of(Result.PASS if sight is Sensitivity.SENSITIVE else Result.INSUFFICIENT)
-    return Sign(sign.kind, "Sees" if sight is Sensitivity.SENSITIVE else "Blind", sign.icon)
+    sign = sign_of(Result.PASS if sensitivity is Sensitivity.SENSITIVE else Result.INSUFFICIENT)
+    return Sign(sign.kind, "Sees" if sensitivity is Sensitivity.SENSITIVE else "Blind", sign.icon)
 
 
 def sensitivity_text(w: MeasurementSensitivity) -> str:
@@ -140,7 +140,7 @@ def _row(w: MeasurementSensitivity, shares: Sequence[float], anchor: str) -> Sen
         audit=w.audit_title,
         title=w.title,
         scope=w.response.id.label,
-        sign=sensitivity_sign(w.response.sight),
+        sign=sensitivity_sign(w.response.sensitivity),
         reason=words.sentence(w.response.reason),
         shown=tuple(_shown(w, share, answers.get(share)) for share in shares),
         least=_least(w),

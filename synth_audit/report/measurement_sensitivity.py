@@ -53,7 +53,7 @@ class MeasurementSensitivity:
     @property
     def sees(self) -> bool:
         """True when it tells a full copy from new people."""
-        return self.response.sight is Sensitivity.SENSITIVE
+        return self.response.sensitivity is Sensitivity.SENSITIVE
 
     @property
     def least(self) -> float | None:

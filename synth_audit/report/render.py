@@ -49,7 +49,7 @@ def build_view(evidence: Evidence) -> ReportView:
         alerts=alerts,
         warnings=tuple(words.sentence(w) for w in evidence.warnings),
         verdict=verdict_view(evidence, unmeasured=unmeasured, sound=not alerts),
-        sight=sensitivity_line(evidence, sensitivities(evidence, gates)),
+        sensitivity=sensitivity_line(evidence, sensitivities(evidence, gates)),
         gates=gates,
         suite_name=evidence.gates.suite_name,
         chapters=parts,

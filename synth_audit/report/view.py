@@ -129,7 +129,7 @@ class NumberRow:
     missing: bool
     gates: tuple[GateView, ...]
     picture: Markup | None
-    sight: Sign | None = None
+    sensitivity: Sign | None = None
     sensitivity_text: str = ""
     leak: str = ""
     leak_gates: tuple[GateView, ...] = ()
@@ -274,7 +274,7 @@ class ReportView:
     alerts: tuple[str, ...]
     warnings: tuple[str, ...]
     verdict: VerdictView
-    sight: SensitivityLine
+    sensitivity: SensitivityLine
     gates: tuple[GateView, ...]
     suite_name: str
     chapters: tuple[Chapter, ...]

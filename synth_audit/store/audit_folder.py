@@ -11,6 +11,11 @@ from synth_audit.core.errors import DataError
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
+def is_digest(name: str) -> bool:
+    """True for what may name an audit."""
+    return _DIGEST.fullmatch(name) is not None
+
+
 @dataclass(frozen=True)
 class AuditFolder:
     """What is left of one audit, under the digest of its evidence; nothing in it is ever replaced."""
@@ -24,7 +29,7 @@ class AuditFolder:
         Raises:
             DataError: it is no digest.
         """
-        if not _DIGEST.fullmatch(digest):
+        if not is_digest(digest):
             raise DataError(
                 "an audit is named by something that is no digest",
                 where=str(audits),

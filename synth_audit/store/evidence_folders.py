@@ -8,19 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from synth_audit.store.audit_folder import is_digest
 from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.filed_audit import (
-    MEASUREMENTS,
-    FiledAudit,
-    add_report,
-    drop_rows,
-    file_audit,
-    keep_rows,
-    point_to_release,
-)
-from synth_audit.store.folders import new_folder
+from synth_audit.store.evidence_filing import add_report, file_audit, point_to_release
+from synth_audit.store.filed_audit import MEASUREMENTS, FiledAudit
+from synth_audit.store.folders import discard, folder_names, new_folder, size_of
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
+from synth_audit.store.kept_rows import drop_rows, keep_rows
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.pointers import Newest, Released, read_pointer
 from synth_audit.store.seal import seal_holds, seal_path
@@ -36,11 +31,11 @@ class EvidenceFolders:
     workspace: Workspace
 
     def put(self, evidence: Evidence, measurements: bytes, rows: Path | None = None) -> Evidence:
-        """File an audit; see :func:`synth_audit.store.filed_audit.file_audit`."""
+        """File an audit; see :func:`synth_audit.store.evidence_filing.file_audit`."""
         return file_audit(self.workspace, evidence, {MEASUREMENTS: measurements}, rows)
 
     def put_report(self, digest: str, content: bytes) -> Path:
-        """Put a report beside its evidence; see :func:`synth_audit.store.filed_audit.add_report`."""
+        """Put a report beside its evidence; see :func:`synth_audit.store.evidence_filing.add_report`."""
         return add_report(self.workspace, self.workspace.audit(digest), content)
 
     def get(self, digest: str) -> FiledAudit:
@@ -81,6 +76,18 @@ class EvidenceFolders:
         """The entries of the journal."""
         journal = read_journal(self.workspace)
         return journal.audits if journal is not None else ()
+
+    def kept(self) -> Mapping[str, int]:
+        """The folders that are named like a digest."""
+        audits = self.workspace.audits
+        names = [name for name in folder_names(audits) if is_digest(name)]
+        return {name: size_of(audits / name) for name in names}
+
+    def remove(self, digest: str) -> None:
+        """Delete the folder."""
+        folder = self.workspace.audit(digest).path
+        if os.path.lexists(folder):
+            discard(folder)
 
     def where(self, digest: str | None = None) -> Mapping[str, Path]:
         """The files of an audit, whether they are there or not."""

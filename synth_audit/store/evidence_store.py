@@ -76,6 +76,16 @@ class EvidenceStore(Protocol):
     def list(self) -> tuple[AuditEntry, ...]:
         """Every audit that was filed on the table, in order; nothing where the journal is not at hand."""
 
+    def kept(self) -> Mapping[str, int]:
+        """Digest of each audit of which there is anything, known to the journal or not, and its bytes."""
+
+    def remove(self, digest: str) -> None:
+        """Delete what was filed of an audit; nothing is left of it but the journal's entry.
+
+        Raises:
+            DataError: it cannot be deleted wholly.
+        """
+
     def where(self, digest: str | None = None) -> Mapping[str, Path]:
         """Where a person finds evidence, measurements and report of an audit; of the newest if None.
 

@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all, and files that are in two places."""
+"""Folders that appear, and go, whole or not at all, and files that are in two places."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from synth_audit.core.errors import DataError
 from synth_audit.core.files import flush
+from synth_audit.store.untrusted_file import is_plain_folder
 from synth_audit.store.workspace_files import making, write_atomically
 
 
@@ -70,3 +72,48 @@ def link_or_copy(source: Path, to: Path) -> None:
         os.link(source, to)
     except OSError:  # another file system, or one without links
         write_atomically(to, lambda p: shutil.copyfile(source, p), private=True)
+
+
+def folder_names(place: Path) -> tuple[str, ...]:
+    """Names of folders, and of links that stand for folders, without hidden ones."""
+    if not is_plain_folder(place):
+        return ()
+    return tuple(sorted(n for n in os.listdir(place) if not n.startswith(".") and (place / n).is_dir()))
+
+
+def size_of(*folders: Path) -> int:
+    """Bytes of the files in folders."""
+    files = (Path(at, name) for folder in folders for at, _, names in os.walk(folder) for name in names)
+    try:
+        return sum(os.lstat(file).st_size for file in files)
+    except RecursionError:  # reviewers may nest folders without end
+        return 0
+
+
+def discard(folder: Path) -> None:
+    """Move a folder out of sight, then delete it; what a kill leaves goes at the next start.
+
+    Raises:
+        DataError: it cannot be moved, or not be deleted wholly.
+    """
+    hidden = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
+    with making(folder):
+        folder.rename(hidden)
+    delete(hidden)
+    if os.path.lexists(hidden):
+        raise DataError(
+            "a folder cannot be deleted wholly",
+            where=str(hidden),
+            expected="a folder that this program made and this user may delete",
+            fix="look who changed it and put it right, then try again",
+        )
+
+
+def delete(path: Path) -> None:
+    """Delete a file or folder; of a link the link alone. What cannot be deleted stays."""
+    if path.is_dir() and not path.is_symlink():
+        with suppress(RecursionError):  # reviewers may nest folders without end
+            shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)

@@ -7,23 +7,21 @@ marked before any file goes: after a kill in between, the next purge finishes wh
 from __future__ import annotations
 
 import os
-import re
-import secrets
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
+from synth_audit.store.audit_folder import is_digest
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.folders import discard, folder_names, size_of
 from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
 from synth_audit.store.retention import Retention
-from synth_audit.store.scratch import alone_in, clear_away, delete
+from synth_audit.store.scratch import alone_in, clear_away
 from synth_audit.store.stage_records import SyntheticRecord
 from synth_audit.store.untrusted_file import is_plain_folder
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import making
-
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -34,12 +32,14 @@ class PurgeItem:
         name: digest of the audit, or folder of the candidate under ``candidates/``.
         made: when, in UTC; empty if nobody knows.
         told: what it is. reason: why it stays; of what goes, what its end means, if anything.
-        digests: of the audits in it. folders: where it lies. size: of its files, in bytes.
+        digests: of the audits in it, whose evidence the ``workspace`` keeps. folders: what else lies there of
+            it. size: of it all, in bytes.
     """
 
     name: str
     made: str
     told: str
+    workspace: Workspace
     digests: tuple[str, ...]
     folders: tuple[Path, ...]
     size: int
@@ -117,8 +117,11 @@ def purge(
         held = {d for item in (*found.goes, *found.stays) if item not in goes for d in item.digests}
         gone = {d for item in goes for d in item.digests} - held
         journal.write(_marked(journal.now, gone, now.isoformat(timespec="seconds")))
-        for folder in (folder for item in goes for folder in item.folders):
-            _discard(folder)
+        for item in goes:
+            for folder in item.folders:
+                discard(folder)
+            for digest in item.digests:
+                evidence_store(item.workspace).remove(digest)
     return PurgeRecord(
         goes, tuple(item for item in (*found.goes, *found.stays) if item not in goes), done=True
     )
@@ -148,23 +151,25 @@ def _audits(
     home: Workspace, journal: Journal, retention: Retention, now: datetime
 ) -> Iterator[tuple[PurgeItem, str]]:
     """The audits in the table's own folders, newest first, and why each stays."""
-    places = (home.audits, home.restricted / "audits")
-    there = {name for place in places for name in _names(place) if _DIGEST.fullmatch(name)}
+    evidence = evidence_store(home).kept()
+    rows = home.restricted / "audits"
+    with_rows = {name for name in folder_names(rows) if is_digest(name)}
+    there = with_rows | set(evidence)
+
+    def item(digest: str, made: str, told: str, digests: tuple[str, ...], reason: str = "") -> PurgeItem:
+        folders = (rows / digest,) if digest in with_rows else ()
+        size = evidence.get(digest, 0) + size_of(*folders)
+        return PurgeItem(digest, made, told, home, digests, folders, size, reason)
+
     known = [e for e in reversed(journal.audits) if e.digest in there]
     for rank, entry in enumerate(known, start=1):
-        folders = tuple(place / entry.digest for place in places if entry.digest in _names(place))
         told = f"attempt {entry.last}, {entry.verdict}" + f" ({entry.place})" * bool(entry.place)
-        made = entry.created
-        item = PurgeItem(entry.digest, made, told, (entry.digest,), folders, _size(folders))
         needed = _needed(entry, journal)
-        begun = f"its purge began on {entry.purged[:10]}" if entry.purged else ""
-        if begun and not needed:
-            yield replace(item, reason=begun), ""
-        else:
-            yield item, needed or retention.spares_audit(rank, made, now)
+        begun = f"its purge began on {entry.purged[:10]}" if entry.purged and not needed else ""
+        stays = "" if begun else needed or retention.spares_audit(rank, entry.created, now)
+        yield item(entry.digest, entry.created, told, (entry.digest,), begun), stays
     for digest in sorted(there - {e.digest for e in known}):
-        folders = tuple(place / digest for place in places if digest in _names(place))
-        yield PurgeItem(digest, "", "unknown", (), folders, _size(folders)), "the journal does not know it"
+        yield item(digest, "", "unknown", ()), "the journal does not know it"
 
 
 def _needed(entry: AuditEntry, journal: Journal) -> str:
@@ -183,13 +188,14 @@ def _candidates(
 ) -> Iterator[tuple[PurgeItem, str]]:
     """The candidates of sweeps, newest first, and why each stays."""
     found: list[tuple[PurgeItem, str]] = []
-    for slug in _names(home.candidates):
+    for slug in folder_names(home.candidates):
         own = home.candidate(slug)
+        evidence = evidence_store(own).kept()
         entries = [e for e in journal.audits if e.place == own.place]
         made = max((e.created for e in entries), default="")
-        there = tuple(e.digest for e in entries if is_plain_folder(own.audits / e.digest))
+        there = tuple(e.digest for e in entries if e.digest in evidence)
         told = f"candidate, {entries[-1].verdict}" if entries else "candidate without an audit"
-        item = PurgeItem(slug, made, told, there, (own.root,), _size((own.root,)), _warning(own))
+        item = PurgeItem(slug, made, told, own, there, (own.root,), size_of(own.root), _warning(own))
         needed = next(filter(None, (_needed(e, journal) for e in entries)), "")
         chosen = "the sweep chose it" if sweep is not None and sweep.chosen == slug else ""
         newest = None if sweep is None else slug in sweep.slugs
@@ -205,31 +211,6 @@ def _warning(own: Workspace) -> str:
     except DataError:
         return ""
     return "its fit spent privacy budget, and another would spend it again" if account.mechanisms else ""
-
-
-def _names(place: Path) -> tuple[str, ...]:
-    """Names of folders, and of links that stand for folders, without hidden ones."""
-    if not is_plain_folder(place):
-        return ()
-    return tuple(sorted(n for n in os.listdir(place) if not n.startswith(".") and (place / n).is_dir()))
-
-
-def _size(folders: Iterable[Path]) -> int:
-    files = (Path(at, name) for folder in folders for at, _, names in os.walk(folder) for name in names)
-    try:
-        return sum(os.lstat(file).st_size for file in files)
-    except RecursionError:  # reviewers may nest folders without end
-        return 0
-
-
-def _discard(folder: Path) -> None:
-    """Move a folder out of sight, then delete it; what a kill leaves goes at the next start."""
-    hidden = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
-    with making(folder):
-        folder.rename(hidden)
-    delete(hidden)
-    if os.path.lexists(hidden):
-        raise _cannot(hidden, "cannot be deleted wholly")
 
 
 def _cannot(path: Path, what: str) -> DataError:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import scratch_in, temporary_folder
-from synth_audit.store.folders import link_or_copy
+from synth_audit.store.folders import delete, link_or_copy
 from synth_audit.store.journal import private_lock
 from synth_audit.store.workspace import Workspace
 from synth_audit.store.workspace_files import make_private
@@ -133,13 +132,3 @@ def _left_in(folder: Path, levels: int) -> Iterator[Path]:
             yield path
         elif is_folder and levels > 1:
             yield from _left_in(path, levels - 1)
-
-
-def delete(path: Path) -> None:
-    """Delete a file or folder; of a link the link alone. What cannot be deleted stays."""
-    if path.is_dir() and not path.is_symlink():
-        with suppress(RecursionError):  # reviewers may nest folders without end
-            shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)

@@ -30,7 +30,7 @@ _SHARED = "known answer."
 
 @dataclass(frozen=True, eq=False)
 class CandidateRun:
-    """What became of an candidate; without evidence there is a problem."""
+    """What became of a candidate; without evidence there is a problem."""
 
     candidate: Candidate
     evidence: Evidence | None

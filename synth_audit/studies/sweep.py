@@ -71,7 +71,7 @@ def sweep(
         record = ranked(plan, tried, scales.correlations(train), split_kept)
         write_text(workspace.frontier, record.to_json())
         write_text(workspace.kept_frontier, record.to_json(), private=True)
-        _clear_away(workspace, {e.slug for e in asked})
+        _drop_others(workspace, {e.slug for e in asked})
     return record
 
 
@@ -86,7 +86,7 @@ class SweepRun:
     fresh: bool
 
     def run(self, candidate: Candidate, context: RunContext) -> CandidateRun:
-        """Audit an candidate, or take over what an earlier sweep found."""
+        """Audit a candidate, or take over what an earlier sweep found."""
         own = self.workspace.candidate(candidate.slug)
         if not self.fresh and (kept := self._still_good(candidate, own)) is not None:
             context.progress("kept", 1, 1)
@@ -240,7 +240,7 @@ def exclusive_lock(workspace: Workspace) -> Iterator[None]:
         yield
 
 
-def _clear_away(workspace: Workspace, slugs: Collection[str]) -> None:
+def _drop_others(workspace: Workspace, slugs: Collection[str]) -> None:
     """Delete what sweeps of other candidates left: rows that nothing refers to any more."""
     for folder in workspace.candidates.glob("*/"):
         if folder.name not in slugs and Workspace(folder).restricted.is_dir():

@@ -44,7 +44,10 @@ def scores(subject_of, measure):
         real, others = change(train, 2), change(control, 3)
         subject = subject_of(real, others, leaked(real, 4))
         found[name] = {
-            **measure(ClosestRecord(distances=("gower",), max_within=50, n_bootstrap=100), subject)[0],
+            **measure(
+                ClosestRecord(distances=("euclidean", "robust", "gower"), max_within=50, n_bootstrap=100),
+                subject,
+            )[0],
             **measure(MembershipDataOnly(n_trees=2), subject)[0],
         }
     return found
@@ -55,6 +58,7 @@ def scores(subject_of, measure):
     [
         (("privacy_score", "agreement"), 0.9),
         (("privacy_score", "gower"), 0.2),
+        (("privacy_score", "robust"), 0.07),
         (("share_leak", "gower"), 0.4),
         (("auc", "distance"), 0.7),
     ],
@@ -62,3 +66,8 @@ def scores(subject_of, measure):
 def test_a_leak_is_seen_as_if_nothing_were_spoilt(scores, name, least):
     assert scores["plain"][name].value > least
     assert scores["spoilt"][name].value == pytest.approx(scores["plain"][name].value, abs=0.03)
+
+
+def test_the_published_distance_keeps_its_scale_and_is_blinded(scores):
+    assert scores["plain"]["privacy_score"].value > 0.05
+    assert scores["spoilt"]["privacy_score"].value < 0.01

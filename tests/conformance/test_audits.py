@@ -324,7 +324,7 @@ def test_its_headline_sees_a_full_copy(name, examined):
     [outcome] = examined[name, 1].outcomes
     assert outcome.responses
     headlines = [r for r in outcome.responses if r.id == r.id.whole]
-    assert any(r.sight is Sensitivity.SENSITIVE for r in headlines), [r.reason for r in headlines]
+    assert any(r.sensitivity is Sensitivity.SENSITIVE for r in headlines), [r.reason for r in headlines]
 
 
 @pytest.mark.xdist_group("processes")

@@ -78,6 +78,13 @@ def test_a_failed_gate_still_renders_and_stops_the_release(run: Run, home: Path)
     assert {c.asset_key.path[-1] for c in result.get_asset_check_evaluations()} == {"report"}
 
 
+def test_a_number_of_workers_that_is_none_is_told_as_such(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYNTH_AUDIT_WORKERS", "four")
+    result = run("shuffled", "split")
+    assert not result.success
+    assert "where: SYNTH_AUDIT_WORKERS" in failures(result)[0]
+
+
 def test_release_alone_refuses_after_a_failed_audit(run: Run, home: Path) -> None:
     run("copied")
     result = run("copied", "release")

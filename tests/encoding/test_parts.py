@@ -12,10 +12,15 @@ from synth_audit.core.parts import LabelPart, NumberPart, VectorPart
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.encoding.codes import codes
+from synth_audit.encoding.euclidean import RobustEuclideanEncoder
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.encoding.mixed_cells import robust_cells
+from synth_audit.encoding.ngrams import WIDTH
+from synth_audit.encoding.ranks import RankEncoder
+from synth_audit.encoding.value_ranks import value_ranks
 from synth_audit.kernels.gower import nearest
 from synth_audit.kernels.mixed_hamming import least_disagreement
+from synth_audit.kernels.robust_scale import RobustScale
 
 N = 200
 WORDS = [
@@ -143,3 +148,61 @@ def test_a_label_that_is_no_number_is_none():
     [part] = [p for p in kind_named("categorical").parts([values]) if isinstance(p, NumberPart)]
     assert np.isnan(part.read(values)[-2:]).all()
     assert part.read(values)[:-2] == pytest.approx(amounts(0))
+
+
+def test_numbers_in_another_spelling_have_the_ranks_of_train():
+    """A comma for a point, another unit: no label is kept, and every rank is."""
+    x = amounts(0)
+    kilograms, pounds = [f"{v:.1f} kg" for v in x], [f"{v * 2.20462:.3f} lb".replace(".", ",") for v in x]
+    train, made = tables({"w": kilograms}, {"w": pounds})
+    ours, theirs = RankEncoder(train.schema.features).encode([train, made], [train, made])
+    assert theirs.dense == pytest.approx(ours.dense)
+    assert ours.unlike.tolist() == pytest.approx([0.2])
+
+
+def test_trees_see_the_numbers_in_labels_and_the_letters_of_texts():
+    x = amounts(0)
+    train, _ = tables(
+        {"w": [f"{v:.1f} kg" for v in x], "note": notes(0)},
+        {"w": [f"{v:.1f} kg" for v in x], "note": notes(1)},
+    )
+    [found] = value_ranks([train], train.schema.features)
+    assert found.shape == (N, 2 + 1 + WIDTH)
+    assert np.array_equal(found[:, 1], np.unique(x, return_inverse=True)[1])
+
+
+def robust_distance(one, other):
+    unlike = (one.labels[:, None] != other.labels[None]) @ one.unlike
+    return np.sqrt(((one.dense[:, None] - other.dense[None]) ** 2).sum(axis=2) + unlike)
+
+
+def test_the_robust_distance_against_its_formula():
+    x = np.linspace(0.0, 10.0, N)
+    train, made = tables(
+        {"x": [*x, 9999.0, 9999.0, 9999.0, None], "k": ["a", "b"] * (N // 2 + 2), "c": ["same"] * (N + 4)},
+        {"x": [5.0, 5.0, 9999.0, None, 1e9], "k": ["a", "B", "a", None, "a"], "c": ["other"] * 5},
+    )
+    encoder = RobustEuclideanEncoder.anchored_on(train, train.schema.features)
+    [rows] = encoder.encode([made])
+    unit = RobustScale.of(x).deviation
+    off = abs(5.0 - RobustScale.of(x).centre) / unit
+    far = 10 + np.log(1e9 / unit / 10)
+    expected = [
+        [0, 2, 1 + off**2, 3 + off**2, (far - off) ** 2],
+        [2, 0, 3 + off**2, 3 + off**2, 2 + (far - off) ** 2],
+        [1 + off**2, 3 + off**2, 0, 3, 1 + far**2],
+    ]
+    assert robust_distance(rows, rows)[:3] ** 2 == pytest.approx(np.array(expected), abs=1e-3)
+
+
+def test_the_robust_distance_takes_all_parts_of_a_column():
+    frame = {"note": notes(0), "w": [f"{v:.1f} kg" for v in amounts(0)]}
+    changed = {
+        "note": [f"New {note}" for note in frame["note"]],
+        "w": [f"{v + 0.1:.1f} kg" for v in amounts(0)],
+    }
+    train, made = tables(frame, changed)
+    ours, theirs = RobustEuclideanEncoder.anchored_on(train, train.schema.features).encode([train, made])
+    apart = robust_distance(theirs, ours)
+    assert np.array_equal(apart.argmin(axis=1), np.arange(N))
+    assert np.diag(apart).max() < np.median(apart) / 2

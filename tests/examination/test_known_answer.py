@@ -49,7 +49,7 @@ def checked(candidate, clean, small, full, planting=PLANTING):
 def test_what_tells_a_copy_from_new_people_sees():
     found = checked(number(0.1, null=0.0), number(0.0), number(0.02), number(0.8))
     [response] = found.responses
-    assert response.sight is Sensitivity.SENSITIVE
+    assert response.sensitivity is Sensitivity.SENSITIVE
     assert response.null == 0.0
     assert [response.flags(a) for a in response.answers] == [False, True, True]
     assert response.minimum_detectable == pytest.approx((1 + 1.6449 / 1.95996) * 0.01 / 0.8, rel=1e-4)
@@ -62,21 +62,21 @@ def test_what_tells_a_copy_from_new_people_sees():
 def test_higher_is_safer_is_turned_round():
     up = {"direction": Direction.HIGHER}
     found = checked(number(0.9, **up), number(1.0, **up), number(0.99, **up), number(0.0, **up))
-    assert found.responses[0].sight is Sensitivity.SENSITIVE
+    assert found.responses[0].sensitivity is Sensitivity.SENSITIVE
     assert found.measurements[-1].value == pytest.approx(0.1)
     assert found.responses[0].null == 1.0
 
 
 def test_overlapping_intervals_are_blind():
     found = checked(number(0.1), number(0.0, 0.3), number(0.0, 0.3), number(0.4, 0.2))
-    assert found.responses[0].sight is Sensitivity.INSENSITIVE
+    assert found.responses[0].sensitivity is Sensitivity.INSENSITIVE
     assert len(found.measurements) == 1, "what is blind has no leak-equivalent"
     assert sensitivity_checked_rows(found)[0].blind
 
 
 def test_a_copy_that_looks_better_is_blind():
     assert (
-        checked(number(0.1), number(0.5), number(0.5), number(0.0)).responses[0].sight
+        checked(number(0.1), number(0.5), number(0.5), number(0.0)).responses[0].sensitivity
         is Sensitivity.INSENSITIVE
     )
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_measured_on_a_planted_leak_is_blind(lost):
     answers = [number(0.0), number(0.02), number(0.8)]
     answers[lost] = None
     [response] = checked(number(0.1), *answers).responses
-    assert response.sight is Sensitivity.INSENSITIVE
+    assert response.sensitivity is Sensitivity.INSENSITIVE
     assert "every planted leak" in response.reason
 
 
@@ -100,7 +100,7 @@ def test_a_check_that_was_cut_short_says_so():
 
 def test_a_number_that_is_not_finite_is_blind():
     assert (
-        checked(number(0.1), number(0.0), number(0.0), number(float("nan"))).responses[0].sight
+        checked(number(0.1), number(0.0), number(0.0), number(float("nan"))).responses[0].sensitivity
         is Sensitivity.INSENSITIVE
     )
 
@@ -113,7 +113,7 @@ def test_no_ground_is_blind():
 def test_settings_are_kept_apart():
     measured = [outcome(number(v, setting="a"), number(0.5, setting="b")) for v in (0.0, 0.1, 0.9)]
     found = with_answers(outcome(number(0.2, setting="a"), number(0.5, setting="b")), PLANTING, measured)
-    assert [(r.id.setting, r.sight) for r in found.responses] == [
+    assert [(r.id.setting, r.sensitivity) for r in found.responses] == [
         ("a", Sensitivity.SENSITIVE),
         ("b", Sensitivity.INSENSITIVE),
     ]
@@ -122,7 +122,7 @@ def test_settings_are_kept_apart():
 
 def test_a_median_has_no_leak_equivalent():
     found = checked(*(number(v, quantity="middle") for v in (0.1, 0.0, 0.0, 1.0)))
-    assert found.responses[0].sight is Sensitivity.SENSITIVE
+    assert found.responses[0].sensitivity is Sensitivity.SENSITIVE
     assert len(found.measurements) == 1
 
 

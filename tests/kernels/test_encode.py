@@ -214,3 +214,20 @@ def test_labels_are_made_once_and_not_row_by_row(tables_of, monkeypatch):
     [table] = tables_of({"k": ["a", "B"] * 1000})
     codes([table], table.schema["k"])
     assert sorted(asked) == ["B", "a"]
+
+
+def test_no_view_of_labels_is_blinded_by_their_spelling(tables_of):
+    rng = np.random.default_rng(0)
+    names = rng.choice(["Alfa", "Bravo", "Ürümqi"], 60, p=[0.6, 0.3, 0.1]).tolist()
+    train, made = tables_of({"k": names}, {"k": [f" {name.upper()}" for name in names]})
+    column = train.schema["k"]
+    coding = column.kind.coding(train, column, 0)
+    assert np.array_equal(coding.numbers(made), coding.numbers(train))
+    assert coding.present(made).all()
+    for view in (
+        column.kind.grouping(train, column, bins=4),
+        column.kind.anchored_cells(train, column, most_cells=4, most_labels=2),
+    ):
+        assert np.array_equal(view.of(made), view.of(train))
+    names_shown = column.kind.shared_cells([train, made], [train], column, most=4, fewest=1).names
+    assert set(names_shown) == {"Alfa", "Bravo", "Ürümqi", "missing"}

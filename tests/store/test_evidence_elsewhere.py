@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,11 +14,14 @@ from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store import evidence_folders
-from synth_audit.store.audit_folder import AuditFolder
 from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence_folders import EvidenceFolders
-from synth_audit.store.filed_audit import FiledAudit, drop_rows, keep_rows
+from synth_audit.store.filed_audit import FiledAudit
+from synth_audit.store.journal import open_journal, read_journal
+from synth_audit.store.kept_rows import drop_rows, keep_rows
 from synth_audit.store.locate import newest_evidence
+from synth_audit.store.purge import purge, survey
+from synth_audit.store.retention import Retention
 
 
 @dataclass
@@ -36,30 +39,36 @@ class Memory:
 @dataclass
 class InMemory:
     workspace: object
-    kept: Memory
+    kept_in: Memory
 
     def get(self, digest):
-        if digest not in self.kept.audits:
+        if digest not in self.kept_in.audits:
             raise DataError("there is no such audit", where=digest)
-        return FiledAudit(AuditFolder(self.workspace.audits / digest), self.kept.audits[digest])
+        return FiledAudit(digest, self.kept_in.audits[digest], self.workspace.audit(digest).evidence)
 
     def newest(self):
-        return self.get(self.kept.newest)
+        return self.get(self.kept_in.newest)
 
     def newest_digest(self):
-        return self.kept.newest
+        return self.kept_in.newest
 
     def newest_evidence(self):
         return checked_evidence(newest_evidence(self.workspace))
 
     def released(self):
-        return self.kept.released
+        return self.kept_in.released
 
     def release_sealed(self):
         return None
 
+    def kept(self):
+        return {digest: sum(map(len, files.values())) for digest, files in self.kept_in.audits.items()}
+
+    def remove(self, digest):
+        self.kept_in.audits.pop(digest, None)
+
     def where(self, digest=None):
-        folder = self.workspace.audit(digest or self.kept.newest)
+        folder = self.workspace.audit(digest or self.kept_in.newest)
         return {"evidence": folder.evidence, "measurements": folder.measurements, "report": folder.report}
 
     def rows(self, digest):
@@ -70,7 +79,7 @@ class InMemory:
         return not self.get(filed.digest).altered(journal.entry(filed.digest))
 
     def tell_release(self, journal):
-        self.kept.released = journal.released
+        self.kept_in.released = journal.released
 
     def drop_rows(self, journal):
         drop_rows(self.workspace.home, journal)
@@ -111,3 +120,18 @@ def test_what_is_altered_there_is_noticed(moved):
     memory.audits[memory.newest] = files | {"evidence.json": files["evidence.json"] + b" "}
     with pytest.raises(DataError, match="altered"):
         api.render_report(case.workspace.root)
+
+
+def test_a_purge_deletes_there_what_is_old(moved):
+    case, memory = moved
+    old = "0" * 64
+    memory.audits[old] = memory.audits[memory.newest]
+    with open_journal(case.workspace) as journal:
+        [entry] = journal.now.audits
+        journal.write(journal.now.with_entry(replace(entry, digest=old, number=0, latest=0)))
+    found = survey(case.workspace, Retention(keep=1))
+    assert [(item.name, item.size > 0) for item in found.goes] == [(old, True)]
+    assert [item.name for item in found.stays] == [memory.newest]
+    purge(case.workspace, Retention(keep=1))
+    assert list(memory.audits) == [memory.newest]
+    assert read_journal(case.workspace).entry(old).purged

@@ -23,7 +23,7 @@ from synth_audit.core.errors import DataError, PlanError
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store.attempts import begin_attempt
 from synth_audit.store.evidence import parse_evidence
-from synth_audit.store.filed_audit import file_audit
+from synth_audit.store.evidence_filing import file_audit
 from synth_audit.store.journal import open_journal, read_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.purge import Sweep, purge, survey
@@ -191,21 +191,22 @@ def test_nobody_purges_while_another_is_at_work(aged):
 
 
 KILLED = """
-import os, signal, sys
+import importlib, os, signal, sys
 from pathlib import Path
-from synth_audit.store import purge as room
+from synth_audit.store.purge import purge
 from synth_audit.store.retention import Retention
 from synth_audit.store.workspace import Workspace
 
 def die(*args):
     os.kill(os.getpid(), signal.SIGKILL)
 
-setattr(room, sys.argv[2], die)
-room.purge(Workspace(Path(sys.argv[1])), Retention(keep=1))
+room, name = sys.argv[2].rsplit(".", 1)
+setattr(importlib.import_module(f"synth_audit.store.{room}"), name, die)
+purge(Workspace(Path(sys.argv[1])), Retention(keep=1))
 """
 
 
-@pytest.mark.parametrize("point", ["_discard", "delete"])
+@pytest.mark.parametrize("point", ["evidence_folders.discard", "folders.delete"])
 def test_a_purge_that_was_killed_is_finished_by_the_next(aged, point):
     case, digests = aged
     words = [sys.executable, "-c", KILLED, str(case.workspace.root), point]

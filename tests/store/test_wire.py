@@ -63,12 +63,15 @@ FORMS = [
 ]
 NOT_IN_THE_FILE = {store.Evidence: {"older"}}
 NOT_WITHIN = {models.WireEvidence: {"schema_version"}}
+OTHERWISE_NAMED = {sensitivity.SensitivityCurve: {"sensitivity": "sight"}}
+"""What the file calls by a word of its own, which stays as it is when the code is renamed."""
 
 
 @pytest.mark.parametrize(("within", "form"), FORMS, ids=lambda c: c.__name__)
 def test_nothing_that_is_known_is_left_out_of_the_file(within, form):
     """A field that is added or renamed within must be told to ``writing`` and ``reading``."""
-    known = {f.name for f in fields(within)} - NOT_IN_THE_FILE.get(within, set())
+    names = OTHERWISE_NAMED.get(within, {})
+    known = {names.get(f.name, f.name) for f in fields(within)} - NOT_IN_THE_FILE.get(within, set())
     assert known == set(form.model_fields) - NOT_WITHIN.get(form, set())
 
 

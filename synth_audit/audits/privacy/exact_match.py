@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Codes
 from synth_audit.core.audit import AuditInfo
@@ -22,7 +25,7 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.core.text_form import standard_forms
+from synth_audit.core.text_form import column_forms
 from synth_audit.encoding.codes import row_groups, row_groups_but_one
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.proportion_interval import SOURCE, proportion_difference, proportion_interval
@@ -237,23 +240,27 @@ def _identifier_reuse(subject: Subject) -> Measurement:
     to be somebody's key, says nothing and is passed over.
     """
     real = [table for table in (subject.train, subject.control) if table is not None]
-    keys = {
-        form
-        for column in subject.schema
-        if not column.released
-        for table in real
-        for form in standard_forms(table.labels(column.name))
-        if form is not None
-    }
+    withheld = [column.name for column in subject.schema if not column.released]
+    keys = _distinct([_forms(table, name) for name in withheld for table in real])
     n = subject.synthetic.n_rows
     reused = np.zeros(n, dtype=bool)
-    for name in subject.synthetic.names if keys else ():
+    for name in subject.synthetic.names if len(keys) else ():
         if not subject.schema[name].released or not _holds(subject.train, name, keys).any():
             reused |= _holds(subject.synthetic, name, keys)
     return IDENTIFIER_REUSE.at(float(reused.mean()), n_requested=n, n_achieved=n)
 
 
-def _holds(table: Table, name: str, keys: set[str]) -> Bools:
+def _forms(table: Table, name: str) -> pa.ChunkedArray:
+    return column_forms(table.texts(name))
+
+
+def _distinct(forms: Sequence[pa.ChunkedArray]) -> pa.Array:
+    """Every form once, without null."""
+    every = [chunk for column in forms for chunk in column.chunks]
+    return pa.chunked_array(every, pa.large_string()).unique().drop_null()
+
+
+def _holds(table: Table, name: str, keys: pa.Array) -> Bools:
     """Where a column's label has the form of one of the keys, shape (n,)."""
-    forms = standard_forms(table.labels(name))
-    return np.fromiter((form in keys for form in forms), dtype=bool, count=table.n_rows)
+    found = pc.is_in(_forms(table, name), value_set=keys)
+    return np.asarray(found.to_numpy(), dtype=bool)

@@ -134,9 +134,8 @@ class MembershipDataOnly:
 
     def _by_trees(self, subject: Subject, draw: _Draw, rng: np.random.Generator) -> Scored:
         assert subject.control is not None
-        train, control, synthetic = value_ranks(
-            [subject.train, subject.control, subject.synthetic], subject.features
-        )
+        real = [subject.train, subject.control]
+        train, control, synthetic = value_ranks([*real, subject.synthetic], subject.features, real=real)
         n = len(synthetic)
         learnt = np.sort(rng.choice(n, min(n, self.max_learnt), replace=False))
         queries = np.concatenate([train[draw.members], control[draw.others]])

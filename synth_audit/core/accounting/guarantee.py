@@ -146,7 +146,7 @@ class PrivacyGuarantee:
 
     @property
     def covers_entities(self) -> bool:
-        """True when the promise is made to whole entities; a gate on entities fails otherwise."""
+        """True when the promise is made to whole entities, however many rows they have."""
         return self.unit is Unit.ENTITY
 
 

@@ -169,7 +169,7 @@ def _curve(w: audit_models.WireSensitivityCurve) -> SensitivityCurve:
     return SensitivityCurve(
         id=identity.read(w.id),
         direction=core.Direction(w.direction),
-        sight=Sensitivity(w.sight),
+        sensitivity=Sensitivity(w.sight),
         reason=w.reason,
         answers=tuple(PlantedResult(a.share, a.value, a.low, a.high) for a in w.answers),
         null=w.null,

@@ -171,7 +171,7 @@ def _curve(c: SensitivityCurve) -> audit_models.WireSensitivityCurve:
     return audit_models.WireSensitivityCurve(
         id=str(c.id),
         direction=c.direction.value,
-        sight=c.sight.value,
+        sight=c.sensitivity.value,
         reason=c.reason,
         answers=tuple(
             audit_models.WirePlantedResult(share=a.share, value=a.value, low=a.low, high=a.high)

@@ -11,6 +11,7 @@ from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.kind_cells import Grouping
 from synth_audit.core.table import Table
+from synth_audit.encoding.label_forms import label_forms
 from synth_audit.kernels.linear import GroupMeans, Regression, Scaling, chance_of_share, correlation
 
 Test = tuple[int, int, float]
@@ -66,7 +67,7 @@ class AttackView:
         z = Scaling.of(values).apply(values)
         answers = z[:, self.secret.responses]
         if self.rare is not None:
-            labels = table.labels(self.secret.name)
+            labels = label_forms(table, self.secret.name)
             marks = np.column_stack([labels == label for label in self.rare]).astype(np.float64)
             answers = Scaling.of(marks).apply(marks)
         return Rows(z[:, self.secret.predictors], answers, tuple(g.of(table) for g in self.groupings))

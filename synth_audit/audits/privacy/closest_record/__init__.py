@@ -67,9 +67,11 @@ class ClosestRecord:
     of d(control, train), and DCR_max its value for a copy of train (1/α unless q = 0). Both distances search
     the same reference set, so unequal sizes do not bias it. Without a setting the distance is Euclidean;
     ``gower`` and ``embedding`` take Gower's distance and that in the contrastive embedding, ``ranks`` the
-    Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter. The score
-    in setting ``agreement`` takes the number of columns that disagree as distance (a number in part, up to
-    1/30 of train's range), which a few spoilt columns cannot swamp.
+    Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter. ``robust``
+    is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor a code for
+    "unknown" can set; see :class:`~synth_audit.kernels.robust_scale.RobustScale`. The score in setting
+    ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/30 of the
+    robust range), which a few spoilt columns cannot swamp.
 
     ``share = P(the nearest real row of s is in train)``, whose expectation is n_train / (n_train + n_control)
     if the release is independent of the split; ``share_excess = share − expectation`` and
@@ -79,7 +81,7 @@ class ClosestRecord:
     control rows, are defined beside their computation in ``neighbour_measures``.
 
     Fields:
-        distances: which of ``euclidean``, ``gower``, ``ranks`` and ``embedding`` to search by.
+        distances: which of ``euclidean``, ``robust``, ``gower``, ``ranks`` and ``embedding`` to search by.
         embedding_settings: how the network of the embedding is built and trained.
         alpha: percentile of real distances that counts as close, in (0, 0.5].
         max_queries: at most this many rows of each table are looked up, drawn at random; all rows
