@@ -143,8 +143,9 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 @main.command()
 @options.evidence
 @click.option("--to", type=click.Path(path_type=Path), help="HTML file; else one beside the evidence.")
+@click.option("--force", is_flag=True, help="With --to, replace a file that is no report.")
 @guarded
-def report(evidence: Path, to: Path | None) -> Exit:
+def report(evidence: Path, to: Path | None, force: bool) -> Exit:
     """Render the HTML report of existing evidence.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
@@ -156,7 +157,7 @@ def report(evidence: Path, to: Path | None) -> Exit:
     if to is None:
         say_whole(str(api.write_report(evidence)))
     else:
-        api.render_report(evidence, to)
+        api.render_report(evidence, to, force=force)
         say_whole(str(to))
     return Exit.PASS
 

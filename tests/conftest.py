@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -224,3 +227,34 @@ def complete(
 def case(finished: Case, tmp_path: Path) -> Case:
     """A copy of the finished case."""
     return Case(Path(shutil.copytree(finished.folder, tmp_path / "case")))
+
+
+@dataclass
+class Disk:
+    """A disk with room for so many files more; ``full`` once one found none."""
+
+    room: int
+    full: bool = False
+
+
+@pytest.fixture
+def full_disk() -> Callable[[int], AbstractContextManager[Disk]]:
+    """Within a block so many files reach the disk, and no other: flushing it says that it is full."""
+
+    @contextmanager
+    def fill(room: int) -> Iterator[Disk]:
+        disk, real = Disk(room), os.fsync
+
+        def fsync(descriptor: int) -> None:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return real(descriptor)
+            disk.room, disk.full = disk.room - 1, disk.full or disk.room <= 0
+            if disk.full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(descriptor)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "fsync", fsync)
+            yield disk
+
+    return fill

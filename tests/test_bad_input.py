@@ -220,6 +220,55 @@ def test_a_source_that_cannot_be_audited(table, says):
     refused(run_plan(), *says)
 
 
+def not_utf8():
+    values = pa.array([b"\xff" + CELL.encode(), b"x"] * 60)
+    return pa.Array.from_buffers(pa.string(), 120, values.buffers())
+
+
+REFUSED_COLUMNS = {
+    "not UTF-8": (not_utf8, "does not hold what its type string says: text that is not UTF-8"),
+    "zone": (lambda: pa.array(range(120), pa.timestamp("us", "Mars/Olympus")), "time zone 'Mars/Olympus'"),
+    "struct": (lambda: pa.array([{"a": 1}] * 120), "has type struct"),
+    "opaque": (
+        lambda: pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "n", "v"), pa.array([CELL] * 120)),
+        "extension type 'arrow.opaque'",
+    ),
+    "duration": (lambda: pa.array(range(120), pa.duration("s")), "has type duration[s], which cannot"),
+    "bytes": (
+        lambda: pa.array([b"x", CELL.encode()] * 60, pa.binary_view()),
+        "has type binary, which cannot",
+    ),
+    "long": (lambda: pa.array([7391739173917391 * 1000 + i for i in range(120)]), "more digits than audits"),
+    "far": (lambda: pa.array([10**7 + i for i in range(120)], pa.int32()).cast(pa.date32()), "1 to 9999"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED_COLUMNS)
+def test_a_column_that_cannot_be_audited_is_named_wherever_it_is(kind):
+    made, says = REFUSED_COLUMNS[kind]
+    odd, fine = people(odd=made()), people(odd=[1.5, 2.5, 4.5] * 40)
+    refused(run_audit(train=odd, control=odd, synthetic=odd), "column 'odd'", says, "where: train")
+    for name in ("control", "synthetic"):
+        refused(run_audit(**(dict.fromkeys(("train", "control", "synthetic"), fine) | {name: odd})), "'odd'")
+    pq.write_table(odd, "people.parquet")
+    refused(run_plan(), "column 'odd'", says)
+
+
+def test_numbers_that_no_generator_can_be_fitted_to():
+    pq.write_table(people(odd=[1e300, 0.5, 1.5] * 40), "people.parquet")
+    refused(run_plan(), "column 'odd' holds numbers beyond 1e+100")
+
+
+def test_views_half_floats_and_runs_are_read_and_released():
+    texts = pa.array(["a", "b", None] * 40, pa.string_view())
+    more = {"view": texts, "half": pa.array(np.arange(120) % 7, pa.float16())}
+    pq.write_table(people(**more), "people.parquet")
+    result = run_plan(release={"parquet": {"path": "out.parquet"}})
+    assert result.exit_code == 0, result.output
+    assert pq.read_schema("out.parquet").field("view").type == pa.string()
+    assert pq.read_schema("out.parquet").field("half").type == pa.float16()
+
+
 @pytest.mark.parametrize("keep", [0, 4, 200, -1, -200])
 def test_a_truncated_file(keep):
     content = Path("people.parquet").read_bytes()

@@ -197,7 +197,17 @@ def test_exit_codes_of_evidence(home):
     assert "Under the suite 'small': fail." in trial
     assert "may leave" not in trial
     assert invoke("gate", "out", "--suite", "gates.json").stdout.startswith("plan (independent; rows: ")
-    assert invoke("report", "out", "--to", "r.html").stdout == "r.html\n"
+    for _ in range(2):  # the second time in place of the first
+        assert invoke("report", "out", "--to", "r.html").stdout == "r.html\n"
+    before = Path("gates.json").read_bytes()
+    Path("link.html").symlink_to("r.html")
+    for name in ("gates.json", "link.html", "."):
+        assert "no report" in invoke("report", "out", "--to", name, code=2).stderr
+    assert Path("gates.json").read_bytes() == before
+    Path("notes.html").write_text("<p data-gate='x'>mine")
+    assert "--force" in invoke("report", "out", "--to", "notes.html", code=2).stderr
+    invoke("report", "out", "--to", "notes.html", "--force")
+    assert Path("notes.html").read_bytes() == Path("r.html").read_bytes()
     assert invoke("report", path.parent).stdout == f"{path.with_name('report.html').absolute()}\n"
     assert Path("r.html").stat().st_size > 1000
     checks = json.loads(invoke("verify", path, "--json").stdout)

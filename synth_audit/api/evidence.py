@@ -35,11 +35,20 @@ def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
     return replace(known, gates=report, verdict=report.verdict).sealed()
 
 
-def render_report(evidence: Evidence | str | Path, path: str | Path | None = None) -> str:
-    """Render the report from evidence alone; also write it to ``path`` if given."""
+def render_report(
+    evidence: Evidence | str | Path, path: str | Path | None = None, *, force: bool = False
+) -> str:
+    """Render the report from evidence alone; also write it to ``path`` if given.
+
+    Args:
+        force: replace whatever file is at ``path``; otherwise an older report alone is replaced.
+    """
+    from synth_audit.report import refuse_other_file
     from synth_audit.report import render_report as render
     from synth_audit.store.workspace_files import write_text
 
+    if path is not None and not force:
+        refuse_other_file(Path(path))
     html = render(_evidence(evidence))
     if path is not None:
         write_text(Path(path), html)

@@ -150,5 +150,9 @@ def independent_number(nearest_row: Positions, own: Positions | None = None) -> 
 
 
 def distance_ratio(found: Nearest) -> Floats:
-    """d1/d2 of each row, shape (n,); 1 where both are 0, since a duplicated record singles nobody out."""
-    return np.divide(found.first, found.second, out=np.ones_like(found.first), where=found.second > 0)
+    """d1/d2 of each row, shape (n,); 1 where both are 0, since a duplicated record singles nobody out.
+
+    And 1 where both are infinite, since what is so far from everybody is near to nobody.
+    """
+    told = (found.second > 0) & np.isfinite(found.first)
+    return np.divide(found.first, found.second, out=np.ones_like(found.first), where=told)

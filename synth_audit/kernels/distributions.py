@@ -15,6 +15,9 @@ from synth_audit.kernels.proportion_interval import nothing_seen
 GROUPS = 1000
 """Rows are resampled in at most so many groups, so that a resample costs no more for a larger table."""
 
+_LARGE = 1e100
+"""Squares of this, summed, are finite."""
+
 FARTHEST = 1e9
 """Standard deviations beyond which a value is no farther away, so that sums stay finite."""
 
@@ -232,8 +235,9 @@ def spread(drawn: Floats, places: Floats) -> Floats:
     """
     present = drawn[..., :-1]
     present = present / np.maximum(present.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
-    around = places - (present @ places)[..., None]
-    deviations: Floats = np.sqrt((present * around**2).sum(axis=-1))
+    unit = max(float(np.abs(places).max(initial=0.0)) / _LARGE, 1.0)  # keeps squares finite
+    around = places / unit - (present @ (places / unit))[..., None]
+    deviations: Floats = unit * np.sqrt((present * around**2).sum(axis=-1))
     return deviations
 
 

@@ -15,6 +15,9 @@ SMALLEST = 1e-8
 Far above rounding (1e-14) and far below the sampling noise of any table that fits a machine.
 """
 
+_FARTHEST = float(np.finfo(np.float64).max) / 2
+"""Numbers further out count as here: the difference of any two is then finite."""
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -31,6 +34,7 @@ class Scaling:
         rounding gives equal large values a tiny deviation.
         """
         known = ~np.isnan(values)
+        values = np.clip(values, -_FARTHEST, _FARTHEST)
         counts = known.sum(axis=0)
         low = np.min(values, axis=0, initial=np.inf, where=known)
         low = np.where(counts > 0, low, 0.0)
@@ -45,7 +49,8 @@ class Scaling:
 
     def apply(self, values: Floats) -> Floats:
         """``(x − centre) / scale``, shape (n, p); 0 where missing, and throughout a column without spread."""
-        return np.nan_to_num((values - self.centre) / self.scale, nan=0.0)
+        within = np.clip(values, -_FARTHEST, _FARTHEST)
+        return np.nan_to_num((within - self.centre) / self.scale, nan=0.0)
 
 
 def correlation(standardised: Floats) -> Floats:

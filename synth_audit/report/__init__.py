@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from synth_audit.core.errors import DataError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from synth_audit.store.locate import LocatedEvidence
     from synth_audit.store.workspace import Workspace
 
-__all__ = ["file_report", "page_check", "render_report", "write_report"]
+__all__ = ["file_report", "page_check", "refuse_other_file", "render_report", "write_report"]
 
 
 def render_report(evidence: Evidence) -> str:
@@ -46,6 +48,28 @@ def file_report(found: LocatedEvidence) -> Path:
     from synth_audit.store.checked_evidence import checked_evidence
 
     return found.put_report(render_report(checked_evidence(found)).encode())
+
+
+def refuse_other_file(path: Path) -> None:
+    """Raise ``DataError`` where a report would take the place of a file that is none."""
+    from synth_audit.store.report_marks import read_marks
+    from synth_audit.store.untrusted_file import read_plain
+    from synth_audit.store.workspace_files import refuse_unusable
+
+    refuse_unusable(path)
+    try:
+        page = read_plain(path).decode(errors="replace")
+    except FileNotFoundError:
+        return
+    except OSError:  # a folder, a link, a device, or closed to this user
+        page = ""
+    if read_marks(page) is None:
+        raise DataError(
+            "the file is there already and is no report",
+            where=str(path),
+            expected="a new file, or an older report",
+            fix="name another with --to, or replace this one with --force",
+        )
 
 
 def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:

@@ -136,8 +136,9 @@ def test_one_row_repeated_is_worth_one_draw():
 
 
 def test_distance_ratio_of_a_duplicated_record_is_one():
-    found = Nearest(np.array([0.0, 0.0, 1.0]), np.array([0.0, 2.0, 4.0]), np.zeros(3, int), np.ones(3, int))
-    assert distance_ratio(found).tolist() == [1, 0, 0.25]
+    first, second = np.array([0.0, 0.0, 1.0, 1.0, np.inf]), np.array([0.0, 2.0, 4.0, np.inf, np.inf])
+    found = Nearest(first, second, np.zeros(5, int), np.ones(5, int))
+    assert distance_ratio(found).tolist() == [1, 0, 0.25, 0, 1]
 
 
 @given(one=DISTANCES, other=DISTANCES)

@@ -176,6 +176,12 @@ def test_missing_is_no_part_of_a_distribution_function():
     assert spread(drawn, np.array([0.0, 1.0])) == pytest.approx([np.sqrt(0.24), 0])
 
 
+@pytest.mark.parametrize("unit", [1e-100, 1.0, 1e300, 1.7e308])
+def test_spread_knows_no_unit(unit):
+    drawn = np.array([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0]])
+    assert spread(drawn, np.array([-unit, unit])) / unit == pytest.approx([1, 0.6])
+
+
 @pytest.mark.parametrize("n", [50, 3 * GROUPS + 7])
 def test_resampled_shares_have_the_right_mean_and_spread(n):
     p = np.array([0.7, 0.2, 0.1])

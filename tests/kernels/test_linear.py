@@ -134,6 +134,11 @@ def test_scaling_knows_no_unit_and_no_offset(unit):
     assert standardised(x).std(ddof=1) == pytest.approx(1)
 
 
+def test_scaling_takes_the_furthest_numbers_that_there_are():
+    x = np.array([[1.7e308], [-1.7e308], [0.0], [np.nan]])
+    assert standardised(x)[:, 0] == pytest.approx([np.sqrt(1.5), -np.sqrt(1.5), 0, 0])
+
+
 def test_signed_r_squared_is_that_of_the_correlation():
     rng = np.random.default_rng(0)
     truths = rng.normal(size=(40, 3))

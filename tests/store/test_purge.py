@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -319,3 +320,16 @@ def test_a_plan_names_its_workspace(aged):
     case, _ = aged
     shutil.move(case.workspace.root, case.folder / "plan-audit")
     assert len(api.purge(case.folder / "plan.yaml", keep=1).goes) == 4
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_a_full_disk_leaves_all_as_it_was_or_a_purge_to_be_finished(aged, full_disk, room):
+    case, digests = aged
+    with full_disk(room) as disk, nullcontext() if room else pytest.raises(DataError, match="space"):
+        purge(case.workspace, Retention(keep=1))
+    assert disk.full is (room == 0)
+    assert there(case) == set(digests[-1:] if room else digests)
+    assert [c for c in api.verify(case.workspace.root) if c.holds is False] == []
+    assert list(case.workspace.root.rglob("*.tmp")) == []
+    purge(case.workspace, Retention(keep=1))
+    assert there(case) == set(digests[-1:])

@@ -19,7 +19,7 @@ from synth_audit.core import registry
 from synth_audit.core.accounting import Mechanism, MechanismRecord
 from synth_audit.core.context import RunContext
 from synth_audit.core.deadline import Deadline
-from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
+from synth_audit.core.errors import DataError, PlanError, ReleaseRefused, SynthAuditError
 from synth_audit.core.execution import in_processes
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.fitting import FitRecipe, fit_shared
@@ -105,6 +105,18 @@ def test_each_candidate_is_as_if_it_stood_alone(finished_sweep, tmp_path, with_s
         alone = pipeline.produce(candidate.plan, room)
         assert alone.digest == read_evidence(own(finished_sweep, candidate.slug).evidence).digest
         assert alone.level == 0.975
+
+
+@pytest.mark.parametrize("room", [0, 9])
+def test_a_full_disk_leaves_candidates_whole_or_none_and_the_next_sweep_finishes(swept, full_disk, room):
+    before = read_frontier(swept.workspace.frontier)
+    with full_disk(room) as disk, pytest.raises(SynthAuditError, match="space|room"):
+        api.frontier(swept.folder / "plan.yaml", swept.workspace.root, fresh=True)
+    assert disk.full
+    assert all(whole(swept, path.name) for path in swept.workspace.candidates.iterdir())
+    assert leftovers(swept) == []
+    after = api.frontier(swept.folder / "plan.yaml", swept.workspace.root)
+    assert (after.chosen, len(after.candidates)) == (before.chosen, 2)
 
 
 def test_each_candidate_is_a_whole_private_workspace(finished_sweep):
