@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from synth_audit.core.arrays import Codes32
 from synth_audit.core.kind import Domain
 from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.core.text_form import standard_form, standard_forms
+from synth_audit.core.text_form import column_forms, standard_form
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook
 
 
@@ -45,11 +46,23 @@ def _numbered(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.g
     shape (total,)."""
     from pandas import factorize  # here, since a code location must not load it
 
-    plain = np.concatenate([column.kind.plain(t.column(column.name)) for t in tables])
     if not isinstance(column.kind.part, NumberPart):
-        plain = np.array(standard_forms(plain.tolist()), dtype=object)
+        return _numbered_labels([chunk for t in tables for chunk in t.texts(column.name).chunks])
+    plain = np.concatenate([column.kind.plain(t.column(column.name)) for t in tables])
     place, distinct = factorize(plain, sort=True)
     return distinct, (place + 1).astype(np.int32)
+
+
+def _numbered_labels(texts: Sequence[pa.Array]) -> tuple[npt.NDArray[np.generic], Codes32]:
+    """Distinct forms, sorted, and the codes of all rows; a Python object for each form, not for each row."""
+    column = pa.chunked_array([t.cast(pa.large_string()) for t in texts], pa.large_string())
+    encoded = column_forms(column).combine_chunks().dictionary_encode()
+    forms = np.array([*encoded.dictionary.to_pylist()], dtype=object)
+    order = np.argsort(forms, kind="stable")
+    place = np.zeros(len(forms) + 1, dtype=np.int32)  # the last is that of missing ones
+    place[order] = 1 + np.arange(len(forms), dtype=np.int32)
+    rows = encoded.indices.fill_null(len(forms)).to_numpy(zero_copy_only=False)
+    return forms[order], place[rows]
 
 
 def _domain(column: Column) -> Domain:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Codes
+from synth_audit.core.arrays import Codes, Codes32
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.coordinates import MISSING
@@ -64,13 +64,14 @@ def row_groups_but_one(
 
     Halving keeps it at about log2(d) times the work of one grouping instead of d times.
     """
-    parts = [np.concatenate(codes(tables, column)) + 1 for column in columns]
+    # Half the width: as many numbers as all tables have rows, for each column at a time.
+    parts = [(np.concatenate(codes(tables, column)) + 1).astype(np.int32) for column in columns]
     start = np.zeros(sum(t.n_rows for t in tables), dtype=np.int64)
     for position, groups in _without_each(parts, 0, start):
         yield columns[position], split_rows(groups, tables)
 
 
-def _without_each(parts: Sequence[Codes], first: int, others: Codes) -> Iterator[tuple[int, Codes]]:
+def _without_each(parts: Sequence[Codes | Codes32], first: int, others: Codes) -> Iterator[tuple[int, Codes]]:
     """Position of each part, counted from ``first``, with the groups by all other parts and ``others``."""
     if len(parts) == 1:
         yield first, others
@@ -81,7 +82,7 @@ def _without_each(parts: Sequence[Codes], first: int, others: Codes) -> Iterator
     yield from _without_each(right, first + half, _agreeing([others, *left], len(others)))
 
 
-def _agreeing(parts: Iterable[Codes], n: int) -> Codes:
+def _agreeing(parts: Iterable[Codes | Codes32], n: int) -> Codes:
     """Numbers that rows share exactly when they agree in every part, shape (n,)."""
     total = np.zeros(n, dtype=np.int64)
     for part in parts:

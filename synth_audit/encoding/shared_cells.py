@@ -19,7 +19,7 @@ _MISSING = "missing"
 
 
 @dataclass(frozen=True, eq=False)
-class NumberCells:
+class SharedNumberCells:
     """Quantile cells of train, and the last for missing."""
 
     codes: tuple[Codes, ...]
@@ -30,7 +30,7 @@ class NumberCells:
     @classmethod
     def of(
         cls, tables: Sequence[Table], real: Sequence[Table], name: str, most: int, fewest: int
-    ) -> NumberCells:
+    ) -> SharedNumberCells:
         """At most ``most`` cells, in which ``fewest`` rows of each real table lie where that can be."""
         edges = tellable_edges([t.numbers(name) for t in real], most, fewest)
         found = tuple(dist.cell_codes(t.numbers(name), edges) for t in tables)
@@ -43,7 +43,7 @@ class NumberCells:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelCells:
+class SharedLabelCells:
     """One cell for each label of any of the tables, and the last for missing."""
 
     tables: tuple[Table, ...]
@@ -53,7 +53,7 @@ class LabelCells:
     axis: str = "category"
 
     @classmethod
-    def of(cls, tables: Sequence[Table], column: Column) -> LabelCells:
+    def of(cls, tables: Sequence[Table], column: Column) -> SharedLabelCells:
         """Numbered as :func:`.codes.codes` does."""
         joint = codes(tables, column)
         last = 1 + max(int(c.max()) for c in joint)

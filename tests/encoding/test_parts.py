@@ -6,7 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core import registry
 from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.generator import FitContext
 from synth_audit.core.kind import kind_named
 from synth_audit.core.parts import LabelPart, NumberPart, VectorPart
 from synth_audit.core.schema_inference import infer_schema
@@ -206,3 +208,13 @@ def test_the_robust_distance_takes_all_parts_of_a_column():
     apart = robust_distance(theirs, ours)
     assert np.array_equal(apart.argmin(axis=1), np.arange(N))
     assert np.diag(apart).max() < np.median(apart) / 2
+
+
+@pytest.mark.parametrize("name", ["independent", "resample", "vine"])
+def test_generators_draw_texts_as_labels(name):
+    [train] = tables({"note": notes(0)[:60], "x": amounts(0)[:60], "k": ["a", "b"] * 30})
+    assert train.schema["note"].kind.name == "text"
+    generator = registry.build("generator", name, {})
+    model = generator.fit(train, FitContext(rng=np.random.default_rng(0), device="cpu"))
+    made = model.sample(40, np.random.default_rng(1))
+    assert set(made.labels("note")) <= set(train.labels("note"))

@@ -34,9 +34,9 @@ class LabelViews:
 
     def shared_cells(
         self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
-    ) -> shared_cells.LabelCells:
+    ) -> shared_cells.SharedLabelCells:
         """One for each label."""
-        return shared_cells.LabelCells.of(tables, column)
+        return shared_cells.SharedLabelCells.of(tables, column)
 
     def grouping(self, train: Table, column: Column, *, bins: int) -> LabelGroups:
         """The labels of train."""

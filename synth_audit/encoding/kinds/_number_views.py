@@ -35,9 +35,9 @@ class NumberViews:
 
     def shared_cells(
         self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
-    ) -> shared_cells.NumberCells:
+    ) -> shared_cells.SharedNumberCells:
         """Of about equal mass in train, with enough real rows in each."""
-        return shared_cells.NumberCells.of(tables, real, column.name, most, fewest)
+        return shared_cells.SharedNumberCells.of(tables, real, column.name, most, fewest)
 
     def grouping(self, train: Table, column: Column, *, bins: int) -> NumberGroups:
         """Quantile bins."""
