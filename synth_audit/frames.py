@@ -54,7 +54,7 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
     for position, name in enumerate(names):
         values = frame.iloc[:, position]
         if isinstance(values.dtype, pd.SparseDtype):  # which Arrow does not read
-            values = values.sparse.to_dense()
+            values = values.astype(values.dtype.subtype)
         try:
             columns[name] = pa.Array.from_pandas(values)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
