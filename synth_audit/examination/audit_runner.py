@@ -22,6 +22,7 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.schema import Role
 from synth_audit.core.sensitivity import DERIVED
 from synth_audit.core.subject import Subject
+from synth_audit.kernels.gpu_scores import scored_on
 
 
 class BrokenContract(PluginError):
@@ -130,7 +131,8 @@ def _attempt(task: AuditTask, context: RunContext) -> tuple[AuditOutcome, Findin
         return replace(outcome, reason=f"needs {' and '.join(lacking)}"), None
     try:
         context.deadline.check()
-        findings = audit.run(subject, context.child(*task.stream))
+        with scored_on(context.device):
+            findings = audit.run(subject, context.child(*task.stream))
         _check_contract(audit.info, findings)
     except NotApplicable as reason:
         return replace(outcome, reason=reason.what), None

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
-from synth_audit.kernels.labels import add_unlike, small_codes
+from synth_audit.kernels.gpu_scores import TensorScores
+from synth_audit.kernels.labels import add_unlike, small_codes, told_apart
 from synth_audit.kernels.leaves import Leaves
 
 _LONG = 8.0
@@ -31,7 +32,7 @@ class Grid:
 
     Attributes:
         queries, reference: coordinates, shape (p, n) and (p, m).
-        query_labels, reference_labels: shape (q, n) and (q, m).
+        query_labels, reference_labels: of the columns in which rows differ, shape (q, n) and (q, m).
         caps: most that each number may add; None where no pair can be that far apart, length p.
         label_steps: what each unlike label adds, length q.
         steps: of the grid in a distance of 1.
@@ -70,15 +71,16 @@ class Grid:
         mine, theirs = np.empty((p, len(numbers)), dtype), np.empty((p, len(other_numbers)), dtype)
         for j, (a, b) in enumerate(placed):
             mine[j], theirs[j] = np.rint(a * (weights[j] * steps)), np.rint(b * (weights[j] * steps))
-        units = np.rint(weights * steps).astype(np.int64).tolist()
-        mine_labels, their_labels = small_codes(labels, other_labels)
+        units = np.rint(weights * steps).astype(np.int64)
+        told = told_apart(labels, other_labels)
+        mine_labels, their_labels = small_codes(labels[:, told], other_labels[:, told])
         return cls(
             mine,
             theirs,
             mine_labels,
             their_labels,
-            tuple(unit if span > 1 else None for unit, span in zip(units[:p], spans, strict=True)),
-            tuple(units[p:]),
+            tuple(unit if span > 1 else None for unit, span in zip(units[:p].tolist(), spans, strict=True)),
+            tuple(units[p:][told].tolist()),
             steps,
             error,
         )
@@ -95,6 +97,12 @@ class Grid:
                 np.minimum(one, np.full(out.shape[1], cap, out.dtype), out=one)  # faster than by a scalar
             out += one
         add_unlike(out, self.label_steps, self.query_labels[:, rows], self.reference_labels[:, columns], one)
+
+    def on(self, device: str) -> TensorScores:
+        """The same scores on another device."""
+        labels = self.query_labels, self.reference_labels
+        numbers = self.queries, self.reference
+        return TensorScores.differences(numbers, self.caps, labels, self.label_steps, device)
 
     def boxes(self, leaves: Leaves) -> Boxes:
         """Boxes of the leaves, in whose order the reference stands."""

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from synth_audit.core.arrays import Floats, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.labels import add_unlike, small_codes
+from synth_audit.kernels.gpu_scores import TensorScores
+from synth_audit.kernels.labels import add_unlike, small_codes, told_apart
 from synth_audit.kernels.leaves import Leaves
 from synth_audit.kernels.neighbours import Nearest, search, worth_leaves
 from synth_audit.kernels.repeats import Repeats, search_once
@@ -51,7 +52,8 @@ class _Products:
 
     Attributes:
         turned: (a, 1), shape (n, width + 1). factors: (−2b, |b|²)ᵀ, shape (width + 1, m).
-        query_labels, reference_labels: shape (q, n) and (q, m).
+        query_labels, reference_labels: of the columns in which rows differ, shape (q, n) and (q, m).
+        unlike: u of these columns, length q.
         norms: |a|, shape (n,).
         leaves: in whose order the factors and the reference's labels stand.
     """
@@ -62,13 +64,15 @@ class _Products:
     factors: Scores
     query_labels: npt.NDArray[Any]
     reference_labels: npt.NDArray[Any]
+    unlike: tuple[float, ...]
     norms: Floats
     leaves: Leaves | None
     boxes: Boxes | None
 
     @classmethod
     def of(cls, queries: Coordinates, reference: Coordinates) -> _Products:
-        leaves = reference.leaves if worth_leaves(len(queries), len(reference)) else None
+        width = reference.dense.shape[1] + reference.labels.shape[1]
+        leaves = reference.leaves if worth_leaves(len(queries), len(reference), width) else None
         put = reference if leaves is None else reference.take(leaves.order)
         a, b = (np.clip(rows.dense, -_FAR, _FAR) for rows in (queries, put))
         mine, theirs = (np.einsum("ij,ij->i", x, x) for x in (a, b))
@@ -78,9 +82,12 @@ class _Products:
         turned[:, :-1] = a
         np.multiply(b.T, -2.0, out=factors[:-1], casting="same_kind")
         factors[-1] = theirs
-        labels, others = small_codes(queries.labels, put.labels)
-        boxes = None if leaves is None else Boxes.of(b.T, others, reference.unlike, leaves, dtype)
-        return cls(queries, reference, turned, factors, labels, others, np.sqrt(mine), leaves, boxes)
+        told = told_apart(queries.labels, put.labels)
+        labels, others = small_codes(queries.labels[:, told], put.labels[:, told])
+        unlike = reference.unlike[told]
+        boxes = None if leaves is None else Boxes.of(b.T, others, unlike, leaves, dtype)
+        norms, costs = np.sqrt(mine), tuple(unlike.tolist())
+        return cls(queries, reference, turned, factors, labels, others, costs, norms, leaves, boxes)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -98,7 +105,11 @@ class _Products:
         np.matmul(self.turned[rows], self.factors[:, columns], out=out)
         if len(self.query_labels):
             labels, others = self.query_labels[:, rows], self.reference_labels[:, columns]
-            add_unlike(out, self.reference.unlike.tolist(), labels, others, np.empty_like(out))
+            add_unlike(out, self.unlike, labels, others, np.empty_like(out))
+
+    def on(self, device: str) -> TensorScores:
+        labels = self.query_labels, self.reference_labels
+        return TensorScores.products((self.turned, self.factors), labels, self.unlike, device)
 
     def bounds(self, rows: slice) -> Scores:
         assert self.boxes is not None

@@ -11,6 +11,7 @@ import numpy as np
 from synth_audit.core.arrays import Floats, Integers, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels._grid import Grid
+from synth_audit.kernels.gpu_scores import TensorScores
 from synth_audit.kernels.leaves import Leaves
 from synth_audit.kernels.neighbours import Nearest, search, search_k, worth_leaves
 from synth_audit.kernels.repeats import Repeats, abound, copy_number, row_kinds, search_once
@@ -122,7 +123,7 @@ class _GowerPairs:
 
     @classmethod
     def of(cls, mine: Mixed, theirs: Mixed) -> _GowerPairs:
-        leaves = theirs.leaves if worth_leaves(len(mine), len(theirs)) else None
+        leaves = theirs.leaves if worth_leaves(len(mine), len(theirs), len(mine.weights)) else None
         put = theirs if leaves is None else theirs.take(leaves.order)
         grid = Grid.over(mine.numbers, mine.labels, put.numbers, put.labels, mine.weights, MISSING)
         return cls(mine, theirs, grid, leaves, None if leaves is None else grid.boxes(leaves))
@@ -141,6 +142,9 @@ class _GowerPairs:
 
     def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
         self.grid.scores(rows, columns, out)
+
+    def on(self, device: str) -> TensorScores:
+        return self.grid.on(device)
 
     def bounds(self, rows: slice) -> Scores:
         assert self.boxes is not None

@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Counts8, Integers
+from synth_audit.core.arrays import Bools, Counts8, Integers
 
 _BYTE = 255
 """As many unlike labels as a byte can count."""
+
+
+def told_apart(labels: Integers, others: Integers) -> Bools:
+    """The columns in which not all rows of two tables agree, shape (q,); what is the same adds nothing."""
+    [first] = labels[:1] if len(labels) else others[:1]
+    told: Bools = (labels != first).any(axis=0) | (others != first).any(axis=0)
+    return told
 
 
 def small_codes(labels: Integers, others: Integers) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -8,22 +8,20 @@ it stands in leaves, and those whose bound says that nothing near is in them are
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Integers, Positions, Scores
+from synth_audit.core.arrays import Floats, Integers, Positions
+from synth_audit.kernels import gpu_scores
 from synth_audit.kernels._pruned import pruned_candidates
+from synth_audit.kernels._tiles import Buffers, SearchSpace, beyond, candidates, candidates_on, slices
 from synth_audit.kernels.leaves import Leaves
 from synth_audit.kernels.parallel import allowed_threads, over_blocks
 
 Answer = TypeVar("Answer")
-
-_GROUP = 64
-"""Scores of which only the least is looked at first."""
 
 _PAIRS = 2**20
 """Pairs whose distance is computed exactly at a time."""
@@ -31,8 +29,12 @@ _PAIRS = 2**20
 _AT_ONCE, _BOUNDS = 2**14, 2**22
 """Queries that meet a leaf together, and bounds of leaves held at a time."""
 
-_MANY, _LARGE = 512, 4096
-"""Queries and reference rows from which on leaves are worth their making."""
+_MANY, _LARGE, _WIDE = 512, 4096, 64
+"""Queries and reference rows from which on leaves are worth their making, and columns up to which they are:
+in more of them almost every leaf is near every query."""
+
+_TRIED = 64
+"""Queries on which it is tried whether leaves can be ruled out at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,46 +67,9 @@ class Nearest:
         )
 
 
-class SearchSpace(Protocol):
-    """Queries and reference rows, prepared for being compared with each other."""
-
-    @property
-    def leaves(self) -> Leaves | None:
-        """How the reference rows are put for scoring; None where they stand in their own order."""
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Queries n and reference rows m ≥ 1."""
-
-    @property
-    def block(self) -> tuple[int, int]:
-        """How many queries and reference rows are best scored together."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the scores; each is below :func:`beyond`."""
-
-    def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
-        """Score some queries against reference rows: the larger, the further; shape of ``out``."""
-
-    def bounds(self, rows: slice) -> Scores:
-        """What no row of each leaf scores less than, but for rounding, shape (queries, leaves)."""
-
-    def slack(self, rows: slice | Positions, limit: Floats) -> Floats:
-        """At most how much higher than ``limit`` a row may score that is as near as one which scores it."""
-
-    def distances(self, rows: Positions, columns: Positions) -> Floats:
-        """Exact distances of pairs, rounded so that those equal in exact arithmetic compare as equal."""
-
-
-def beyond(dtype: np.dtype[Any]) -> float:
-    """A score beyond all others that still fits into the type."""
-    return float(np.iinfo(dtype).max) if dtype.kind == "i" else np.inf
-
-
-def worth_leaves(n: int, m: int) -> bool:
-    """Whether so many queries of so many reference rows are found faster leaf by leaf."""
-    return n >= _MANY and m >= _LARGE
+def worth_leaves(n: int, m: int, width: int) -> bool:
+    """Whether so many queries of so many reference rows of that width are found faster leaf by leaf."""
+    return n >= _MANY and m >= _LARGE and width <= _WIDE and gpu_scores.device_for(n, m) is None
 
 
 def search(space: SearchSpace, own: Positions | None = None, copies: Integers | None = None) -> Nearest:
@@ -144,16 +109,18 @@ def _answers(
     answer: Callable[[slice, Positions, Positions], Answer],
 ) -> list[Answer]:
     """What ``answer`` makes of the candidates of each block of queries."""
-    scratch = _Buffers(space)
     leaves, n = space.leaves, space.size[0]
-    if leaves is None:
+    if (device := gpu_scores.device_for(*space.size)) and leaves is None:
+        there = space.on(device)
+        blocks = slices(n, gpu_scores.QUERIES)
+        return [answer(block, *candidates_on(there, space, block, k, own)) for block in blocks]
+    if own is not None and leaves is not None:
+        own = np.argsort(leaves.order)[own]  # where they stand among the leaves
+    scratch = Buffers(space)
+    if leaves is None or not _helpful(space, leaves, k):
         return over_blocks(
-            n, space.block[0], lambda block: answer(block, *_candidates(space, block, k, own, scratch))
+            n, space.block[0], lambda block: answer(block, *candidates(space, block, k, own, scratch))
         )
-    if own is not None:
-        place = np.empty(len(leaves.order), dtype=np.intp)
-        place[leaves.order] = np.arange(len(leaves.order))
-        own = place[own]
 
     def work(block: slice) -> list[Answer]:
         mine = None if own is None else own[block]
@@ -162,100 +129,26 @@ def _answers(
             return [answer(block, *found)]
         parts = [
             slice(block.start + s.start, block.start + s.stop)
-            for s in _slices(block.stop - block.start, space.block[0])
+            for s in slices(block.stop - block.start, space.block[0])
         ]
-        return [answer(part, *_candidates(space, part, k, own, scratch)) for part in parts]
+        return [answer(part, *candidates(space, part, k, own, scratch)) for part in parts]
 
     most = max(1, min(_AT_ONCE, _BOUNDS // len(leaves), -(-n // allowed_threads())))
     parts = over_blocks(n, -(-n // max(1, -(-n // most))), work)
     return [part for several in parts for part in several]
 
 
-class _Buffers(threading.local):
-    """One block of scores for each thread: asking the system for its memory anew costs as much as scoring."""
-
-    def __init__(self, space: SearchSpace) -> None:
-        """Called anew in every thread."""
-        self._own = np.empty(space.block[0] * space.block[1], space.dtype)
-
-    def take(self, n: int, m: int) -> Scores:
-        """Memory for n × m scores, no more than a block."""
-        return self._own[: n * m].reshape(n, m)
-
-
-def _candidates(
-    space: SearchSpace, block: slice, k: int, own: Positions | None, buffers: _Buffers
-) -> tuple[Positions, Positions]:
-    """Every reference row that may be among the k nearest of a query, or tied with one of them.
-
-    Returns:
-        Row within the block and position in the reference of each pair, ascending, row by row.
-    """
-    n, m = block.stop - block.start, space.size[1]
-    least = np.full((n, k), np.inf)  # upper bounds of the k smallest scores so far
-    limit = np.full(n, np.inf)
-    found = []
-    for tile in _slices(m, space.block[1]):
-        scores = buffers.take(n, tile.stop - tile.start)
-        space.scores(block, tile, scores)
-        if own is not None:
-            _hide(scores, own[block] - tile.start)
-        minima = _least_of_groups(scores)
-        least = np.partition(np.hstack([least, minima]), k - 1, axis=1)[:, :k]
-        limit = least.max(axis=1)
-        limit = limit + space.slack(block, limit)
-        row, column = _up_to(scores, minima, limit)
-        found.append((row, column + tile.start, scores[row, column].astype(np.float64)))
-    row, column, score = (np.concatenate(part) for part in zip(*found, strict=True))
-    kept = (score <= limit[row]) & (score < beyond(space.dtype))
-    row, column = row[kept], column[kept]
-    if space.leaves is not None:
-        column = space.leaves.order[column]
-    order = np.lexsort((column, row))
-    return row[order], column[order]
-
-
-def _slices(n: int, size: int) -> Iterator[slice]:
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
-
-
-def _hide(scores: Scores, column: Positions) -> None:
-    """Put one row of the reference beyond all others for each query, if it is in this tile."""
-    here = np.flatnonzero((column >= 0) & (column < scores.shape[1]))
-    scores[here, column[here]] = beyond(scores.dtype)
-
-
-def _least_of_groups(scores: Scores) -> Scores:
-    """The least score of disjoint groups of reference rows, shape (n, groups); all scores where few."""
-    n, m = scores.shape
-    groups = m // _GROUP
-    if groups < 2 * _GROUP:
-        return scores
-    least: Scores = scores[:, : groups * _GROUP].reshape(n, _GROUP, groups).min(axis=1)
-    return np.hstack([least, scores[:, groups * _GROUP :]])
-
-
-def _up_to(scores: Scores, minima: Scores, limit: Floats) -> tuple[Positions, Positions]:
-    """Where scores are at most the limit of their row; only groups whose least score is are looked at."""
-    row, group = np.nonzero(minima <= limit[:, None])
-    if minima is scores:
-        return row, group
-    n, m = scores.shape
-    groups = m // _GROUP
-    rest = group >= groups
-    inside, number = row[~rest], group[~rest]
-    members = scores[:, : groups * _GROUP].reshape(n, _GROUP, groups)[inside, :, number]
-    pair, member = np.nonzero(members <= limit[inside][:, None])
-    rows = np.concatenate([inside[pair], row[rest]])
-    columns = np.concatenate([member * groups + number[pair], group[rest] + groups * (_GROUP - 1)])
-    return rows, columns
+def _helpful(space: SearchSpace, leaves: Leaves, k: int) -> bool:
+    """Whether leaves can be ruled out for some of the queries."""
+    start = max(0, (space.size[0] - _TRIED) // 2)
+    tried = slice(start, min(start + _TRIED, space.size[0]))
+    return pruned_candidates(space, leaves, tried, k, None, beyond(space.dtype)) is not None
 
 
 def _exact(space: SearchSpace, rows: Positions, columns: Positions) -> Floats:
     """Exact distances, of so many pairs at a time that rows in thousands of ties fit into memory."""
     distance = np.empty(len(rows))
-    for part in _slices(len(rows), _PAIRS):
+    for part in slices(len(rows), _PAIRS):
         distance[part] = space.distances(rows[part], columns[part])
     return distance
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Floats, Integers, Positions
-from synth_audit.kernels.neighbours import Nearest, SearchSpace, search
+from synth_audit.kernels._tiles import SearchSpace
+from synth_audit.kernels.neighbours import Nearest, search
 
 
 class _Takes(Protocol):

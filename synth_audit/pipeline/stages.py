@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +16,6 @@ from synth_audit.core.audit import Audit
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import temporary_folder
-from synth_audit.core.framing import framed
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema_inference import infer_schema
@@ -36,6 +32,7 @@ from synth_audit.pipeline.warnings import about_external, about_formulas, about_
 from synth_audit.pipeline.write_evidence import Audited, write_evidence
 from synth_audit.store.attempts import begin_attempt
 from synth_audit.store.batch_writing import write_parts
+from synth_audit.store.checkpoints import fit_checkpoint
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import (
     GeneratorRecord,
@@ -47,7 +44,7 @@ from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import making, read_parquet, write_table
+from synth_audit.store.workspace_files import read_parquet, write_table
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -101,7 +98,7 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
     data = read_parquet(workspace.train, made_by="split", folder=folder)
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     start = time.perf_counter()
-    with _checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
+    with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
         made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
         write_parts(workspace.synthetic, made.batches())
     context.progress(made.record.name, 2, 2)
@@ -117,20 +114,6 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
     )
     record.write(workspace.synthetic_record)
     return record
-
-
-@contextmanager
-def _checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
-    """A folder for what this fit may resume from, under these versions of everything that computes.
-
-    It is gone when the candidate is there, with those of other fits.
-    """
-    known = framed([*fit, *map(str, sorted(installed_versions().items()))])
-    folder = workspace.checkpoints / hashlib.sha256(known).hexdigest()[:16]
-    with making(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    yield folder
-    shutil.rmtree(workspace.checkpoints, ignore_errors=True)
 
 
 def real_tables(plan: Plan, workspace: Workspace, folder: Path | None = None) -> tuple[Table, Table]:

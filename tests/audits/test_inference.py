@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.privacy.inference import Inference
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.kernels.attack_success import SuccessCount, corrected_level, risk
 from synth_audit.kernels.secret_guesses import Equality, GuessTolerance
@@ -234,6 +235,23 @@ def test_sensitive_columns_are_the_secrets_where_the_plan_declares_some(subject_
     assert {key[1] for key in found if not isinstance(key, str)} == {"wage"}
 
 
+def test_of_many_columns_some_are_drawn_and_the_same_ones_for_every_stream(subject_of):
+    subject = subject_of(people(100, 1), people(100, 2), people(100, 3))
+    audit = Inference(max_secrets=2, n_attacks=30)
+    attacked = []
+    for stream in ("own", "planted"):
+        findings = audit.run(subject, RunContext(seed=3).child(stream))
+        attacked.append([m.id.column for m in findings.measurements if m.id.quantity == "risk"])
+        assert any(note.startswith("2 of 5 columns were drawn") for note in findings.notes)
+    assert attacked[0] == attacked[1]
+    assert len(attacked[0]) == 2
+    named = Inference(max_secrets=1, secrets=("ill", "wage"), n_attacks=30).run(
+        subject, RunContext().child("x")
+    )
+    assert sum(m.id.quantity == "risk" for m in named.measurements) == 2
+    assert not named.notes
+
+
 def test_records_without_the_secret_are_not_attacked(subject_of, measure):
     train = people(300, 1)
     wage = pa.array(train["wage"], mask=np.arange(300) % 3 == 0)
@@ -365,6 +383,7 @@ def test_an_honest_release_is_rarely_blamed_for_its_worst_secret(subject_of, mea
         {"known": ("x", "x")},
         {"n_attacks": 0},
         {"n_trees": 0},
+        {"max_secrets": 0},
         {"tolerance": -0.1},
         {"tolerance": 1.0},
         {"tolerance": float("nan")},

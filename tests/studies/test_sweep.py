@@ -110,7 +110,7 @@ def test_each_candidate_is_as_if_it_stood_alone(finished_sweep, tmp_path, with_s
 @pytest.mark.parametrize("room", [0, 9])
 def test_a_full_disk_leaves_candidates_whole_or_none_and_the_next_sweep_finishes(swept, full_disk, room):
     before = read_frontier(swept.workspace.frontier)
-    with full_disk(room) as disk, pytest.raises(SynthAuditError, match="space|room"):
+    with full_disk(room) as disk, pytest.raises(SynthAuditError, match=r"space|room"):
         api.frontier(swept.folder / "plan.yaml", swept.workspace.root, fresh=True)
     assert disk.full
     assert all(whole(swept, path.name) for path in swept.workspace.candidates.iterdir())

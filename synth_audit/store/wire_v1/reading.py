@@ -66,13 +66,7 @@ def _evidence(w: models.WireEvidence) -> Evidence:
             gates=_gates(w.gates),
             verdict=Result(w.verdict),
             salt_commitment=w.salt_commitment,
-            planting=PlantedLeaks(
-                w.planting.train_rows,
-                w.planting.control_rows,
-                w.planting.release_rows,
-                w.planting.shares,
-                w.planting.reason,
-            ),
+            planting=_planting(w.planting),
             records=_records(w.records),
             warnings=w.warnings,
             versions=w.versions,
@@ -82,6 +76,10 @@ def _evidence(w: models.WireEvidence) -> Evidence:
         )
     except (MeasurementNameError, PluginError) as error:
         raise ValueError(error.what) from None
+
+
+def _planting(w: models.WirePlantedLeaks) -> PlantedLeaks:
+    return PlantedLeaks(w.train_rows, w.control_rows, w.release_rows, w.shares, w.reason)
 
 
 def _outcome(w: audit_models.WireOutcome) -> AuditOutcome:

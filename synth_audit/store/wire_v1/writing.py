@@ -12,6 +12,7 @@ from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import PlantedLeaks, SensitivityCurve
 from synth_audit.core.series import Series
 from synth_audit.core.verdict import GateReport, GateResult
+from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import GeneratorRecord
 from synth_audit.store.wire_v1 import audit_models, models
@@ -36,9 +37,7 @@ def _evidence(e: Evidence) -> models.WireEvidence:
     return models.WireEvidence(
         table=e.table,
         attempt=e.attempt,
-        ledger=None
-        if e.ledger is None
-        else models.WireLedgerHead(lines=e.ledger.lines, digest=e.ledger.digest),
+        ledger=None if e.ledger is None else _ledger_head(e.ledger),
         plan=dict(e.plan),
         plan_sha256=e.plan_sha256,
         seed=e.seed,
@@ -74,6 +73,10 @@ def _evidence(e: Evidence) -> models.WireEvidence:
         created=e.created,
         timings=dict(e.timings),
     )
+
+
+def _ledger_head(h: Head) -> models.WireLedgerHead:
+    return models.WireLedgerHead(lines=h.lines, digest=h.digest)
 
 
 def _generator(g: GeneratorRecord) -> models.WireGenerator:

@@ -56,6 +56,7 @@ class Inference:
         n_attacks: at most this many training records, and as many control records, per secret.
         tolerance: relative error at which a guessed number is right, in [0, 1).
         n_trees: trees of the model fitted on control.
+        max_secrets: of more columns, where none is named nor declared sensitive, so many are drawn at random.
 
     Raises:
         ValueError: a field is out of range, or a column is named twice.
@@ -68,6 +69,7 @@ class Inference:
     n_attacks: int = 2000
     tolerance: float = 0.05
     n_trees: int = 10
+    max_secrets: int = 50
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Inference",
@@ -90,20 +92,18 @@ class Inference:
     def __post_init__(self) -> None:
         if any(len(set(names)) < len(names) for names in (self.secrets, self.known)):
             raise ValueError("secrets and known must not repeat a column")
-        if min(self.n_attacks, self.n_trees) < 1:
-            raise ValueError("n_attacks and n_trees must be at least 1")
+        if min(self.n_attacks, self.n_trees, self.max_secrets) < 1:
+            raise ValueError("n_attacks, n_trees and max_secrets must be at least 1")
         if not 0 <= self.tolerance < 1:
             raise ValueError("tolerance must be in [0, 1)")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control for every secret."""
         known = named(subject, self.known, "known") or subject.features
-        secrets = named(subject, self.secrets, "secrets") or tuple(
-            c for c in subject.schema.with_role(Role.SENSITIVE) if c.released
-        )
+        secrets, skipped = self._secrets(subject, context)
         prepared = _EncodedTables.of(subject, known)
-        attacks, skipped = [], []
-        for secret in secrets or subject.features:
+        attacks = []
+        for secret in secrets:
             if reason := prepared.hindrance(secret):
                 skipped.append(f"{secret.name} is not attacked: {reason}")
             else:
@@ -117,6 +117,22 @@ class Inference:
             notes=tuple(skipped),
             exposures=tuple(attack.exposure for attack in attacks),
         )
+
+    def _secrets(self, subject: Subject, context: RunContext) -> tuple[Sequence[Column], list[str]]:
+        """The columns to guess, and a note where some are left out.
+
+        The draw is the same in every examination with one seed: the planted leaks are of the same columns.
+        """
+        declared = named(subject, self.secrets, "secrets") or tuple(
+            c for c in subject.schema.with_role(Role.SENSITIVE) if c.released
+        )
+        every = subject.features
+        if declared or len(every) <= self.max_secrets:
+            return declared or every, []
+        rng = context.child("inference", "secrets").rng
+        chosen = np.sort(rng.choice(len(every), self.max_secrets, replace=False))
+        note = f"{self.max_secrets} of {len(every)} columns were drawn to be guessed; name others as secrets"
+        return [every[i] for i in chosen], [note]
 
     def _attack(self, prepared: _EncodedTables, secret: Column, rng: np.random.Generator) -> SecretAttack:
         """Guess one secret for train and control rows, and for the train rows without the release as well."""

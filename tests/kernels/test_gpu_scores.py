@@ -1,0 +1,75 @@
+"""Scores on a GPU leave the same candidates; where there is none, torch's own processor stands in for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.kernels import euclidean, gower, gpu_scores
+from synth_audit.kernels.coordinates import Coordinates
+from synth_audit.kernels.gower import MISSING, Mixed
+from synth_audit.kernels.gpu_scores import device_for, scored_on
+
+torch = pytest.importorskip("torch")
+
+
+def mixed(n, rng):
+    numbers = np.where(rng.random((n, 3)) < 0.1, MISSING, rng.random((n, 3)).round(2) * 3)
+    return Mixed.of(numbers, rng.integers(-1, 4, (n, 2)), np.array([1.0, 1, 2, 1, 0.5]))
+
+
+def coordinates(n, rng):
+    return Coordinates.of(rng.normal(size=(n, 3)).round(1), rng.integers(0, 3, (n, 2)), np.array([2.0, 0.5]))
+
+
+def answers(prepared, module, rng):
+    queries, reference = prepared(70, rng), prepared(300, rng)
+    found = [module.nearest(queries, reference), module.nearest_other(reference, np.arange(0, 300, 3))]
+    fields = [getattr(f, name) for f in found for name in ("first", "second", "index", "ties")]
+    if module is gower:
+        fields.append(gower.nearest_k(queries, reference, 5))
+    return fields
+
+
+def compared(prepared, module):
+    expected = answers(prepared, module, np.random.default_rng(0))
+    with scored_on("cuda"):
+        found = answers(prepared, module, np.random.default_rng(0))
+    for one, other in zip(expected, found, strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(gpu_scores, "QUERIES", 16)
+    monkeypatch.setattr(gpu_scores, "REFERENCES", 64)
+    monkeypatch.setattr(gpu_scores, "_PAIRS", 1)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("prepared", "module"), [(mixed, gower), (coordinates, euclidean)])
+def test_scores_by_torch_leave_the_same_answers(prepared, module, monkeypatch):
+    used = []
+    monkeypatch.setattr(gpu_scores, "device_for", lambda n, m: used.append((n, m)) or "cpu")
+    compared(prepared, module)
+    assert used
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.parametrize(("prepared", "module"), [(mixed, gower), (coordinates, euclidean)])
+def test_a_gpu_leaves_the_same_answers(prepared, module):
+    with scored_on("cuda"):
+        assert device_for(70, 300) == "cuda"
+    compared(prepared, module)
+
+
+def test_little_work_and_none_asked_for_stay_on_the_processor(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert device_for(10**4, 10**4) is None
+    with scored_on("auto"):
+        assert device_for(10**4, 10**4) == "cuda"
+        assert device_for(100, 100) is None
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with scored_on("cuda"):
+        assert device_for(10**4, 10**4) is None
