@@ -42,6 +42,7 @@ def as_arrow(table: Frame, where: str) -> pa.Table:
 
 
 def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
+    import pandas as pd
     import pyarrow as pa
 
     from synth_audit.core.schema import check_names
@@ -51,8 +52,11 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
     check_names(names, where=where)
     columns = {}
     for position, name in enumerate(names):
+        values = frame.iloc[:, position]
+        if isinstance(values.dtype, pd.SparseDtype):  # which Arrow does not read
+            values = values.astype(values.dtype.subtype)
         try:
-            columns[name] = pa.Array.from_pandas(frame.iloc[:, position])
+            columns[name] = pa.Array.from_pandas(values)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             raise DataError(
                 f"column {name!r} mixes types, for example numbers and text, or holds what Arrow cannot",

@@ -25,6 +25,9 @@ from synth_audit.kernels.coordinates import Coordinates
 _FAR = 10.0
 """Robust standard deviations beyond which only the logarithm grows."""
 
+_FARTHEST = 1e100
+"""Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
+
 
 @dataclass(frozen=True)
 class EuclideanEncoder:
@@ -82,7 +85,9 @@ class EuclideanEncoder:
         scaled = np.zeros(len(values))
         if np.isfinite(scale):  # by infinity even an infinite difference is divided to 0
             with np.errstate(over="ignore"):
-                scaled[~missing] = (values[~missing] - self.centre[name]) / scale
+                scaled[~missing] = np.clip(
+                    (values[~missing] - self.centre[name]) / scale, -_FARTHEST, _FARTHEST
+                )
         return np.column_stack([scaled, missing] if missing.any() else [scaled]).astype(np.float64)
 
 

@@ -134,7 +134,11 @@ def cell_codes(values: Floats, edges: Floats) -> Codes:
 
 
 def cell_places(values: Floats, codes: Codes, edges: Floats) -> Floats:
-    """Where each cell but the missing one lies: the mean of its values, or its edge where it has none."""
+    """Where each cell but the missing one lies: the mean of its values, or its edge where it has none.
+
+    Args:
+        edges: of the cells, in the unit of the values.
+    """
     n_cells = len(edges) + 1
     present = codes < n_cells
     counts = np.bincount(codes[present], minlength=n_cells)

@@ -71,7 +71,8 @@ class _Products:
 
     @classmethod
     def of(cls, queries: Coordinates, reference: Coordinates) -> _Products:
-        leaves = reference.leaves if worth_leaves(len(queries), len(reference)) else None
+        width = reference.dense.shape[1] + reference.labels.shape[1]
+        leaves = reference.leaves if worth_leaves(len(queries), len(reference), width) else None
         put = reference if leaves is None else reference.take(leaves.order)
         a, b = (np.clip(rows.dense, -_FAR, _FAR) for rows in (queries, put))
         mine, theirs = (np.einsum("ij,ij->i", x, x) for x in (a, b))

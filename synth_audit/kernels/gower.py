@@ -123,7 +123,7 @@ class _GowerPairs:
 
     @classmethod
     def of(cls, mine: Mixed, theirs: Mixed) -> _GowerPairs:
-        leaves = theirs.leaves if worth_leaves(len(mine), len(theirs)) else None
+        leaves = theirs.leaves if worth_leaves(len(mine), len(theirs), len(mine.weights)) else None
         put = theirs if leaves is None else theirs.take(leaves.order)
         grid = Grid.over(mine.numbers, mine.labels, put.numbers, put.labels, mine.weights, MISSING)
         return cls(mine, theirs, grid, leaves, None if leaves is None else grid.boxes(leaves))

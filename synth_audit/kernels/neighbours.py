@@ -18,6 +18,7 @@ from synth_audit.core.arrays import Floats, Integers, Positions
 from synth_audit.kernels import gpu_scores
 from synth_audit.kernels._pruned import pruned_candidates
 from synth_audit.kernels._tiles import Buffers, SearchSpace, beyond, candidates, candidates_on, slices
+from synth_audit.kernels.leaves import Leaves
 from synth_audit.kernels.parallel import allowed_threads, over_blocks
 
 Answer = TypeVar("Answer")
@@ -28,8 +29,12 @@ _PAIRS = 2**20
 _AT_ONCE, _BOUNDS = 2**14, 2**22
 """Queries that meet a leaf together, and bounds of leaves held at a time."""
 
-_MANY, _LARGE = 512, 4096
-"""Queries and reference rows from which on leaves are worth their making."""
+_MANY, _LARGE, _WIDE = 512, 4096, 64
+"""Queries and reference rows from which on leaves are worth their making, and columns up to which they are:
+in more of them almost every leaf is near every query."""
+
+_TRIED = 64
+"""Queries on which it is tried whether leaves can be ruled out at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +67,9 @@ class Nearest:
         )
 
 
-def worth_leaves(n: int, m: int) -> bool:
-    """Whether so many queries of so many reference rows are found faster leaf by leaf."""
-    return n >= _MANY and m >= _LARGE and gpu_scores.device_for(n, m) is None
+def worth_leaves(n: int, m: int, width: int) -> bool:
+    """Whether so many queries of so many reference rows of that width are found faster leaf by leaf."""
+    return n >= _MANY and m >= _LARGE and width <= _WIDE and gpu_scores.device_for(n, m) is None
 
 
 def search(space: SearchSpace, own: Positions | None = None, copies: Integers | None = None) -> Nearest:
@@ -109,15 +114,13 @@ def _answers(
         there = space.on(device)
         blocks = slices(n, gpu_scores.QUERIES)
         return [answer(block, *candidates_on(there, space, block, k, own)) for block in blocks]
+    if own is not None and leaves is not None:
+        own = np.argsort(leaves.order)[own]  # where they stand among the leaves
     scratch = Buffers(space)
-    if leaves is None:
+    if leaves is None or not _helpful(space, leaves, k):
         return over_blocks(
             n, space.block[0], lambda block: answer(block, *candidates(space, block, k, own, scratch))
         )
-    if own is not None:
-        place = np.empty(len(leaves.order), dtype=np.intp)
-        place[leaves.order] = np.arange(len(leaves.order))
-        own = place[own]
 
     def work(block: slice) -> list[Answer]:
         mine = None if own is None else own[block]
@@ -133,6 +136,13 @@ def _answers(
     most = max(1, min(_AT_ONCE, _BOUNDS // len(leaves), -(-n // allowed_threads())))
     parts = over_blocks(n, -(-n // max(1, -(-n // most))), work)
     return [part for several in parts for part in several]
+
+
+def _helpful(space: SearchSpace, leaves: Leaves, k: int) -> bool:
+    """Whether leaves can be ruled out for some of the queries."""
+    start = max(0, (space.size[0] - _TRIED) // 2)
+    tried = slice(start, min(start + _TRIED, space.size[0]))
+    return pruned_candidates(space, leaves, tried, k, None, beyond(space.dtype)) is not None
 
 
 def _exact(space: SearchSpace, rows: Positions, columns: Positions) -> Floats:

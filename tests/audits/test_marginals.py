@@ -146,6 +146,15 @@ def test_wasserstein_counts_in_deviations_of_train(subject_of, measure):
     assert w.interval.low < w.value < w.interval.high
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e300, 1.7e308])
+def test_wasserstein_knows_no_unit_where_a_cell_is_empty(subject_of, measure, unit):
+    x = np.tile([1.0, -1.0, 0.1, 0.0, 1e-9], 40) * unit
+    found, _ = measure(Marginals(), subject_of({"x": x}, {"x": x}, {"x": np.roll(x, 1)[:-40]}))
+    w = found["wasserstein", "x"]
+    assert w.value == pytest.approx(0, abs=1e-9)
+    assert -0.5 < w.interval.low < 0 < w.interval.high < 0.5
+
+
 def test_a_column_without_spread_in_train_has_no_unit(subject_of, measure):
     moved = {"c": np.arange(100.0), "x": np.arange(100.0)}
     found, _ = measure(Marginals(), subject_of(moved | {"c": np.ones(100)}, None, moved))

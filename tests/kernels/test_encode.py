@@ -231,3 +231,11 @@ def test_no_view_of_labels_is_blinded_by_their_spelling(tables_of):
         assert np.array_equal(view.of(made), view.of(train))
     names_shown = column.kind.shared_cells([train, made], [train], column, most=4, fewest=1).names
     assert set(names_shown) == {"Alfa", "Bravo", "Ürümqi", "missing"}
+
+
+@pytest.mark.parametrize("far", [1e300, 1.7e308])
+def test_no_number_is_infinitely_far(far, tables_of):
+    train, other = tables_of({"x": [0.0, 1.0, 2.0]}, {"x": [far, -far, None]})
+    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, other)
+    assert np.isfinite(found).all()
+    assert (found[:, :2] > 1e99).all()

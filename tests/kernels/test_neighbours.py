@@ -196,6 +196,20 @@ def test_leaves_give_the_exact_answer_on_every_scale(scale, kept, monkeypatch):
     assert np.allclose(apart[np.arange(600), found.index], ordered[:, 0], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("kept", [0.0, 2.0])
+def test_a_row_is_left_out_where_leaves_hold_it_too(kept, monkeypatch):
+    monkeypatch.setattr(_pruned, "_MOST", kept)
+    rng = np.random.default_rng(8)
+    rows = points(rng.random((5000, 3)))
+    asked = np.sort(rng.choice(5000, 700, replace=False))
+    expected = nearest_other(rows, asked)
+    monkeypatch.setattr(neighbours, "_LARGE", 10**9)
+    found = nearest_other(rows, asked)
+    for field in ("first", "second", "index", "ties"):
+        assert np.array_equal(getattr(found, field), getattr(expected, field))
+    assert (found.first > 0).all()
+
+
 def test_leaves_that_cannot_hold_the_nearest_row_are_not_scored(monkeypatch):
     scored = []
     keep = _pruned.LeafSearch._keep

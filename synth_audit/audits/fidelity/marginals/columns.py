@@ -147,11 +147,12 @@ def _numeric_values(pair: ResampledPair, column: Column, most_cells: int) -> dic
     gaps = np.abs(np.subtract(*map(dist.distribution_functions, drawn)))
     ks = Distance(dist.kolmogorov_smirnov(*known), gaps.max(axis=1))
     found = {"ks": ks, "marginal_distance": Distance(ks.value, None)}
-    scaled = dist.in_deviations(both, train)
-    if scaled is not None:
+    everything = dist.in_deviations(np.concatenate([both, edges]), train)
+    if everything is not None:
+        scaled, beside = everything[: len(both)], everything[len(both) :]
         parts = scaled[: len(train)], scaled[len(train) :]
         value = dist.wasserstein(*(x[~np.isnan(x)] for x in parts))
-        places = dist.cell_places(scaled, np.concatenate(cells), edges)
+        places = dist.cell_places(scaled, np.concatenate(cells), beside)
         # The unit is train's deviation, which is a matter of chance as well.
         whole = dist.spread(dist.shares(cells[0], len(edges) + 2), places)
         unit = dist.spread(drawn[0], places) / whole

@@ -86,8 +86,8 @@ class ClosestRecord:
         alpha: percentile of real distances that counts as close, in (0, 0.5].
         max_queries: at most this many rows of each table are looked up, drawn at random; all rows
             of train and control stay in the reference. The intervals are those of so many rows: at 10,000 of
-            the release and of control, about ± 0.004 for the score of a release without copies at alpha 0.02 and
-            ± 0.01 for a share of one half, whatever the size of the tables.
+            the release and of control, about ± 0.004 for the score of a release without copies at alpha 0.02
+            and ± 0.01 for a share of one half, whatever the size of the tables.
         max_within: at most this many rows of each table are looked up for what also needs the nearest other
             row of their own table.
         max_compared: at most this many rows of each table are compared column by column.

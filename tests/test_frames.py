@@ -1,0 +1,97 @@
+"""What people hold in a pandas frame is read as it is meant, or refused by the name of its column."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from decimal import Decimal
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.errors import DataError
+from synth_audit.frames import as_arrow
+
+CELL = "Zanzibar-7391"
+
+READ = {
+    "sparse": (pd.arrays.SparseArray([0.0, 2.5]), pa.array([0.0, 2.5])),
+    "whole, with missing": (pd.array([1, None], dtype="Int64"), pa.array([1, None])),
+    "truths as objects": (pd.Series([True, None], dtype=object), pa.array([True, None])),
+    "categories": (
+        pd.Categorical(["a", None]),
+        pa.array(["a", None], pa.large_string()).cast(pa.dictionary(pa.int8(), pa.large_string())),
+    ),
+    "nothing": (pd.Series([None, None], dtype=object), pa.nulls(2)),
+    "text and none": (pd.Series(["a", np.nan], dtype=object), pa.array(["a", None])),
+    "decimals": (pd.Series([Decimal("1.5"), None], dtype=object), pa.array([Decimal("1.5"), None])),
+    "days": (pd.Series([date(2020, 1, 1), None], dtype=object), pa.array([date(2020, 1, 1), None])),
+    "uuids": (pd.Series([UUID(int=1)]), pa.array([UUID(int=1).bytes], pa.binary(16))),
+}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_what_can_be_read_is(kind):
+    values, expected = READ[kind]
+    found = as_arrow(pd.DataFrame({"odd": values}), "train").column("odd")
+    assert found.type == expected.type
+    assert found.to_pylist() == expected.to_pylist()
+
+
+REFUSED = {
+    "mixed": [1, CELL, 2.5],
+    "objects": [object(), object(), object()],
+    "dictionaries": [{"a": CELL}] * 3,
+    "sets": [{CELL}] * 3,
+    "complex": [1j] * 3,
+    "beyond 64 bits": [73917391 * 2**60] * 3,
+    "infinite decimals": [Decimal(1), Decimal("Infinity"), Decimal(2)],
+    "periods": pd.period_range("2020", periods=3, freq="M"),
+    "intervals": pd.interval_range(0, 3),
+    "cuts": pd.cut([1, 5, 9], 3),
+    "mixed categories": pd.Categorical([1, CELL, 1]),
+    "infinite": [1.0, np.inf, 2.0],
+    "lists": [["a"], [CELL], []],
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_cannot_be_read_is_refused_by_name(kind):
+    with pytest.raises(DataError) as caught:
+        as_arrow(pd.DataFrame({"odd": REFUSED[kind]}), "synthetic")
+    assert "column 'odd'" in caught.value.what
+    assert caught.value.where == "synthetic"
+    assert caught.value.expected
+    assert caught.value.fix
+    assert CELL not in str(caught.value)
+    assert "7391" not in str(caught.value)
+
+
+@pytest.mark.parametrize("values", [[time(1, 2), None], pd.to_timedelta([1, 2], unit="D")])
+def test_times_of_a_day_and_durations_are_kept_for_identifiers(values):
+    assert as_arrow(pd.DataFrame({"odd": values}), "train").num_rows == 2
+
+
+def test_zones_are_instants_whatever_their_names():
+    berlin, utc = (pd.Timestamp(datetime(2020, 1, 1), tz=zone) for zone in ("Europe/Berlin", "UTC"))
+    found = as_arrow(pd.DataFrame({"odd": [berlin, utc]}), "train").column("odd")
+    assert found[0].as_py() == berlin.to_pydatetime()
+    assert found[1].as_py() == utc.to_pydatetime()
+
+
+@pytest.mark.parametrize("names", [[1, "1"], ["", "a"], [("a", "b"), ("a", "b")]])
+def test_names_that_fall_together_are_refused(names):
+    frame = pd.DataFrame([[1, 2]] * 3)
+    frame.columns = pd.Index(names, dtype=object, tupleize_cols=False)
+    with pytest.raises(DataError, match=r"more than once|empty name"):
+        as_arrow(frame, "train")
+
+
+def test_names_that_are_no_text_are_read_as_text():
+    assert as_arrow(pd.DataFrame({7: [1], None: [2], ("a", "b"): [3]}), "train").column_names == [
+        "7",
+        "None",
+        "('a', 'b')",
+    ]
