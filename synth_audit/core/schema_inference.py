@@ -39,7 +39,8 @@ def infer_schema(
     Inference: boolean stays boolean; dates and timestamps are datetime; text of several words that hardly
     repeat is text, other text categorical; a number with exactly two distinct values is categorical; other
     integers are integer, other numbers continuous (decimals too, so that NUMERIC never becomes a label).
-    Declared categories make a column categorical; declared bounds, and rules that ask for an order, keep a number a number.
+    Declared categories make a column categorical; declared bounds, and rules that ask for an order, keep a
+    number a number.
 
     Raises:
         PlanError: a declaration or rule names no column, or contradicts itself.
