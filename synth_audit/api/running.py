@@ -51,8 +51,8 @@ def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Runni
         scratch: where temporary folders are made; the system's place for them if None.
     """
     from synth_audit.core.context import RunContext, silent
-    from synth_audit.core.deadline import Deadline
     from synth_audit.core.execution import opened
+    from synth_audit.core.execution.deadline import Deadline
 
     progress = running.pop("progress", None)
     settled = plan.execution.changed(running)

@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from synth_audit.core.cache import Cache
-from synth_audit.core.deadline import NEVER, Deadline
 from synth_audit.core.errors import OutOfTime, PluginError, ProcessLost
 from synth_audit.core.execution import Ending, Executor, Piece
+from synth_audit.core.execution.deadline import NEVER, Deadline
 from synth_audit.core.files import temporary_folder
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.workplace import Device
