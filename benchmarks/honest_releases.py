@@ -23,7 +23,7 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.generator import FitContext
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import Plan
-from synth_audit.core.plan_sections import KnownAnswerSpec
+from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject

@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from synth_audit.core.cache import Cache
-from synth_audit.core.deadline import NEVER, Deadline
 from synth_audit.core.errors import OutOfTime, PluginError, ProcessLost
 from synth_audit.core.execution import Ending, Executor, Piece
+from synth_audit.core.execution.deadline import NEVER, Deadline
 from synth_audit.core.files import temporary_folder
 from synth_audit.core.seeds import child_rng
 from synth_audit.core.workplace import Device
@@ -48,8 +48,8 @@ class RunContext:
         cache: keeps what is costly and shared, for the length of the run.
         progress: told what is under way.
         deadline: when the work must be over.
-        device: what networks are computed on; ``auto`` for a GPU where there is one. Another device may
-            move the last digits of their numbers.
+        device: what networks, and the scores of long searches, are computed on; ``auto`` for a GPU where there
+            is one. Another device may move the last digits of a network's numbers, and none of a search's.
         scratch: where temporary folders are made; the system's place for them if None.
     """
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 from synth_audit.core.accounting.accountant import Accountant
 from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.context import Progress, silent
-from synth_audit.core.deadline import NEVER, Deadline
+from synth_audit.core.execution.deadline import NEVER, Deadline
 from synth_audit.core.generator_needs import Needs
 from synth_audit.core.noise import Noise
 from synth_audit.core.public_domain import PublicDomain

@@ -27,8 +27,11 @@ from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.accounting.terms import FitTerms
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan_execution import ExecutionSpec
-from synth_audit.core.plan_sections import FrontierSpec, KnownAnswerSpec, PrivacySpec, SplitSpec
+from synth_audit.core.plan_sections.execution import ExecutionSpec
+from synth_audit.core.plan_sections.frontier import FrontierSpec
+from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
+from synth_audit.core.plan_sections.privacy import PrivacySpec
+from synth_audit.core.plan_sections.split import SplitSpec
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.core.rule_text import FORMS, parse_rules
 from synth_audit.core.rules import Rule

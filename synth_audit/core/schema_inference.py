@@ -36,10 +36,11 @@ def infer_schema(
 ) -> Schema:
     """Build the schema of a table from the plan's declarations and, where silent, from its values.
 
-    Inference: boolean stays boolean; dates and timestamps are datetime; text is categorical; a number
-    with exactly two distinct values is categorical; other integers are integer, other numbers
-    continuous (decimals too, so that NUMERIC never becomes a label). Declared categories make a column
-    categorical; declared bounds, and rules that ask for an order, keep a number a number.
+    Inference: boolean stays boolean; dates and timestamps are datetime; text of several words that hardly
+    repeat is text, other text categorical; a number with exactly two distinct values is categorical; other
+    integers are integer, other numbers continuous (decimals too, so that NUMERIC never becomes a label).
+    Declared categories make a column categorical; declared bounds, and rules that ask for an order, keep a
+    number a number.
 
     Raises:
         PlanError: a declaration or rule names no column, or contradicts itself.

@@ -15,7 +15,7 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.exposed_groups import RecordView
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plan_sections import KnownAnswerSpec
+from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
 from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks

@@ -13,7 +13,7 @@ from typing import Any
 from synth_audit.core import registry
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.plan import Plan
-from synth_audit.core.plan_sections import FrontierSpec
+from synth_audit.core.plan_sections.frontier import FrontierSpec
 from synth_audit.core.plugin_config import PluginChoice, combinations
 from synth_audit.core.schema import RELEASED, Role
 from synth_audit.judging.judge import load_suite

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from synth_audit.core.plan import Plan
-from synth_audit.core.plan_sections import FrontierSpec
+from synth_audit.core.plan_sections.frontier import FrontierSpec
 from synth_audit.judging.judge import load_suite
 from synth_audit.store.evidence import Evidence
 from synth_audit.studies.candidates import Candidate

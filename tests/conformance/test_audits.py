@@ -17,7 +17,7 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.execution import in_processes
 from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
-from synth_audit.core.plan_sections import KnownAnswerSpec
+from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.core.sensitivity import Sensitivity
 from synth_audit.examination.audit_runner import AuditTask, run_tasks
 from synth_audit.examination.examine import run_examination

@@ -13,11 +13,11 @@ from dask import config
 
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
-from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import OutOfTime, PlanError, PluginError
 from synth_audit.core.execution import Ending, dask_cluster, opened
+from synth_audit.core.execution.deadline import Deadline
 from synth_audit.core.outcome import Status
-from synth_audit.core.plan_sections import KnownAnswerSpec
+from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.examination.audit_runner import AuditTask, _run_one, run_audits
 from synth_audit.examination.examine import run_examination
 from synth_audit.generators.independent import Independent

@@ -13,7 +13,7 @@ from synth_audit.core import registry
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.plan import DEFAULT_GATES
-from synth_audit.core.plan_sections import KnownAnswerSpec
+from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import run_examination
 from synth_audit.judging.judge import check_table, judge, load_suite

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from synth_audit.core.deadline import NEVER, Deadline
 from synth_audit.core.errors import NotApplicable, OutOfTime
+from synth_audit.core.execution.deadline import NEVER, Deadline
 
 
 def test_it_passes_once_and_not_before():

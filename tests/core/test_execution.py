@@ -18,9 +18,9 @@ import pytest
 
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext, silent
-from synth_audit.core.deadline import NEVER, Deadline
 from synth_audit.core.errors import NotApplicable, PluginError
 from synth_audit.core.execution import Ending, Executor, in_processes
+from synth_audit.core.execution.deadline import NEVER, Deadline
 from synth_audit.core.execution.worker import attempt
 
 

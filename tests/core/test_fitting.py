@@ -16,8 +16,8 @@ from synth_audit.core.accounting.terms import NO_BUDGET
 from synth_audit.core.cache import Cache
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
-from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import DataError, NotApplicable, OutOfTime, PlanError, PluginError
+from synth_audit.core.execution.deadline import Deadline
 from synth_audit.core.fitting import FitRecipe, draw, fit, fit_context, fit_shared
 from synth_audit.core.generator import FitContext, GeneratorInfo, batches, needs_of
 from synth_audit.core.generator_needs import Needs

@@ -57,7 +57,7 @@ def test_the_example_validates_against_the_code_and_the_published_schema():
         {"audits": [{"closest_record": {"alpah": 0.1}}]},
         {"audits": "exact_match"},
         {"generator": {"vine": {"no_such_field": 1}}},
-        {"columns": {"x": {"kind": "text"}}},
+        {"columns": {"x": {"kind": "prose"}}},
         {"columns": {"x": {"colour": "red"}}},
         {"level": 1.5},
         {"seed": -1},
@@ -74,7 +74,7 @@ def test_the_published_schema_refuses_what_the_code_refuses(bad):
     [
         ({"colour": 1}, "'colour'"),
         ({"columns": {"x": {"colour": 1}}}, "columns.x.colour"),
-        ({"columns": {"x": {"kind": "text"}}}, "columns.x.kind"),
+        ({"columns": {"x": {"kind": "prose"}}}, "columns.x.kind"),
         ({"columns": {"x": {"role": "boss"}}}, "columns.x.role"),
         ({"columns": {"x": {"kind": "boolean", "bounds": [0, 1]}}}, "bounds do not go"),
         ({"columns": {"x": {"bounds": [2, 1]}}}, "lowest, highest"),

@@ -18,9 +18,9 @@ from synth_audit.core import registry
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
-from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import DataError, NotApplicable, PluginError, ProcessLost
 from synth_audit.core.execution import Executor
+from synth_audit.core.execution.deadline import Deadline
 from synth_audit.core.measurement import Exposure, Findings, Quantity
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.schema_inference import infer_schema

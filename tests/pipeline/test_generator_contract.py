@@ -16,8 +16,8 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.context import RunContext
-from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import DataError
+from synth_audit.core.execution.deadline import Deadline
 from synth_audit.core.generator import BATCH, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.pipeline import stages as pipeline

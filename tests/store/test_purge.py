@@ -23,7 +23,7 @@ from synth_audit.core.errors import DataError, PlanError
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store.attempts import begin_attempt
 from synth_audit.store.evidence import parse_evidence
-from synth_audit.store.evidence_filing import file_audit
+from synth_audit.store.evidence_folders.filing import file_audit
 from synth_audit.store.journal import open_journal, read_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.purge import Sweep, purge, survey

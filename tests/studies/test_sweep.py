@@ -18,9 +18,9 @@ from synth_audit import api
 from synth_audit.core import registry
 from synth_audit.core.accounting import Mechanism, MechanismRecord
 from synth_audit.core.context import RunContext
-from synth_audit.core.deadline import Deadline
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused, SynthAuditError
 from synth_audit.core.execution import in_processes
+from synth_audit.core.execution.deadline import Deadline
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.fitting import FitRecipe, fit_shared
 from synth_audit.generators.resample import Resample, ResampleModel

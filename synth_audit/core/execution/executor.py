@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from synth_audit.core.arrow_files import Shelf
-from synth_audit.core.deadline import NEVER, Deadline
+from synth_audit.core.execution.deadline import NEVER, Deadline
 from synth_audit.core.execution.packing import packed
 from synth_audit.core.execution.worker import CallResult, attempt
 from synth_audit.core.files import temporary_folder

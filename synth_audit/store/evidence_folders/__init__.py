@@ -11,7 +11,7 @@ from pathlib import Path
 from synth_audit.store.audit_folder import is_digest
 from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_filing import add_report, file_audit, point_to_release
+from synth_audit.store.evidence_folders.filing import add_report, file_audit, point_to_release
 from synth_audit.store.filed_audit import MEASUREMENTS, FiledAudit
 from synth_audit.store.folders import discard, folder_names, new_folder, size_of
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
@@ -31,11 +31,11 @@ class EvidenceFolders:
     workspace: Workspace
 
     def put(self, evidence: Evidence, measurements: bytes, rows: Path | None = None) -> Evidence:
-        """File an audit; see :func:`synth_audit.store.evidence_filing.file_audit`."""
+        """File an audit; see :func:`.filing.file_audit`."""
         return file_audit(self.workspace, evidence, {MEASUREMENTS: measurements}, rows)
 
     def put_report(self, digest: str, content: bytes) -> Path:
-        """Put a report beside its evidence; see :func:`synth_audit.store.evidence_filing.add_report`."""
+        """Put a report beside its evidence; see :func:`.filing.add_report`."""
         return add_report(self.workspace, self.workspace.audit(digest), content)
 
     def get(self, digest: str) -> FiledAudit:

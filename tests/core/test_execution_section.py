@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from synth_audit.core.errors import PlanError
-from synth_audit.core.plan_execution import ExecutionSpec
 from synth_audit.core.plan_file import parse_plan
+from synth_audit.core.plan_sections.execution import ExecutionSpec
 
 
 @pytest.mark.parametrize(
