@@ -30,6 +30,10 @@ _LABEL_BESIDE = 0.5
 gives a person away where a number that is near does not: with less weight, strangers whose numbers are near
 by chance hide records of which some codes were copied."""
 
+_NEAR_ROBUST = 18
+"""Two numbers wholly disagree when they differ by 1/18 of the robust range or more. Of a normal column that
+is a fifth of its deviation, as 1/30 of the whole range of a thousand rows is."""
+
 _NEAR_VECTORS = 2
 """Two vectors wholly disagree when they differ by 1/2 of what unrelated ones do, or more."""
 
@@ -101,7 +105,7 @@ def _coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Floats]:
         placed = part.read(table) * (_NEAR_VECTORS / part.spread)
         return list(np.nan_to_num(placed, nan=MISSING_NUMBER).T)
     numbers, what = part.read(table)
-    inside = np.clip(numbers * NEAR, -FAR, FAR)
+    inside = np.clip(numbers * _NEAR_ROBUST, -FAR, FAR)
     placed = np.where(what == robust_scale.REGULAR, inside, what * _LABEL)
     return [np.where(what == robust_scale.MISSING, MISSING_NUMBER, placed)]
 

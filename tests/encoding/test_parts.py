@@ -132,6 +132,14 @@ def test_equal_codes_are_not_drowned_by_strangers_whose_codes_are_near():
     assert least_disagreement(copies, cells).max() < least_disagreement(strangers, cells).min()
 
 
+def test_a_tenth_of_a_deviation_is_half_of_a_disagreement():
+    """So it was on the whole range; on the robust one 1/30 would call copies with that noise strangers."""
+    values = np.random.default_rng(0).normal(50, 10, 1000)
+    train, made = tables({"x": values}, {"x": values + 1.0})
+    cells, copies = robust_cells([train, made], train.schema.features)
+    assert copies.numbers - cells.numbers == pytest.approx(0.5, abs=0.05)
+
+
 def test_weights_of_one_column_sum_to_one_and_to_that_of_any_other():
     train, _ = tables(
         {"note": notes(0), "x": amounts(0), "t": list(map(SPELLINGS["quantity"], amounts(1)))},

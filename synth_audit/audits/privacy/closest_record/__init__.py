@@ -70,7 +70,7 @@ class ClosestRecord:
     Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter. ``robust``
     is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor a code for
     "unknown" can set; see :class:`~synth_audit.kernels.robust_scale.RobustScale`. The score in setting
-    ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/30 of the
+    ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/18 of the
     robust range), which a few spoilt columns cannot swamp.
 
     ``share = P(the nearest real row of s is in train)``, whose expectation is n_train / (n_train + n_control)
