@@ -96,7 +96,7 @@ def measured(command: Sequence[str], folder: Path) -> tuple[int, float, float]:
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None:
         peak = max(peak, resident(process.pid))
-        time.sleep(0.1)
+        time.sleep(0.5)
     return process.wait(), time.perf_counter() - start, peak / 2**20
 
 

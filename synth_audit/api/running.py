@@ -23,7 +23,7 @@ class Execution(TypedDict, total=False):
         executor: ``serial``, ``processes`` or ``dask``; what the others imply if left out.
         scheduler: address of a Dask scheduler; without one, ``dask`` means a cluster on this machine.
         deadline: longest time in seconds of one candidate's audits, and of one fit of its generator.
-        device: what networks are computed on: ``cpu``, ``cuda`` or ``auto``.
+        device: what networks and long searches are computed on: ``cpu``, ``cuda`` or ``auto``.
     """
 
     workers: int | None

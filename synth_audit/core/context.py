@@ -48,8 +48,9 @@ class RunContext:
         cache: keeps what is costly and shared, for the length of the run.
         progress: told what is under way.
         deadline: when the work must be over.
-        device: what networks are computed on; ``auto`` for a GPU where there is one. Another device may
-            move the last digits of their numbers.
+        device: what networks, and the scores of long searches, are computed on; ``auto`` for a GPU where
+            there is one. Another device may move the last digits of a network's numbers, not those of a
+            search.
         scratch: where temporary folders are made; the system's place for them if None.
     """
 

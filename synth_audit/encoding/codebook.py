@@ -28,8 +28,13 @@ def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Column
     """
     if not columns:
         raise ValueError("predicates need a column")
-    values, numbered = zip(*(_numbered(tables, column) for column in columns), strict=True)
+    values, codes = [], [np.empty((len(columns), t.n_rows), dtype=np.int32) for t in tables]
     ends = np.cumsum([t.n_rows for t in tables])[:-1]
+    for j, column in enumerate(columns):  # one at a time beside the codes, which are all that stays
+        distinct, numbered = _numbered(tables, column)
+        values.append(distinct)
+        for rows, part in zip(codes, np.split(numbered, ends), strict=True):
+            rows[j] = part
     lexicon = ColumnCodebook(
         names=tuple(c.name for c in columns),
         numeric=tuple(isinstance(c.kind.part, NumberPart) for c in columns),
@@ -37,8 +42,7 @@ def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Column
         values=tuple(values),
     )
     lasts = [lexicon.last(j) for j in range(len(columns))]
-    parts = np.split(np.array(numbered), ends, axis=1)
-    return lexicon, [CodedRows.of(np.ascontiguousarray(part), lasts) for part in parts]
+    return lexicon, [CodedRows.of(rows, lasts) for rows in codes]
 
 
 def _numbered(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.generic], Codes32]:

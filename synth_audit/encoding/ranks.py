@@ -63,7 +63,7 @@ class RankEncoder:
 
 
 def _varies(train: Table, column: Column) -> bool:
-    return len(np.unique(codes([train], column)[0])) > 1
+    return bool(np.ptp(codes([train], column)[0]))
 
 
 def _numbers(column: Column, part: NumberPart, scale: Table, table: Table) -> tuple[Floats, Floats]:

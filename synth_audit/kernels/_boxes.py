@@ -49,6 +49,12 @@ class Boxes:
             ),
         )
 
+    def turned(self, factor: float) -> Boxes:
+        """The boxes of coordinates of which these are so many times as large, a negative number of times."""
+        return Boxes(
+            self.high / self.high.dtype.type(factor), self.low / self.low.dtype.type(factor), self.missed
+        )
+
     def bounds(
         self, numbers: Scores, labels: npt.NDArray[Any], added: Callable[[int, Scores], Scores]
     ) -> Scores:

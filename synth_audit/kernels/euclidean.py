@@ -73,19 +73,20 @@ class _Products:
     def of(cls, queries: Coordinates, reference: Coordinates) -> _Products:
         width = reference.dense.shape[1] + reference.labels.shape[1]
         leaves = reference.leaves if worth_leaves(len(queries), len(reference), width) else None
-        put = reference if leaves is None else reference.take(leaves.order)
-        a, b = (np.clip(rows.dense, -_FAR, _FAR) for rows in (queries, put))
-        mine, theirs = (np.einsum("ij,ij->i", x, x) for x in (a, b))
+        put: slice | Positions = slice(None) if leaves is None else leaves.order
+        mine, theirs = _squared_norms(queries), _squared_norms(reference)[put]
         short = max(mine.max(initial=0.0), theirs.max(initial=0.0)) <= _LONG**2
         dtype = np.dtype(np.float32 if short else np.float64)
-        turned, factors = np.ones((len(a), a.shape[1] + 1), dtype), np.empty((b.shape[1] + 1, len(b)), dtype)
-        turned[:, :-1] = a
-        np.multiply(b.T, -2.0, out=factors[:-1], casting="same_kind")
+        turned = np.ones((len(queries), queries.dense.shape[1] + 1), dtype)
+        turned[:, :-1] = np.clip(queries.dense, -_FAR, _FAR)
+        factors = np.empty((turned.shape[1], len(reference)), dtype)
+        for row, column in zip(factors, reference.dense.T, strict=False):  # one by one: there may be millions
+            row[:] = np.clip(column[put], -_FAR, _FAR) * -2.0
         factors[-1] = theirs
-        told = told_apart(queries.labels, put.labels)
-        labels, others = small_codes(queries.labels[:, told], put.labels[:, told])
-        unlike = reference.unlike[told]
-        boxes = None if leaves is None else Boxes.of(b.T, others, unlike, leaves, dtype)
+        told = told_apart(queries.labels, reference.labels)
+        labels, others = small_codes(queries.labels[:, told], reference.labels[:, told])
+        others, unlike = others[:, put], reference.unlike[told]
+        boxes = None if leaves is None else Boxes.of(factors[:-1], others, unlike, leaves, dtype).turned(-2.0)
         norms, costs = np.sqrt(mine), tuple(unlike.tolist())
         return cls(queries, reference, turned, factors, labels, others, costs, norms, leaves, boxes)
 
@@ -137,3 +138,10 @@ class _Products:
         squared = np.einsum("ij,ij->i", apart, apart) + unlike @ self.reference.unlike
         distance: Floats = np.round(np.sqrt(squared), 9)
         return distance
+
+
+def _squared_norms(rows: Coordinates) -> Floats:
+    total = np.zeros(len(rows))
+    for column in rows.dense.T:
+        total += np.clip(column, -_FAR, _FAR) ** 2
+    return total

@@ -25,7 +25,15 @@ def small_codes(labels: Integers, others: Integers) -> tuple[npt.NDArray[Any], n
     """Codes of two tables, shape (n, q) and (m, q), column by column in the smallest type that holds them."""
     most = max(labels.max(initial=0), others.max(initial=0)) + 1
     small = np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int64
-    return (labels.T + 1).astype(small, order="C"), (others.T + 1).astype(small, order="C")
+    return _shrunk(labels, small), _shrunk(others, small)
+
+
+def _shrunk(labels: Integers, small: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    """Column by column, so that no second table of large numbers is made on the way."""
+    codes = np.empty(labels.shape[::-1], small)
+    for place, column in zip(codes, labels.T, strict=True):
+        place[:] = column + 1
+    return codes
 
 
 def add_unlike(

@@ -71,7 +71,9 @@ class CodedRows:
     @classmethod
     def of(cls, codes: Codes32, lasts: Sequence[int]) -> CodedRows:
         """Sort each column once."""
-        order = np.array([np.argsort(c, kind="stable") for c in codes], dtype=np.int32).reshape(codes.shape)
+        order = np.empty_like(codes)
+        for j, column in enumerate(codes):
+            order[j] = np.argsort(column, kind="stable")
         counted = (np.bincount(c, minlength=last + 1) for c, last in zip(codes, lasts, strict=True))
         return cls(codes, order, tuple(np.concatenate([[0], np.cumsum(c)]) for c in counted))
 

@@ -13,7 +13,7 @@ CENTRAL = 0.05, 0.95
 """Quantiles that bound the central range."""
 
 NEAR = 30
-"""A number within 1/30 of the range from a value that is a label is that label."""
+"""A number within 1/30 of the range from a value that most rows share is that value."""
 
 REGULAR, MISSING, FIRST_LABEL = range(3)
 """What a cell is: a number; missing; from here on one of the values that are labels."""
@@ -43,8 +43,9 @@ class RobustScale:
     column, and at most their own; the standard deviation is that of the values clipped to the quantiles, in
     units of what it is for a normal column. Two sorts of values are labels, equal or not and at no distance.
     An isolated frequent extreme, such as 9999 for "unknown", is separated from all that lies inside by a gap
-    wider than the central range of that. Where four values in five are the same one, so that the central
-    range is all but empty, that value is a label and the scale is that of the others.
+    wider than the central range of that; whatever lies nearer to it than to any other value of the reference
+    is that label, or a copy could leave all labels by a hair. Where four values in five are the same one, so
+    that the central range is all but empty, that value is a label and the scale is that of the others.
 
     Attributes:
         centre: middle of the central range.
@@ -64,18 +65,21 @@ class RobustScale:
     def of(cls, reference: Floats) -> Self:
         """Read the scale off the values of a reference, NaN where there is none, shape (n,)."""
         distinct, counts = np.unique(reference[~np.isnan(reference)], return_counts=True)
-        left, left_counts, labels = distinct, counts, np.empty(0)
-        while len(left) and len(labels) < _MOST_LABELS:
+        left, left_counts, extremes, shared = distinct, counts, np.empty(0), np.empty(0)
+        while len(left) and len(extremes) + len(shared) < _MOST_LABELS:
             found = _isolated(left, left_counts)
-            if not found.any():
-                if not _is_shared(left_counts):
-                    break
+            if found.any():
+                extremes = np.concatenate([extremes, left[found]])
+            elif _is_shared(left_counts):
                 found = np.arange(len(left)) == np.argmax(left_counts)
-            labels = np.concatenate([labels, left[found]])
+                shared = np.concatenate([shared, left[found]])
+            else:
+                break
             left, left_counts = left[~found], left_counts[~found]
-        labels = np.sort(labels)
+        labels = np.sort(np.concatenate([extremes, shared]))
         centre, span, deviation = _spread(left, left_counts)
-        return cls(centre, span, deviation, labels, _reach(labels, distinct, span))
+        most = np.where(np.isin(labels, extremes), np.inf, span / NEAR)
+        return cls(centre, span, deviation, labels, np.minimum(most, _half_way(labels, distinct)))
 
     @property
     def deviations_in_range(self) -> float:
@@ -137,12 +141,11 @@ def _spread(distinct: Floats, counts: Counts) -> tuple[float, float, float]:
     return low / 2 + high / 2, half * 2, max(half * 2 * (deviation / _NORMAL), np.finfo(np.float64).tiny)
 
 
-def _reach(labels: Floats, distinct: Floats, span: float) -> Floats:
-    """Within 1/30 of the range, and nearer than half-way to any other value of the reference."""
+def _half_way(labels: Floats, distinct: Floats) -> Floats:
+    """A little less than half of the way from each label to the nearest other value of the reference."""
     if len(distinct) < 2:
         return np.zeros(len(labels))
     place = np.searchsorted(distinct, labels)
     steps = np.concatenate([[np.inf], np.diff(distinct / 2), [np.inf]])
-    half_way = np.minimum(steps[place], steps[place + 1])
-    reach: Floats = np.minimum(span / NEAR, half_way * (1 - 1e-9))
-    return reach
+    half_way: Floats = np.minimum(steps[place], steps[place + 1]) * (1 - 1e-9)
+    return half_way

@@ -20,13 +20,18 @@ _FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNO
 """How a cell begins that a spreadsheet program takes for a formula; a plain number or a mere sign is none."""
 
 _NAMED = 5
+_WIDE = 200
+"""More columns than this take long to compare."""
+
 _ENOUGH_TO_JUDGE = 50
 """Fewer rows than this may be all different by chance."""
 
 
 def inspect(train: Table, control: Table | None, suppression: int) -> tuple[str, ...]:
-    """Everything worth a warning, in the order of the columns."""
+    """Everything worth a warning: of columns in their order, then of the tables."""
     found = [text for column in train.schema.features if (text := _column_warning(train, column))]
+    if text := _width_warning(len(train.schema.features)):
+        found.append(text)
     if control is not None and (text := _overlap_warning(train, control, suppression)):
         found.append(text)
     return tuple(found)
@@ -49,6 +54,18 @@ def _column_warning(train: Table, column: Column) -> str:
         return ""
     why = column.kind.like_identifier(distinct, present, train.n_rows)
     return why and f"column {column.name!r} {why}"
+
+
+def _width_warning(columns: int) -> str:
+    """Columns are compared two by two."""
+    if columns <= _WIDE:
+        return ""
+    pairs = columns * (columns - 1) // 2
+    return (
+        f"the table has {columns:,} columns, {pairs:,} pairs of them: audits take time and memory with their "
+        "number squared, and distances over so many tell little apart; `execution.deadline` bounds the time, "
+        "and what has not ended by then passes no gate"
+    )
 
 
 def _overlap_warning(train: Table, control: Table, suppression: int) -> str:

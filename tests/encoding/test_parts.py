@@ -97,7 +97,8 @@ def test_a_copy_with_last_digits_moved_is_near_though_no_label_is_kept(spelling)
     assert np.array_equal(nearest(theirs, ours).index, np.arange(N))
     assert nearest(theirs, ours).first.max() < nearest(others, ours).first.min() * 1.2
     cells, strangers, copies = robust_cells([train, control, made], train.schema.features)
-    assert least_disagreement(copies, cells).max() < least_disagreement(strangers, cells).min()
+    farthest = least_disagreement(copies, cells).max()
+    assert np.mean(least_disagreement(strangers, cells) < farthest) < 0.03  # by two labels equal by chance
 
 
 def test_notes_in_lower_case_are_equal_and_with_a_word_changed_near():
@@ -115,6 +116,20 @@ def test_notes_in_lower_case_are_equal_and_with_a_word_changed_near():
     found = [nearest(table, encoded[0]).first for table in encoded[1:]]
     assert found[1].max() == 0
     assert np.median(found[2]) < 0.75 * np.median(found[0])
+
+
+def test_equal_codes_are_not_drowned_by_strangers_whose_codes_are_near():
+    """Two of four codes are copied; as numbers alone many a stranger's are as near."""
+
+    def codes_of(seed):
+        drawn = np.random.default_rng(seed).integers(10_000, 99_999, (4, N))
+        return {name: [str(x) for x in column] for name, column in zip("abcd", drawn, strict=True)}
+
+    first, second, third = map(codes_of, range(3))
+    half = {**third, "a": first["a"], "b": first["b"]}
+    train, control, made = tables(first, second, half)
+    cells, strangers, copies = robust_cells([train, control, made], train.schema.features)
+    assert least_disagreement(copies, cells).max() < least_disagreement(strangers, cells).min()
 
 
 def test_weights_of_one_column_sum_to_one_and_to_that_of_any_other():

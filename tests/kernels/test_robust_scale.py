@@ -61,13 +61,26 @@ def test_a_column_of_few_numbers_keeps_their_range():
     assert not len(found.labels)
 
 
-def test_a_label_with_last_digits_moved_is_that_label_still(normal):
+def test_a_code_for_unknown_that_was_moved_is_that_code_still(normal):
     spoilt = np.concatenate([normal, np.full(30, 9999.0)])
     found = RobustScale.of(spoilt)
-    [reach] = found.reach
-    assert reach == pytest.approx(found.span / NEAR)
-    what = found.read(np.array([9999.0 - 0.9 * reach, 9999.0 + 0.9 * reach, 9999.0 + 2 * reach, np.nan]))[1]
-    assert what.tolist() == [FIRST_LABEL, FIRST_LABEL, REGULAR, MISSING]
+    what = found.read(np.array([9990.0, 10_050.0, 6000.0, 200.0, np.nan]))[1]
+    assert what.tolist() == [FIRST_LABEL, FIRST_LABEL, FIRST_LABEL, REGULAR, MISSING]
+
+
+def test_levels_far_apart_are_told_apart_with_noise_on_them():
+    rng = np.random.default_rng(0)
+    levels = 3.0 ** rng.integers(0, 9, 500)
+    found = RobustScale.of(levels)
+    assert len(found.labels) > 3
+    assert np.array_equal(found.read(levels * rng.uniform(0.95, 1.05, 500))[1], found.read(levels)[1])
+
+
+def test_a_shared_value_ends_within_a_thirtieth_of_the_range():
+    gains = np.concatenate([np.zeros(900), np.linspace(1000.0, 9000.0, 100)])
+    found = RobustScale.of(gains)
+    reach = found.span / NEAR
+    assert found.read(np.array([0.9, 1.1]) * reach)[1].tolist() == [FIRST_LABEL, REGULAR]
 
 
 def test_two_labels_never_reach_each_other():

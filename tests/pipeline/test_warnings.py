@@ -26,6 +26,15 @@ def test_nothing_to_say_of_a_fair_table():
     assert inspect(*tables(fair()), 10) == ()
 
 
+@pytest.mark.parametrize(("width", "told"), [(200, ()), (201, ("201 columns, 20,100 pairs",))])
+def test_a_table_of_many_columns_is_told_to_take_long(width, told):
+    wide = {f"x{i}": np.arange(20) * 0.5 for i in range(width)}
+    found = inspect(*tables(wide), 10)
+    assert len(found) == len(told)
+    assert all(words in text for words, text in zip(told, found, strict=True))
+    assert all("execution.deadline" in text for text in found)
+
+
 @pytest.mark.parametrize(
     ("values", "says"),
     [
