@@ -17,8 +17,6 @@ from synth_audit.core.errors import PluginError
 from synth_audit.core.generator import FitContext, Generator, Model, Truncatable, TruncatableModel, needs_of
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.registry import config_of
-from synth_audit.core.schema import quantitative
-from synth_audit.core.storage_types import refuse_huge
 
 if TYPE_CHECKING:
     from synth_audit.core.accounting import Accountant, PrivacyGuarantee
@@ -59,13 +57,11 @@ def fit(generator: Generator, train: Table, context: FitContext) -> Fitted:
     """Fit a generator that has what it needs.
 
     Raises:
-        DataError: train has too few rows for it, or numbers so large that none could be fitted.
+        DataError: train has too few rows for it.
         PluginError: it needs a GPU, and the device is the processor or the machine has none.
         BudgetSpent: the budget does not bear it; nothing ran that was not paid for.
     """
     needs_of(generator).check(train, context.device, generator.info.title)
-    for column in quantitative(train.schema.features):
-        refuse_huge(column.name, train.column(column.name), where="train")
     model = generator.fit(train, context)
     accountant = context.accountant
     return Fitted(model, accountant.guarantee(), bool(accountant.mechanisms))

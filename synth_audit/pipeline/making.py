@@ -24,9 +24,9 @@ from synth_audit.core.generator import Generator, Model, batches, repeats
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
-from synth_audit.core.schema import Schema
+from synth_audit.core.schema import Schema, quantitative
 from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.storage_types import plain
+from synth_audit.core.storage_types import plain, refuse_huge
 from synth_audit.core.table import Table, joined, read_table
 from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
@@ -123,12 +123,15 @@ def fit_plan(
 
     Raises:
         BudgetSpent: the table's budget does not bear the fit.
-        DataError: the generator ran out of time, or train has too few rows for it.
+        DataError: the generator ran out of time, or train has too few rows for it, or numbers so large that
+            none could be fitted.
     """
     generator = plan.build_generator()
     assert plan.generator is not None
     name = plan.generator.name
     streams = ("generator", name, TableRecord.of(train, salt).hmac)
+    for column in quantitative(train.schema.features):
+        refuse_huge(column.name, train.column(column.name), where="train")
     known = bounded(plan, train, salt.rng(*streams, "contributions"))
     accountant = spending.accountant() if spending else plan.fit_terms.detached()
     timed = replace(context, deadline=context.deadline.again())
