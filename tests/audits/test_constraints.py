@@ -214,7 +214,9 @@ def test_intervals_cover_the_shares_that_the_release_is_drawn_with():
     hits = dict.fromkeys(truth, 0)
     for _ in range(1000):
         a, b = rng.random((2, 400))
-        found = Constraints().run(subject_with(plan, train, None, {"a": a, "b": b, "c": b}), rng)
+        found = Constraints().run(
+            subject_with(plan, train, None, {"a": a, "b": b, "c": b}), RunContext(draws=rng)
+        )
         for m in found.measurements:
             if (m.id.quantity, m.id.setting) in truth:
                 at = (m.id.quantity, m.id.setting)
