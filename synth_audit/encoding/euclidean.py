@@ -20,10 +20,7 @@ from synth_audit.encoding.anchored_parts import (
     varies,
 )
 from synth_audit.encoding.codes import codes, split_rows
-from synth_audit.kernels.coordinates import Coordinates
-
-_FAR = 10.0
-"""Robust standard deviations beyond which only the logarithm grows."""
+from synth_audit.kernels.coordinates import Coordinates, drawn_in
 
 _FARTHEST = 1e100
 """Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
@@ -141,16 +138,10 @@ class RobustEuclideanEncoder:
             for part in numbers:
                 scaled, what = part.read(table)
                 root = np.sqrt(part.part.weight)
-                dense.append(root * _tamed(scaled * part.scale.deviations_in_range)[:, None])
+                dense.append(root * drawn_in(scaled * part.scale.deviations_in_range)[:, None])
                 labels.append(what)
             for vector in vectors:
                 dense.append(np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(table)))
             stacked = np.array(labels, dtype=np.int64).reshape(-1, table.n_rows).T
             placed.append(Coordinates.of(np.hstack(dense), stacked, np.array(unlike)))
         return placed
-
-
-def _tamed(values: Floats) -> Floats:
-    """Standard deviations, beyond ten of them by logarithm."""
-    size = np.maximum(np.abs(values), _FAR)
-    return np.where(size > _FAR, np.sign(values) * (_FAR + np.log(size / _FAR)), values)

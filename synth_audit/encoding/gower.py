@@ -22,9 +22,6 @@ from synth_audit.encoding.anchored_parts import (
 from synth_audit.kernels import robust_scale
 from synth_audit.kernels.gower import MISSING, Mixed
 
-_FAR = 1e100
-"""Where numbers beyond all reason are put, so that no difference overflows."""
-
 _LABEL = 1e110
 """Numbers that are labels are put at multiples of it: at least 1 from all else."""
 
@@ -42,7 +39,9 @@ class _RangedNumbers:
         """Halves, since the difference of two huge numbers may be infinite where that of halves is not."""
         values = self.part.read(table.column(self.column.name))
         with np.errstate(over="ignore"):
-            inside = np.clip((values / 2 - self.low / 2) / (self.span / 2), -_FAR, _FAR)
+            inside = np.clip(
+                (values / 2 - self.low / 2) / (self.span / 2), -robust_scale.FAR, robust_scale.FAR
+            )
         return np.where(np.isnan(values), MISSING, inside)
 
 

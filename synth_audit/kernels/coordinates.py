@@ -24,6 +24,15 @@ MISSING = -1
 MOST_ONE_HOT = 64
 """A column with more categories keeps its codes, so that memory does not grow with the categories."""
 
+FAR = 10.0
+"""Standard deviations beyond which only the logarithm grows."""
+
+
+def drawn_in(values: Floats) -> Floats:
+    """Standard deviations, those beyond :data:`FAR` drawn in: ``sign(z) (FAR + log(|z| / FAR))``."""
+    size = np.clip(np.abs(values), FAR, np.finfo(np.float64).max)
+    return np.where(size > FAR, np.sign(values) * (FAR + np.log(size / FAR)), values)
+
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:

@@ -82,8 +82,7 @@ class TensorScores:
                 total += apart if cap is None else apart.clamp_(max=cap)
             return total
 
-        here, there = (_there(_signed(part), device) for part in labels)
-        return cls(added, here, there, tuple(unlike))
+        return cls(added, *_labels_there(labels, device), tuple(unlike))
 
     @classmethod
     def products(
@@ -99,8 +98,7 @@ class TensorScores:
         def added(rows: slice, columns: slice) -> Tensor:
             return mine[rows] @ theirs[:, columns]
 
-        here, there = (_there(_signed(part), device) for part in labels)
-        return cls(added, here, there, tuple(unlike))
+        return cls(added, *_labels_there(labels, device), tuple(unlike))
 
     def scores(self, rows: slice, columns: slice) -> Tensor:
         """Scores of a block of queries and reference rows."""
@@ -141,6 +139,7 @@ def _there(values: npt.NDArray[Any], device: str) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
 
-def _signed(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Codes in a type that torch computes with everywhere."""
-    return codes.astype(np.int32) if codes.dtype.itemsize < 8 else codes
+def _labels_there(labels: tuple[npt.NDArray[Any], npt.NDArray[Any]], device: str) -> tuple[Tensor, Tensor]:
+    """Labels of queries and reference on a device, in a type that torch computes with everywhere."""
+    mine, theirs = (codes.astype(np.int32) if codes.dtype.itemsize < 8 else codes for codes in labels)
+    return _there(mine, device), _there(theirs, device)

@@ -25,7 +25,7 @@ _MOST_LABELS = 16
 _MOST_EXTREMES = 64
 """Values at either end that are looked at."""
 
-_FAR = 1e100
+FAR = 1e100
 """Where numbers beyond all reason are put, so that no difference overflows."""
 
 _SHARED = 0.8
@@ -94,7 +94,7 @@ class RobustScale:
                 what[np.abs(values - label) <= reach] = code
         with np.errstate(over="ignore"):  # halves, since the difference of huge numbers may be infinite
             scaled = (values / 2 - self.centre / 2) / (self.span / 2)
-        return np.where(what == REGULAR, np.clip(scaled, -_FAR, _FAR), 0.0), what.astype(np.int64)
+        return np.where(what == REGULAR, np.clip(scaled, -FAR, FAR), 0.0), what.astype(np.int64)
 
 
 def _central(distinct: Floats, counts: Counts) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions
-from synth_audit.kernels.coordinates import Coordinates
+from synth_audit.kernels.coordinates import Coordinates, drawn_in
 from synth_audit.kernels.euclidean import nearest, nearest_other
 from synth_audit.kernels.labels import add_unlike, small_codes
 from synth_audit.kernels.neighbours import Nearest
@@ -15,9 +15,6 @@ from synth_audit.kernels.parallel import over_blocks, single_threaded_algebra
 
 DECIMALS = 9
 """Squared radii are rounded to this, so that radii which are equal in exact arithmetic compare as equal."""
-
-FAR = 10.0
-"""Standard deviations from the mean beyond which only the logarithm grows."""
 
 _BLOCK = 2**21
 """Distances held at a time by one thread: 16 MiB."""
@@ -27,14 +24,11 @@ _NOISE = 1e-12
 
 
 def tamed(rows: Coordinates) -> Coordinates:
-    """The rows with coordinates beyond :data:`FAR` drawn in, ``sign(z) (FAR + log(|z| / FAR))``.
+    """The rows with coordinates far out :func:`drawn_in`.
 
     A mean is a centre that one absurd value can carry off: all other rows would then be equally far from it.
     """
-    most = np.finfo(np.float64).max
-    size = np.clip(np.abs(rows.dense), FAR, most)
-    near = np.sign(rows.dense) * (FAR + np.log(size / FAR))
-    return Coordinates(np.where(size > FAR, near, rows.dense), rows.labels, rows.unlike)
+    return Coordinates(drawn_in(rows.dense), rows.labels, rows.unlike)
 
 
 def squared_radii(rows: Coordinates, reference: Coordinates, weights: Floats | None = None) -> Floats:
