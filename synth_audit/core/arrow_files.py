@@ -142,7 +142,7 @@ def column_key(column: pa.ChunkedArray) -> Key:
 
 
 def _chunk_key(chunk: pa.Array) -> Key:
-    buffers = tuple(b and (b.address, b.size) for b in chunk.buffers())
+    buffers = tuple(None if b is None else (b.address, b.size) for b in chunk.buffers())
     labels = _chunk_key(chunk.dictionary) if pa.types.is_dictionary(chunk.type) else ()
     return chunk.offset, len(chunk), buffers, labels
 

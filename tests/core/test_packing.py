@@ -214,3 +214,14 @@ def test_a_full_disk_is_an_error_without_a_value(tmp_path: Path, monkeypatch: An
     monkeypatch.setattr(arrow_files, "MOST_HELD", 10)
     with pytest.raises(DataError, match="cannot be put into scratch"):
         arrow_files.kept(iter(plain().to_batches()), tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("blank", [pa.array([""] * N), pa.array([b""] * N), pa.nulls(N, pa.string())])
+def test_a_column_of_empty_text_is_laid_out_too(tmp_path: Path, monkeypatch: Any, blank: pa.Array) -> None:
+    data = pa.table({"n": range(N), "blank": blank})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    held = laid_out(data, tmp_path, monkeypatch)
+    assert held.equals(data)
+    assert Shelf(elsewhere).place(held).path in files(tmp_path)
+    assert Shelf(elsewhere).place(data).mapped().equals(data)
