@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
+from synth_audit.core.errors import DataError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -51,12 +53,38 @@ class Batched(Protocol):
 
 
 def batches(source: Source, base: Path) -> Iterator[pa.RecordBatch]:
-    """The rows of a source by batches; a source that cannot hand them out so is read whole."""
+    """The rows of a source by batches; a source that cannot hand them out so is read whole.
+
+    Raises:
+        DataError: there is no batch, or they differ in names, order or types of their columns.
+    """
     if isinstance(source, Batched):
-        yield from source.batches(base)
+        yield from _alike(source.batches(base))
         return
     table = source.read(base)
     yield from table.to_batches() or [empty_batch(table.schema)]
+
+
+def _alike(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of one table: values of another column would stand under a wrong name, and nobody would see."""
+    columns: list[tuple[str, pa.DataType]] | None = None
+    for batch in found:
+        own = [(field.name, field.type) for field in batch.schema]
+        if columns is not None and own != columns:
+            raise _no_table("batches whose columns differ")
+        columns = own
+        yield batch
+    if columns is None:
+        raise _no_table("no batch")
+
+
+def _no_table(what: str) -> DataError:
+    return DataError(
+        f"the source handed out {what}",
+        where="source",
+        expected="at least one batch, and in each the same columns of the same types in the same order",
+        fix="have the source give one schema to all its batches, and an empty batch where there are no rows",
+    )
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

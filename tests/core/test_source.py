@@ -1,0 +1,61 @@
+"""What a source hands out by batches is one table, or it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from synth_audit.core import arrow_files
+from synth_audit.core.errors import DataError
+from synth_audit.core.files import scratch_in
+from synth_audit.core.source import batches
+
+FIRST = pa.record_batch({"a": [1, 2], "b": [3, 4]})
+
+
+class Lying:
+    """A source that somebody else wrote."""
+
+    info: Any = None
+
+    def __init__(self, *handed_out: pa.RecordBatch) -> None:
+        self._handed_out = handed_out
+
+    def read(self, base: Path) -> pa.Table:
+        raise NotImplementedError
+
+    def batches(self, base: Path) -> Any:
+        return iter(self._handed_out)
+
+
+@pytest.mark.parametrize("most", [0, 2**30])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda batch: batch.select(["b", "a"]),
+        lambda batch: batch.rename_columns(["a", "c"]),
+        lambda batch: batch.select(["a"]),
+        lambda batch: batch.append_column("c", batch["a"]),
+        lambda batch: batch.set_column(0, "a", batch["a"].cast(pa.float64())),
+    ],
+)
+def test_no_value_comes_under_the_name_of_another_column(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    change: Callable[[pa.RecordBatch], pa.RecordBatch],
+) -> None:
+    monkeypatch.setattr(arrow_files, "MOST_HELD", most)
+    with scratch_in(tmp_path), pytest.raises(DataError, match="batches whose columns differ"):
+        arrow_files.kept(batches(Lying(FIRST, change(FIRST)), tmp_path), None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_batch_at_all_is_told() -> None:
+    with pytest.raises(DataError, match="no batch"):
+        list(batches(Lying(), Path()))
+    assert list(batches(Lying(FIRST.slice(0, 0)), Path())) == [FIRST.slice(0, 0)]
