@@ -141,10 +141,17 @@ def locate_evidence(path: Path) -> LocatedEvidence:
         )
     if not os.path.isdir(path):  # unlike `Path.is_dir` it takes a name that is too long
         return _of_file(path)
-    if (path / "evidence.json").is_file():
-        return _of_file(path / "evidence.json")
     workspace = workspace_at(path.parent if path.name == "review" else path)
+    if (path / "evidence.json").is_file() and not (path.name == "review" and _has_audits(workspace)):
+        return _of_file(path / "evidence.json")
     return newest_evidence(workspace)
+
+
+def _has_audits(workspace: Workspace) -> bool:
+    """Whether audits were filed in a workspace: a file that lies beside them is none, whatever it says."""
+    journal = read_journal(workspace)
+    filed = journal is not None and bool(journal.audits)
+    return filed or os.path.lexists(workspace.newest_pointer)
 
 
 def newest_evidence(workspace: Workspace) -> LocatedEvidence:

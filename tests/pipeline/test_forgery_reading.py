@@ -63,9 +63,10 @@ def test_forged_evidence_where_earlier_versions_kept_it(case):
     shutil.copy(case.workspace.evidence, beside)
     assert told(case.workspace.review) == []
     edited(case, beside)
-    assert "entry in the journal" in told(case.workspace.review)
+    assert "entry in the journal" in told(beside)
+    assert told(case.workspace.review) == []  # its newest audit, which is another file
     with pytest.raises(DataError, match="was altered"):
-        api.render_report(case.workspace.review)
+        api.render_report(beside)
 
 
 def test_no_report_is_made_of_forged_evidence(case, tmp_path):
@@ -176,3 +177,21 @@ def test_a_reader_waits_for_an_audit_that_is_just_being_filed(case, monkeypatch)
 
     monkeypatch.setattr(checked, "open_journal", filed)
     assert checked_evidence(found).digest == found.folder.digest
+
+
+def test_an_older_pass_laid_into_the_review_folder_is_not_its_newest_audit(case):
+    older = case.workspace.evidence.read_bytes()
+    newer = "ab" * 32
+    with open_journal(case.workspace) as journal:
+        [entry] = journal.now.audits
+        failed = replace(entry, number=2, digest=newer, verdict=Result.FAIL)
+        journal.write(journal.now.with_entry(failed).with_newest("", newer))
+    case.workspace.newest_pointer.write_text(to_json(Newest(newer)))
+    review = case.workspace.review
+    (review / "evidence.json").write_bytes(older)
+    assert locate_evidence(review).folder.digest == newer
+    with pytest.raises(DataError):
+        api.gate(review, str(case.folder / "gates.json"))
+    case.workspace.newest_pointer.unlink()
+    with pytest.raises(DataError):
+        api.render_report(review)
