@@ -29,6 +29,7 @@ def fit_checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
     known = framed([*fit, *map(str, sorted(installed_versions().items()))])
     folder = workspace.checkpoints / hashlib.sha256(known).hexdigest()[:16]
     with making(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for private in (workspace.checkpoints, folder):  # of parents that it makes, `mkdir` sets no mode
+            private.mkdir(mode=0o700, exist_ok=True)
     yield folder
     shutil.rmtree(workspace.checkpoints, ignore_errors=True)

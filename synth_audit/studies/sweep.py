@@ -26,6 +26,7 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import TableRecord, installed_versions
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.folders import link_or_copy, replacing_folder
+from synth_audit.store.journal import private_lock
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
@@ -227,7 +228,7 @@ def _earlier_split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord 
 @contextmanager
 def exclusive_lock(workspace: Workspace) -> Iterator[None]:
     """Keep other sweeps out of the workspace."""
-    with (workspace.restricted / ".sweep.lock").open("w") as lock:
+    with private_lock(workspace.restricted / ".sweep.lock") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
