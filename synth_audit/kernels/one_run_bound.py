@@ -221,7 +221,7 @@ def _odds_to_rate(p: float, epsilon: Floats) -> Floats:
 
 
 def _sum_tail(claims: Claims, member: Floats, other: Floats) -> Floats:
-    """P[Bin(g₊, q₊) + Bin(g₋, q₋) ≥ right], the rarer kind of claims summed over, its masses from logarithms."""
+    """P[Bin(g₊, q₊) + Bin(g₋, q₋) ≥ right], summed over the rarer kind of claims."""
     from scipy.special import bdtrc, gammaln, xlog1py, xlogy
 
     few, many = (claims.others, claims.members), (other, member)
