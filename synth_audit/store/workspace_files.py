@@ -12,9 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synth_audit.core.arrow_files import kept
+from synth_audit.core.arrow_files import Rows, kept
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
+from synth_audit.core.fingerprint import fingerprint, fingerprint_of
 from synth_audit.core.paths import problem_of
 from synth_audit.core.table import BATCH, Table
 
@@ -128,9 +129,12 @@ def write_table(path: Path, table: Table) -> Path:
     return write_parquet(path, table.data, private=True)
 
 
-def read_parquet(
-    path: Path, *, made_by: str, named: Path | None = None, folder: Path | None = None
-) -> pa.Table:
+def read_parquet(path: Path, *, made_by: str, folder: Path | None = None) -> pa.Table:
+    """The rows of a workspace file; see :func:`map_parquet`, which also says where they lie."""
+    return map_parquet(path, made_by=made_by, folder=folder).data
+
+
+def map_parquet(path: Path, *, made_by: str, folder: Path | None, named: Path | None = None) -> Rows:
     """Read a workspace file.
 
     Args:
@@ -138,15 +142,28 @@ def read_parquet(
         made_by: the stage that makes it, for the message when it is missing.
         named: the file that it is a copy of, for the same message.
     """
+    with _reading(named or path, made_by), pq.ParquetFile(path) as file:
+        if folder is None or not file.metadata.num_rows:
+            return Rows(file.read())
+        return kept(file.iter_batches(BATCH), folder)
+
+
+def hash_parquet(path: Path, *, made_by: str) -> str:
+    """Content hash of a workspace file, of which one batch is held at a time; see :func:`map_parquet`."""
+    with _reading(path, made_by), pq.ParquetFile(path) as file:
+        if not file.metadata.num_rows:
+            return fingerprint(file.read())
+        return fingerprint_of(pa.Table.from_batches([batch]) for batch in file.iter_batches(BATCH))
+
+
+@contextmanager
+def _reading(path: Path, made_by: str) -> Iterator[None]:
     try:
-        with pq.ParquetFile(path) as file:
-            if folder is None or not file.metadata.num_rows:
-                return file.read()
-            return kept(file.iter_batches(BATCH), folder)
+        yield
     except (OSError, UnicodeError, pa.ArrowException) as error:
         raise DataError(
             f"a workspace file cannot be read ({type(error).__name__})",
-            where=str(named or path),
+            where=str(path),
             expected=f"the output of the {made_by} stage",
             fix=f"run the {made_by} stage again",
         ) from None
