@@ -110,6 +110,10 @@ class Table:
         """True where the column has no value, shape (n,)."""
         return np.asarray(pc.is_null(self.column(name)).to_numpy(), dtype=bool)
 
+    def n_missing(self, name: str) -> int:
+        """How many rows have no value of the column."""
+        return int(self.column(name).null_count)
+
     def take(self, rows: Positions | Bools) -> Table:
         """The rows at these positions, or where the mask is true."""
         positions = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
