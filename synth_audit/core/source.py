@@ -118,6 +118,15 @@ class Target(Locatable, Protocol):
         ...
 
 
+@runtime_checkable
+class Selective(Target, Protocol):
+    """A target that cannot hold every type of column, and can say so before anything is made."""
+
+    def refuse_types(self, schema: pa.Schema) -> None:
+        """Raise ``DataError``, which names the column, where one has a type that cannot be written."""
+        ...
+
+
 def hand_over(table: Table, target: Target, base: Path) -> str:
     """Have a target take a table's rows; return where they went."""
     return target.write(table.data, base)
