@@ -56,7 +56,8 @@ def measured_together(
         tables.append(subject.control.sample(n, rng))
         if n > subject.control.n_rows:
             tables.append(subject.synthetic.sample(subject.control.n_rows, rng))
-    own, reference, alike, *_ = (*compare(tables, seed), {}, {})
+    nothing: Found = {}
+    own, reference, alike, *_ = (*compare(tables, seed), nothing, nothing)
     return [
         by_name[x.quantity].at(
             found.value,
