@@ -41,7 +41,7 @@ class KnownCells:
     ranks: Codes
     n_release: int
 
-    def matches(self) -> Matches:
+    def matches(self) -> NearestCombinations:
         """The nearest rows of the release of every other row."""
         groups = combined(self.labels, len(self.numbers), _MOST_GROUPS)
         cells = combined([groups, *self.ranks.T], len(groups), _WIDEST)
@@ -53,7 +53,7 @@ class KnownCells:
             found, distance = _beside(combinations, cells, groups, self.numbers[:, 0], self.n_release)
         else:
             found, distance = _in_tree(combinations, groups, self.numbers, self.n_release)
-        return Matches(combinations, found, distance)
+        return NearestCombinations(combinations, found, distance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class _Combinations:
 
 
 @dataclass(frozen=True, eq=False)
-class Matches:
+class NearestCombinations:
     """The nearest combinations of each person.
 
     Attributes:

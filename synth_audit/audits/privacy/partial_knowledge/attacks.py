@@ -65,7 +65,7 @@ class Knowledge:
 
 
 @dataclass(frozen=True, eq=False)
-class Claims:
+class ClaimsOfSet:
     """What one set of known columns came to.
 
     Attributes:
@@ -101,7 +101,7 @@ class Attacks:
     table: ClaimTable
     pairs: Sequence[tuple[int, int]]
 
-    def again(self, knowledge: Knowledge) -> Claims:
+    def again(self, knowledge: Knowledge) -> ClaimsOfSet:
         """One of the attacks, person by person."""
         return _Search.of(self.columns, self.n_release).claims(knowledge, self.people, self.alpha)
 
@@ -127,8 +127,8 @@ def attack_all(
     return Attacks(columns, sets, n_release, people, alpha, tried, np.array(areas).T, table, pairs)
 
 
-def _counted(found: Claims, people: People) -> Floats:
-    """Claims and right ones about train, then about control, by half; shape (4, 2, secrets)."""
+def _counted(found: ClaimsOfSet, people: People) -> Floats:
+    """ClaimsOfSet and right ones about train, then about control, by half; shape (4, 2, secrets)."""
     counted = []
     for side in (people.member, ~people.member):
         for what in (found.made, found.right):
@@ -156,7 +156,7 @@ class _Search:
         secrets = np.column_stack([c.secret for c in columns])
         return cls(columns, n_release, [_ranks(c) for c in columns], secrets, {})
 
-    def claims(self, knowledge: Knowledge, people: People, alpha: float) -> Claims:
+    def claims(self, knowledge: Knowledge, people: People, alpha: float) -> ClaimsOfSet:
         """Look all people up by the known columns."""
         known = list(self._known(knowledge))
         matches = KnownCells(
@@ -172,7 +172,7 @@ class _Search:
         truth = self.secrets[self.n_release :][np.ix_(who, secrets)]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
-        return Claims(matches.distance, secrets, who, made, off <= TOLERANCE)
+        return ClaimsOfSet(matches.distance, secrets, who, made, off <= TOLERANCE)
 
     def _known(self, knowledge: Knowledge) -> Iterator[tuple[KnownColumn, Positions]]:
         for i in knowledge.known:
