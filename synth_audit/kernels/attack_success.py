@@ -111,7 +111,7 @@ def risk_interval(r_t: float, of_train: Interval, r_c: float, of_control: Interv
     ``[a b − sqrt((a b)² − l_a u_b (2a − l_a)(2b − u_b))] / [u_b (2b − u_b)]`` and
     ``[a b + sqrt((a b)² − u_a l_b (2a − u_a)(2b − l_b))] / [l_b (2b − l_b)]``:
     the method of variance estimates recovery for ratios. The published delta method is symmetric: at high
-    rates and with a small control it put the lower end above the truth in 7 to 20 of 100 cases instead of 2.5.
+    rates and with a small control it put the lower end above the truth in 7 to 20 of 100 cases, not 2.5.
     Where all guesses may succeed on control the risk has no lower end; ``1 − 1 / b``, the least that any
     rate on train gives, stands for it. Source: Donner & Zou 2012.
     """
