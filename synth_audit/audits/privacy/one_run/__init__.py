@@ -140,6 +140,7 @@ def _judge(subject: Subject, people: People, scores: PeopleScores) -> Judgement:
         p=p,
         delta=delta,
         pool=n,
+        members=inside,
         claimed=guarantee.epsilon if guarantee and (by_replacing or not fixed) else None,
     )
 

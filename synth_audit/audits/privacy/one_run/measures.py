@@ -28,19 +28,20 @@ EMPIRICAL_EPSILON = Quantity(
 )
 CEILING = Quantity(
     "epsilon_ceiling",
-    "Largest epsilon that could have been shown",
+    "Largest epsilon that could be shown here",
     unit="epsilon",
     direction=Direction.NEUTRAL,
     range=(0.0, LARGEST),
     proportional=False,
-    help="What the same number of claims would prove if all were right.",
+    help="What claims about everybody whose side was secret would prove if all were right.",
 )
-RIGHT = Quantity(
-    "claims_right",
-    "Claims about membership that were right",
+BEYOND_CHANCE = Quantity(
+    "beyond_chance",
+    "Right claims beyond those of guessing",
     direction=Direction.NEUTRAL,
+    range=(-1.0, 1.0),
     proportional=False,  # claims are of those that look most like it
-    help="Beside what guessing would have right, which the split's own chance decides.",
+    help="Share of the claims that were right, less the share that guessing by the split's odds has right.",
 )
 EPSILON_REFUTED = Quantity(
     "epsilon_refuted",
@@ -50,7 +51,7 @@ EPSILON_REFUTED = Quantity(
     proportional=False,  # a logarithm
     help="How far the epsilon that explains the claims lies above the guarantee; at most 0: it holds.",
 )
-QUANTITIES = (EMPIRICAL_EPSILON, CEILING, RIGHT, EPSILON_REFUTED)
+QUANTITIES = (EMPIRICAL_EPSILON, CEILING, BEYOND_CHANCE, EPSILON_REFUTED)
 
 FEWEST_JUDGED = 10
 """With fewer claims about people whose side was secret the number is no evidence."""
@@ -63,7 +64,8 @@ class Judgement:
     """Claims about the half whose sides were secret, and how they were come by.
 
     Attributes:
-        p: probability of train. delta: used in the bound. pool: people of whom a claim could have been made.
+        p: probability of train. delta: used in the bound. pool, members: people of whom a claim could
+            have been made, and those of them in train.
         claimed: the ε that is guaranteed; None where none is that could be compared.
     """
 
@@ -74,6 +76,7 @@ class Judgement:
     p: float
     delta: float
     pool: int
+    members: int
     claimed: float | None
 
     @property
@@ -87,9 +90,16 @@ class Judgement:
         return epsilon_at_least(self.chances, self.claims, self.alpha)
 
     @property
-    def ceiling(self) -> float:
-        """The same if all had been right."""
+    def of_these(self) -> float:
+        """The same if all of them had been right."""
         return epsilon_at_least(self.chances, self.claims.perfect, self.alpha)
+
+    @property
+    def ceiling(self) -> float:
+        """The same if everybody had been claimed, and rightly; of a split of fixed sizes all of train."""
+        others = 0 if self.fixed else self.pool - self.members
+        everybody = Claims(self.members, others, self.members + others)
+        return epsilon_at_least(self.chances, everybody, self.alpha)
 
     @property
     def by_chance(self) -> float:
@@ -113,9 +123,11 @@ def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
         CEILING.at(judged.ceiling, **counts),
     ]
     if claims.made:
-        share = proportion_interval(claims.right, claims.made, level)
-        reference = Reference(judged.by_chance, "guessing, as the coins of the split fell")
-        found.append(RIGHT.at(claims.right / claims.made, interval=share, reference=reference, **counts))
+        share, chance = proportion_interval(claims.right, claims.made, level), judged.by_chance
+        interval = Interval(share.low - chance, share.high - chance, level, share.method)
+        reference = Reference(0.0, "guessing")
+        value = claims.right / claims.made - chance
+        found.append(BEYOND_CHANCE.at(value, interval=interval, reference=reference, **counts))
     if (claimed := judged.claimed) is not None:
         interval = Interval(epsilon - claimed, high - claimed, level, _METHOD)
         reference = Reference(0.0, "a guarantee that the claims do not contradict")
@@ -139,5 +151,6 @@ def told(judged: Judgement, names: Sequence[str]) -> tuple[str, ...]:
     return (
         f"{'; '.join(made) or 'nobody was claimed to be in train'}; score and threshold were chosen on "
         "people who are not counted",
-        f"{how} {judged.p:.3g}; α = {judged.alpha:.3g}, δ = {judged.delta:g}",
+        f"{how} {judged.p:.3g}; α = {judged.alpha:.3g}, δ = {judged.delta:g}; had all of these claims been "
+        f"right, they would have shown an epsilon of {judged.of_these:.2f}",
     )

@@ -19,8 +19,8 @@ from synth_audit.core.schema_inference import kind_of
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import BATCH, Table, joined
 
-_DRAW = np.dtype([("place", ">u8"), ("coin", ">u8")])
-"""What is drawn for an entity: its place among all, and the coin of its half."""
+_PLACE = np.dtype(">u8")
+"""What is drawn for an entity: its place among all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class People:
         rows: positions in it of their rows, those of one person together.
         first: where in ``rows`` those of each person begin, ascending, shape (n,).
         members: who is in train, shape (n,). No score may look at it but on the known half.
-        known: the half that rules are chosen on, by another coin for each, shape (n,).
+        known: the half that rules are chosen on: every second one, shape (n,).
     """
 
     pooled: Table
@@ -52,8 +52,8 @@ def gather(subject: Subject, most: int, beside: int, key: bytes, *, single: bool
     """Draw people of whom claims may be made.
 
     The coin of a row without a key belongs to all rows that are equal to it, so only those without an equal
-    are taken; who has a key is one person with all of its rows. Whom the draw takes, and into which half,
-    depends on the entity and ``key`` alone.
+    are taken; who has a key is one person with all of its rows. The draw depends on the entities and ``key``
+    alone, not on the order of their rows.
 
     Args:
         most: at most so many rows of theirs. beside: at most so many further rows in the pooled table.
@@ -67,7 +67,7 @@ def gather(subject: Subject, most: int, beside: int, key: bytes, *, single: bool
     tables = (subject.train, subject.control)
     drawn, keyed = (np.concatenate(part) for part in zip(*(_draws(t, key) for t in tables), strict=True))
     member = np.arange(len(drawn)) < subject.train.n_rows
-    _, start, number = np.unique(drawn["place"], return_index=True, return_inverse=True)
+    _, start, number = np.unique(drawn, return_index=True, return_inverse=True)
     size, inside = np.bincount(number), np.bincount(number, member)
     with_key = keyed[start]
     if np.any((inside > 0) & (inside < size) & with_key):
@@ -87,18 +87,18 @@ def gather(subject: Subject, most: int, beside: int, key: bytes, *, single: bool
         rows=rows,
         first=np.searchsorted(number[kept[rows]], who),
         members=inside[who] > 0,
-        known=drawn["coin"][start[who]] % 2 == 0,
+        known=np.arange(len(who)) % 2 == 0,
     )
 
 
-def _draws(table: Table, key: bytes) -> tuple[npt.NDArray[np.void], Bools]:
-    """What is drawn for the entity of each row, and whether it has a key; shape (n,) each."""
+def _draws(table: Table, key: bytes) -> tuple[npt.NDArray[np.uint64], Bools]:
+    """The place drawn for the entity of each row, and whether it has a key; shape (n,) each."""
     keyed_hash, found, keyed = KeyedHash(key), bytearray(), []
     for part in table.parts(BATCH):
         entities = entities_of(part)
-        found += b"".join(keyed_hash(entity)[: _DRAW.itemsize] for entity in entities)
+        found += b"".join(keyed_hash(entity)[: _PLACE.itemsize] for entity in entities)
         keyed.append(np.fromiter(map(has_key, entities), dtype=bool, count=len(entities)))
-    return np.frombuffer(bytes(found), dtype=_DRAW), np.concatenate(keyed)
+    return np.frombuffer(bytes(found), dtype=_PLACE), np.concatenate(keyed)
 
 
 def _pooled(subject: Subject, rows: Positions) -> Table:

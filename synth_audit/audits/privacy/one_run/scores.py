@@ -60,7 +60,7 @@ def score(subject: Subject, people: People, subsets: int, rng: np.random.Generat
     for how, cells in (("exact", None), ("near", _CELLS)):
         codes = [_codes(real, made, j, cells) for j in range(len(order))]
         ratios = []
-        for subset in _subsets(tuple(dict.fromkeys(encoder.order)), subsets, rng):
+        for subset in _subsets(sorted(set(encoder.order)), subsets, rng):
             groups = _agreeing([codes[j] for j in np.flatnonzero(np.isin(order, subset))])
             of_real, of_made = groups[: len(real)], groups[len(real) :]
             ratios.append(log_frequency_ratio(of_made, of_real)[people.rows])
@@ -74,7 +74,7 @@ def score(subject: Subject, people: People, subsets: int, rng: np.random.Generat
     )
 
 
-def _subsets(names: tuple[str, ...], wanted: int, rng: np.random.Generator) -> Iterator[list[str]]:
+def _subsets(names: list[str], wanted: int, rng: np.random.Generator) -> Iterator[list[str]]:
     """Different random subsets of columns; none where all columns are few already."""
     if len(names) <= _FEWEST:
         return
