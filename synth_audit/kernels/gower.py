@@ -138,7 +138,7 @@ class _GowerPairs:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.grid.reference.dtype
+        return self.grid.dtype
 
     def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
         self.grid.scores(rows, columns, out)

@@ -250,7 +250,7 @@ def test_every_grid_gives_the_exact_answer(width, spread, dtype):
     grid = Grid.over(
         queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
     )
-    assert grid.reference.dtype == dtype
+    assert grid.dtype == dtype
     check(queries, reference, k=10)
     check(reference.take(np.arange(40)), reference, own=np.arange(40))
 
@@ -263,9 +263,34 @@ def test_scores_are_within_the_stated_error(width):
     grid = Grid.over(
         queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
     )
-    scores = np.empty((50, 500), grid.reference.dtype)
+    scores = np.empty((50, 500), grid.dtype)
     grid.scores(slice(0, 50), slice(0, 500), scores)
     assert np.abs(scores - exact_distances(queries, reference) * grid.steps).max() <= grid.error
+
+
+@pytest.mark.parametrize(("long", "own"), [(0, [np.int16]), (12, [np.int16, np.int32]), (40, [np.int32])])
+def test_many_columns_are_summed_in_the_smallest_type_where_they_are_short(long, own):
+    """What few far values make long stays in the larger type; the answers are exact all the same."""
+    rng = np.random.default_rng(long)
+    weights = rng.uniform(0.5, 1.5, 90)
+    queries, reference = (smooth(n, 60, rng).numbers for n in (40, 600))
+    for numbers in (queries, reference):
+        numbers[:, :long] = numbers[:, :long] * np.where(rng.random((len(numbers), long)) < 0.5, 1.0, 4e3)
+        numbers[rng.random(numbers.shape) < 0.02] = MISSING
+    mine, theirs = (
+        mixed(numbers, rng.integers(0, 4, (len(numbers), 30)), weights / weights.sum())
+        for numbers in (queries, reference)
+    )
+    grid = Grid.over(mine.numbers, mine.labels, theirs.numbers, theirs.labels, mine.weights, MISSING)
+    assert grid.dtype == np.int32
+    assert [group.queries.dtype for group in grid.numbers] == own
+    assert sum(len(group.queries) for group in grid.numbers) == 60
+    assert all(len(g.together) > 1 for g in grid.numbers if g.queries.dtype != grid.dtype)
+    scores = np.empty((40, 600), grid.dtype)
+    grid.scores(slice(0, 40), slice(0, 600), scores)
+    assert np.abs(scores - exact_distances(mine, theirs) * grid.steps).max() <= grid.error
+    check(mine, theirs, k=5)
+    check(theirs.take(np.arange(40)), theirs, own=np.arange(40))
 
 
 def test_few_candidates_are_left_to_compare_exactly(monkeypatch):
