@@ -15,7 +15,7 @@ from synth_audit.core.table import read_table
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels import _pruned, gower, leaves, neighbours
 from synth_audit.kernels._grid import Grid
-from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other
+from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other, nearest_without
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -291,6 +291,30 @@ def test_many_columns_are_summed_in_the_smallest_type_where_they_are_short(long,
     assert np.abs(scores - exact_distances(mine, theirs) * grid.steps).max() <= grid.error
     check(mine, theirs, k=5)
     check(theirs.take(np.arange(40)), theirs, own=np.arange(40))
+
+
+def without(rows, columns):
+    for column in sorted(columns, reverse=True):
+        rows = rows.without(int(column))
+    return rows
+
+
+@settings(max_examples=30, deadline=None)
+@given(pair=clouds(), data=st.data(), twice=st.booleans())
+def test_one_search_leaves_out_columns_as_a_search_for_each_does(pair, data, twice):
+    """Ties and repeated rows included; also where many rows of the reference have a twin."""
+    queries, reference = pair
+    width = len(queries.weights)
+    if width < 2:
+        return
+    if twice:
+        reference = reference.take(np.tile(np.arange(len(reference)), 2))
+    some = st.lists(st.integers(0, width - 1), max_size=width - 1, unique=True)
+    chosen = [np.array(data.draw(some), dtype=np.intp) for _ in range(3)]
+    found = nearest_without(queries, reference, chosen)
+    for columns, answer in zip(chosen, found, strict=True):
+        alone = nearest(without(queries, columns), without(reference, columns))
+        assert answer.tolist() == alone.index.tolist()
 
 
 def test_few_candidates_are_left_to_compare_exactly(monkeypatch):
