@@ -53,14 +53,17 @@ class GridColumns:
         queries, reference = self.queries[:, rows], self.reference[:, columns]
         one = np.empty(out.shape, reference.dtype)
         own = out if out.dtype == one.dtype else np.empty_like(one)
+        most = np.zeros(out.shape[1], one.dtype)  # a scalar takes longer
         for block in self.together:
             if own is not out:
                 own[:] = 0
             for mine, theirs, cap in zip(queries[block], reference[block], self.caps[block], strict=True):
                 np.subtract(mine[:, None], theirs, out=one)
                 np.abs(one, out=one)
-                if cap is not None:  # faster than by a scalar
-                    np.minimum(one, np.full(out.shape[1], cap, one.dtype), out=one)
+                if cap is not None:
+                    if cap != most[0]:
+                        most[:] = cap
+                    np.minimum(one, most, out=one)
                 own += one
             if own is not out:
                 out += own
