@@ -96,6 +96,7 @@ class LeakInjector:
             generator=generator,
             random_split=self.subject.random_split and RandomSplit(),
             guarantee=None,
+            planted=True,
         )
 
     def generator(self, share: float, leak: Leak) -> PlantedGenerator:
