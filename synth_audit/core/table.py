@@ -153,7 +153,10 @@ class Table:
 
     def released_only(self) -> Table:
         """Without identifiers and split keys: what a generator may see."""
-        schema = self.schema.released_only()
+        return self.under(self.schema.released_only())
+
+    def under(self, schema: Schema) -> Table:
+        """The columns of another schema, read as that one says; the values are the same."""
         names = [c.name for c in schema]
         return Table(schema, self.data.select(names), self.place and self.place.select(names))
 

@@ -14,7 +14,7 @@ from synth_audit.audits.privacy.one_run.measures import (
     measured,
     told,
 )
-from synth_audit.audits.privacy.one_run.people import People, gather
+from synth_audit.audits.privacy.one_run.people import ClaimablePeople, gather
 from synth_audit.audits.privacy.one_run.scores import PeopleScores, score
 from synth_audit.core.accounting.guarantee import Neighbouring, PrivacyGuarantee
 from synth_audit.core.arrays import Bools
@@ -112,7 +112,7 @@ class OneRun:
         return Findings(measured(judged, subject.level), notes=told(judged, scores.names))
 
 
-def _judge(subject: Subject, people: People, scores: PeopleScores) -> Judgement:
+def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> Judgement:
     """Choose on the half whose sides are known, count on the other."""
     split, guarantee, alpha = subject.random_split, subject.guarantee, 1 - subject.level
     assert split is not None
@@ -146,7 +146,7 @@ def _judge(subject: Subject, people: People, scores: PeopleScores) -> Judgement:
 
 
 def _asked(
-    scores: PeopleScores, people: People, p: float, guarantee: PrivacyGuarantee | None, most: float
+    scores: PeopleScores, people: ClaimablePeople, p: float, guarantee: PrivacyGuarantee | None, most: float
 ) -> Bools:
     """Of whom claims may be made so that the δ of the guarantee takes no more than ``most``, shape (n,)."""
     if guarantee is None or guarantee.delta == 0:

@@ -24,7 +24,7 @@ _PLACE = np.dtype(">u8")
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class ClaimablePeople:
     """Entities of train and control together, in random order, with their rows in one pooled table.
 
     The pooled table does not tell sides: its order is random, and what kind a column is of is read off all of
@@ -48,7 +48,7 @@ class People:
         return len(self.first)
 
 
-def gather(subject: Subject, most: int, beside: int, key: bytes, *, single: bool) -> People:
+def gather(subject: Subject, most: int, beside: int, key: bytes, *, single: bool) -> ClaimablePeople:
     """Draw people of whom claims may be made.
 
     The coin of a row without a key belongs to all rows that are equal to it, so only those without an equal
@@ -82,7 +82,7 @@ def gather(subject: Subject, most: int, beside: int, key: bytes, *, single: bool
     kept = order[wanted]
     rows = np.flatnonzero(chosen[number[kept]])
     who = np.flatnonzero(chosen)
-    return People(
+    return ClaimablePeople(
         pooled=_pooled(subject, kept),
         rows=rows,
         first=np.searchsorted(number[kept[rows]], who),
@@ -110,14 +110,14 @@ def _pooled(subject: Subject, rows: Positions) -> Table:
     return joined(parts).take(np.argsort(np.argsort(~inside, kind="stable")))
 
 
-def pooled_columns(subject: Subject, pooled: Table) -> tuple[Column, ...]:
+def pooled_schema(subject: Subject, pooled: Table) -> Schema:
     """The columns that are compared, of the kinds that train and control together show.
 
     A schema is inferred from train, and so might tell which rows those are. Domains stay as they are:
     distances do not look at them.
     """
     ranked = ordering(subject.schema.rules)
-    return tuple(_of_kind(c, pooled.column(c.name), c.name in ranked) for c in subject.features)
+    return Schema(tuple(_of_kind(c, pooled.column(c.name), c.name in ranked) for c in subject.features))
 
 
 def _of_kind(column: Column, values: pa.ChunkedArray, ranked: bool) -> Column:
@@ -130,8 +130,3 @@ def _of_kind(column: Column, values: pa.ChunkedArray, ranked: bool) -> Column:
     )
     found = kind_of(values, clues)
     return column if found is None else replace(column, kind=found)
-
-
-def read_as(table: Table, columns: tuple[Column, ...]) -> Table:
-    """The columns of a table under another schema."""
-    return Table(Schema(columns), table.data.select([c.name for c in columns]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.privacy.one_run.people import People, pooled_columns, read_as
+from synth_audit.audits.privacy.one_run.people import ClaimablePeople, pooled_schema
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.gower import GowerEncoder
@@ -35,7 +35,7 @@ class PeopleScores:
     isolation: Floats
 
 
-def score(subject: Subject, people: People, subsets: int, rng: np.random.Generator) -> PeopleScores:
+def score(subject: Subject, people: ClaimablePeople, subsets: int, rng: np.random.Generator) -> PeopleScores:
     """All scores of all people; of several rows of a person the highest counts.
 
     * ``nearest row``: minus Gower's distance on robust ranges to the nearest release row;
@@ -48,9 +48,9 @@ def score(subject: Subject, people: People, subsets: int, rng: np.random.Generat
     Args:
         subsets: random subsets of columns.
     """
-    columns = pooled_columns(subject, people.pooled)
-    pooled, release = (read_as(t, columns) for t in (people.pooled, subject.synthetic))
-    encoder = GowerEncoder.anchored_on(pooled, columns)
+    schema = pooled_schema(subject, people.pooled)
+    pooled, release = (t.under(schema) for t in (people.pooled, subject.synthetic))
+    encoder = GowerEncoder.anchored_on(pooled, schema.features)
     real, made = encoder.encode([pooled, release])
     order = np.array(encoder.order)
     near = nearest(real.take(people.rows), made)
