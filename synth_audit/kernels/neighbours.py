@@ -111,9 +111,10 @@ def _answers(
     """What ``answer`` makes of the candidates of each block of queries."""
     leaves, n = space.leaves, space.size[0]
     if (device := gpu_scores.device_for(*space.size)) and leaves is None:
-        there = space.on(device)
-        blocks = slices(n, gpu_scores.QUERIES)
-        return [answer(block, *candidates_on(there, space, block, k, own)) for block in blocks]
+        with gpu_scores.while_memory_lasts():
+            there = space.on(device)
+            blocks = slices(n, gpu_scores.QUERIES)
+            return [answer(block, *candidates_on(there, space, block, k, own)) for block in blocks]
     if own is not None and leaves is not None:
         own = np.argsort(leaves.order)[own]  # where they stand among the leaves
     scratch = Buffers(space)
