@@ -106,8 +106,12 @@ class Attacks:
     pairs: Sequence[tuple[int, int]]
 
     def worst_area(self, half: int) -> Knowledge:
-        """What tells train people best in one half, of what that half may choose."""
-        able = np.array([half in knowledge.halves for knowledge in self.tried])
+        """What tells train people best in one half, of what that half may choose.
+
+        Of single columns only where there is no pair: an exact value of one tells who is in train, no more.
+        """
+        least = min(2, len(self.columns))
+        able = np.array([half in k.halves and len(k.known) >= least for k in self.tried])
         return self.tried[int(np.argmax(np.where(able, self.areas[half], -np.inf)))]
 
     def worst_pair(self, half: int) -> int:

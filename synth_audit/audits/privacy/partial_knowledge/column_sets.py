@@ -16,6 +16,9 @@ from synth_audit.kernels.co_agreement import grown, strongest_pairs
 LARGEST = 5
 """Columns that the adversary knows at most."""
 
+_NARROW = 4
+"""Columns up to which single ones are tried too."""
+
 
 @dataclass(frozen=True)
 class ColumnSets:
@@ -52,16 +55,17 @@ def column_sets(
     Where three fifths of the budget hold all pairs these are tried, and with the rest triples, quadruples and
     quintuples at random, in equal parts. Otherwise a fifth each goes to random pairs, to random larger sets
     and, on each half of the people, to the pairs that stand out most and (half as many) what these grow to.
-    A tenth more goes to sets with numbers turned round.
+    A tenth more goes to sets with numbers turned round. In a narrow table single columns are tried too: who
+    knows two of three may know all that was copied together.
 
     Args:
         numeric: columns that hold numbers.
     """
     possible = {k: comb(d, k) for k in range(2, LARGEST + 1)}
-    if d < 2:
-        return ColumnSets(((0,),) if d else (), (), ((), ()), possible)
     every = possible[2] <= budget * 3 // 5
     drawn = _drawn(d, 2, budget * 3 // 5 if every else budget // 5, rng)
+    if d <= _NARROW:
+        drawn += [(i,) for i in range(d)]
     left = budget - len(drawn) if every else budget // 5
     for k in range(3, LARGEST + 1):
         found = _drawn(d, k, left // (LARGEST + 1 - k), rng)
