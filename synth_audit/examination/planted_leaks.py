@@ -16,13 +16,13 @@ from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, joined
-from synth_audit.examination.planted_generator import PlantedGenerator
+from synth_audit.examination.planted_generator import PlantedGenerator, telling_columns, with_subset
 
 FEWEST_ROWS = 20
 """Fewer rows than this on either side of train make no release worth measuring."""
 
 _WORTHWHILE = 500
-"""A release is not scaled down below this many rows while new people are at hand."""
+"""Neither train nor release is scaled down below this many rows while there are as many at hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class LeakInjector:
     """Where leaks are planted: one half of train plays train, the other the people never seen.
 
     Only half of train can be train when no other new people are at hand, for control is needed as control.
-    The ratio of release to train is kept, and so is control, so that an audit meets the circumstances it
-    meets on the candidate, with fewer rows.
+    The ratio of release to train is kept as far as both keep some hundreds of rows, and so is control, so
+    that an audit meets the circumstances it meets on the candidate, with fewer rows.
 
     Attributes:
         subject: the real circumstances. seed: the plan's.
@@ -55,6 +55,12 @@ class LeakInjector:
         leaked = min(n, max(round(share * n), 1 if share > 0 else 0))
         return self.known.take(self.copied[:leaked]).released_only()
 
+    def partial_leaks(self, share: float) -> Table:
+        """New people with a few columns of the copied rows, the same few at every share."""
+        copies = self.leaks(share)
+        others = self.fresh.take(np.arange(copies.n_rows)).released_only()
+        return with_subset(others, copies, telling_columns(self.known))
+
     def release(self, share: float, leaks: Table | None = None) -> Table:
         """A release of which ``share`` are copies and the others new people.
 
@@ -70,6 +76,8 @@ class LeakInjector:
         generator = self.generator(share, leak)
         if leak is Leak.COPIES:
             return self.leaky(self.release(share), generator)
+        if leak is Leak.SUBSETS:
+            return self.leaky(self.release(share, self.partial_leaks(share)), generator)
         rng = child_rng(self.seed, "known answer", "release", f"{share:g}")
         return self.leaky(
             generator.fit(self.known, FitContext(rng=rng)).sample(len(self.copied), rng), generator
@@ -113,7 +121,8 @@ def prepare_injection(subject: Subject, max_rows: int, seed: int) -> LeakInjecto
     scale = min(
         known.n_rows / n_train, fresh.n_rows / max(n_made, fresh.n_rows), max_rows / max(n_train, n_made)
     )
-    n_known = max(min(round(scale * n_train), known.n_rows), min(FEWEST_ROWS, known.n_rows))
+    least = min(n_train, known.n_rows, max_rows, _WORTHWHILE)
+    n_known = max(min(round(scale * n_train), known.n_rows), least)
     n_release = max(round(scale * n_made), min(n_made, fresh.n_rows, _WORTHWHILE))
     copied = np.resize(rng.permutation(n_known), n_release)
     return LeakInjector(

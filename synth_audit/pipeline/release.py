@@ -13,7 +13,8 @@ from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
-from synth_audit.core.source import Locatable, Target
+from synth_audit.core.schema import Schema
+from synth_audit.core.source import Locatable, Selective, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import promise_of
@@ -68,22 +69,23 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         if not store.adopt(filed, journal.now, lambda kept: write_parquet(kept, synthetic, private=True)):
             there = evidence_store(workspace.home).where(filed.digest)["evidence"].parent
             raise _refusal(f"{there} does not hold what was filed", "move it away, then release again")
-        where = _written(target, plan, leaving, journal, evidence.digest)
+        where = _written(target, plan, leaving, journal, evidence)
         store.tell_release(journal.now)
         journal.write(replace(journal.now, releasing=None))
         store.drop_rows(journal.now)
     return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
 
 
-def _written(target: Target, plan: Plan, leaving: pa.Table, journal: OpenJournal, digest: str) -> str:
+def _written(target: Target, plan: Plan, leaving: pa.Table, journal: OpenJournal, evidence: Evidence) -> str:
     """Where the rows went; a kill in between leaves a note in the journal that they may have gone."""
-    before = journal.now
+    before, sha256 = journal.now, evidence.tables["synthetic"].sha256
+    assert sha256 is not None  # what passed has one
     out = Released(
-        digest=digest,
+        digest=evidence.digest,
         target=" / ".join(target.place(plan.base)),
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         rows=leaving.num_rows,
-        sha256=fingerprint(leaving),
+        sha256=sha256,
     )
     journal.write(replace(before, releasing=out))
     try:
@@ -131,6 +133,13 @@ def release_target(plan: Plan) -> Target:
             fix="name another file or table under `release`",
         )
     return target
+
+
+def refuse_types(plan: Plan, schema: Schema) -> None:
+    """Raise ``DataError`` for a column that the plan's target cannot hold, before anything is made for it."""
+    target = None if plan.release is None else release_target(plan)
+    if isinstance(target, Selective):
+        target.refuse_types(pa.schema([(column.name, column.storage) for column in schema.features]))
 
 
 def _replaces_source(plan: Plan, target: Target) -> bool:
@@ -213,7 +222,7 @@ def _as_audited(synthetic: pa.Table, evidence: Evidence, salt: Salt | None) -> p
     storage = {column.name: column.storage for column in evidence.columns}
     key = b"synth-audit release" if salt is None else salt.key("order of a release")
     leaving = canonical(synthetic, storage, key)
-    if fingerprint(leaving) != fingerprint(synthetic):
+    if fingerprint(leaving) != evidence.tables["synthetic"].sha256:
         raise _refusal("the rows cannot be written without what the audit did not see", "cast odd types")
     return leaving
 

@@ -22,16 +22,16 @@ from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import kept_because
 from synth_audit.pipeline.verify import verify
+from synth_audit.store.checked_evidence import newest_evidence
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import TableRecord, installed_versions
-from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.folders import link_or_copy, replacing_folder
 from synth_audit.store.journal import private_lock
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import read_parquet, write_text
+from synth_audit.store.workspace_files import hash_parquet, read_parquet, write_text
 from synth_audit.studies.candidates import Candidate, candidates_of, column_count
 from synth_audit.studies.correlations import Correlations, Scales
 from synth_audit.studies.frontier import FrontierRecord
@@ -145,8 +145,8 @@ class SweepRun:
     def _still_good(self, candidate: Candidate, own: Workspace) -> Evidence | None:
         """The evidence of an earlier sweep if it is what this one would find, and its tables are there."""
         try:
-            evidence = evidence_store(own).newest_evidence()
-            tables = {n: read_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
+            evidence = newest_evidence(own)
+            hashes = {n: hash_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
         except DataError:
             return None
         suite = load_suite(candidate.plan.gates, candidate.plan.base)
@@ -159,7 +159,7 @@ class SweepRun:
             and not evidence.errored
             and not any(outcome.cut_short for outcome in evidence.outcomes)
         )
-        whole = same and all(check.holds for check in verify(evidence, tables, self.salt))
+        whole = same and all(check.holds for check in verify(evidence, hashes, self.salt))
         return evidence if whole and self._unchanged(candidate, evidence.tables["synthetic"]) else None
 
     def _unchanged(self, candidate: Candidate, recorded: TableRecord) -> bool:
