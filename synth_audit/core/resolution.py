@@ -166,8 +166,8 @@ def resolution_of(
 
     Args:
         values: shape (n,), NaN where missing. grids: coarse to fine.
-        decimal: grids are powers of ten, between which there are 2, 2.5 and 5 times as much; where none of
-            them is the column's, thirds and the like and what arithmetic leaves are tried, and digits counted.
+        decimal: grids are powers of ten, between which lie 2, 2.5, 5 and 25 times as much; where none of them
+            is the column's, thirds and the like and what arithmetic leaves are tried; digits are counted.
     """
     values = values[:: max(1, len(values) // _SAMPLE)]
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)

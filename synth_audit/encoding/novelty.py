@@ -58,7 +58,7 @@ def label_novelties(
 def number_novelties(
     train: Floats,
     values: Floats,
-    resolution: Resolution | None,
+    resolutions: Sequence[Resolution | None],
     entities: Codes | None,
     *,
     bounded: bool,
@@ -70,6 +70,7 @@ def number_novelties(
 
     Args:
         train, values: shapes (n,) and (m,), NaN where missing.
+        resolutions: the column's in train and the plan's; None where nothing finer could be told.
         bounded: the plan declares the ends of the column. single: the release stores float32.
     """
     distinct = np.unique(train[~np.isnan(train)])
@@ -79,10 +80,9 @@ def number_novelties(
         free = bounded and len(distinct) == 0
         return (Novelty(Aspect.CONSTANT, new & (not free), nobody),)
     found = []
-    if resolution is not None:
-        finer = new & ~resolution.holds(values, single=single)
-        off = ~resolution.holds(train, single=single)
-        found.append(Novelty(Aspect.RESOLUTION, finer, off & _alone(train, entities)))
+    if None not in resolutions:
+        finer, off = (_off(x, resolutions, single) for x in (values, train))
+        found.append(Novelty(Aspect.RESOLUTION, new & finer, off & _alone(train, entities)))
     if not bounded:
         far = new & _far(values, distinct[0], distinct[-1])
         found.append(Novelty(Aspect.RANGE, far, _far_alone(train, distinct)))
@@ -106,7 +106,7 @@ def read_novelties(
     resolution = resolution_of(train, time_grids() if dates else decimal_grids(), decimal=not dates)
     unread = np.isnan(values) & _is_not_in(given, known.unique().drop_null())
     alone = held_by_one(known, entities) & np.isnan(train)
-    numbers = number_novelties(train, values, resolution, entities, bounded=False, single=False)
+    numbers = number_novelties(train, values, [resolution], entities, bounded=False, single=False)
     return (*numbers, Novelty(Aspect.LABEL, unread, alone))
 
 
@@ -117,6 +117,12 @@ def exact_decimals(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values
     back = values.cast(pa.float64()).cast(values.type, safe=False)
     return values if pc.all(pc.equal(values, back)).as_py() is not False else values.cast(pa.string())
+
+
+def _off(values: Floats, resolutions: Sequence[Resolution | None], single: bool) -> Bools:
+    """True where a number is finer than every resolution."""
+    held = [r.holds(values, single=single) for r in resolutions if r is not None]
+    return np.asarray(~np.any(held, axis=0), dtype=bool)
 
 
 def _far(values: Floats, low: float, high: float) -> Bools:

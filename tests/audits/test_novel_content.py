@@ -11,7 +11,11 @@ import pytest
 from synth_audit.audits.fidelity.novel_content import NovelContent
 
 N = 400
-SENTENCES = [f"patient {i} was seen on day {i * 7 % 311}" for i in range(3 * N)]
+WORDS = [
+    *("fever", "cough", "rash", "knee", "heart", "since", "week", "night"),
+    *("after", "walking", "eating", "lifts", "weaker", "better", "left", "right"),
+]
+SENTENCES = [" ".join(np.random.default_rng(i).choice(WORDS, 7)) + " was seen" for i in range(3 * N)]
 
 
 def rows(seed, n=N):
@@ -207,14 +211,53 @@ def test_labels_of_one_entity_are_expected_of_others(flags):
     assert flags(fresh, train=visits(1), person={"role": "identifier"})[0] == set()
 
 
+def notes_of(texts):
+    return {"note": pa.array(texts)}
+
+
+TRAIN, FRESH, OTHERS = (SENTENCES[i * N : (i + 1) * N] for i in range(3))
+
+
+def released(flags, texts, control=OTHERS, **spec):
+    control = None if control is None else notes_of(control[: N // 2])
+    return flags(notes_of(texts), train=notes_of(TRAIN), control=control, note=spec)
+
+
+def test_free_text_leaves_only_if_the_plan_says_so(flags):
+    found, notes = released(flags, FRESH)
+    assert found == {"novel", "note", "free text"}
+    assert any("release_text: true" in note for note in notes)
+    assert released(flags, FRESH, release_text=True)[0] == set()
+
+
 @pytest.mark.parametrize(
-    ("spec", "expected"), [({}, {"novel", "note", "free text"}), ({"release_text": True}, set())]
+    "texts",
+    [
+        TRAIN,
+        [text.upper() for text in TRAIN],
+        [text.replace("was", "has been") for text in TRAIN],
+        [*TRAIN[: N // 10], *FRESH[N // 10 :]],
+    ],
+    ids=["copied", "in capitals", "reworded", "one in ten"],
 )
-def test_free_text_leaves_only_if_the_plan_says_so(flags, spec, expected):
-    train, fresh = {"note": pa.array(SENTENCES[:N])}, {"note": pa.array(SENTENCES[N : 2 * N])}
-    found, notes = flags(fresh, train=train, note=spec)
-    assert found == expected
-    assert any("release_text: true" in note for note in notes) is bool(expected)
+def test_texts_of_training_rows_do_not_leave(flags, texts):
+    found, notes = released(flags, texts, release_text=True)
+    assert {"novel", "note", "free text"} <= found
+    assert any("texts of training rows" in note for note in notes)
+
+
+def test_free_text_takes_control_rows(flags):
+    found, notes = released(flags, FRESH, control=None, release_text=True)
+    assert "free text" in found
+    assert any("set some aside" in note for note in notes)
+
+
+def test_a_precision_that_train_does_not_keep_leaves_no_room(flags, secret):
+    """A plan that declares whole numbers where train has decimals makes no room for more of them."""
+    train, fresh = rows(1), rows(2)
+    assert flags(fresh, weight={"precision": 1})[0] == set()
+    finer = {**fresh, "weight": pa.array(fresh["weight"].to_numpy() + secret / 1e9)}
+    assert "weight" in flags(finer, train=train, weight={"precision": 1})[0]
 
 
 def test_no_count_and_no_value_is_told(flags, secret):

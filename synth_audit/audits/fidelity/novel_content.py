@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from synth_audit.audits.fidelity._free_text import copied
 from synth_audit.core.arrays import Bools, Codes
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
@@ -29,7 +30,7 @@ NOVEL = Quantity(
     "0 where it does not. How much it is, is not told.",
 )
 FREE_TEXT = "free text"
-"""Setting of the flag for columns of text of which the plan does not say that they may leave."""
+"""Setting of the flag for columns of text that may not leave, or that copy training rows."""
 
 CHANCE = 0.01
 """Of an honest release being refused here: half for all cells together, half for single columns."""
@@ -58,9 +59,16 @@ _WHAT: Mapping[Aspect, tuple[str, str]] = {
     Aspect.RANGE: ("numbers far beyond those of train", "clip it, or declare its `bounds`"),
     Aspect.MISSING: ("missing values, of which train has none", "fill them, or leave the column out"),
 }
-_TEXT_FIX = (
+_NOT_DECLARED = (
     "holds free text, which leaves only if the plan says so: drop the column, give it `role: identifier`, or "
     "declare `release_text: true` for it"
+)
+_NOT_ATTACKED = (
+    "holds free text, which leaves only if control rows tell that it copies nobody: set some aside"
+)
+_COPIED = (
+    "holds texts of training rows, word for word or nearly, more often than of control rows: drop the "
+    "column, or make its texts anew"
 )
 
 
@@ -79,6 +87,10 @@ class NovelContent:
     asked of every column in every aspect (α = 0.005 over their number) and of all rows that are new in any
     (α = 0.005). Of text that no label looks like not one cell is let pass. Control rows make nothing known.
 
+    Free text, of which half of the rows have one of their own, leaves only if the plan declares
+    ``release_text`` for its column and control rows are no farther from the texts of the release than
+    training rows are.
+
     Source: Good 1953 (unseen species); Przyborowski & Wilenski 1940 (comparison of two rates).
     """
 
@@ -96,9 +108,9 @@ class NovelContent:
     )
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
-        """Compare every column with train; nothing is drawn and no control row is read."""
+        """Compare every column with train; control rows are read for free text alone."""
         release = _Release.of(subject)
-        text = {c.name for c in subject.features if c.kind.as_it_is and not c.release_text}
+        text = dict(_held_text(subject, context.rng))
         flagged = {name: aspects for name, aspects in release.flagged() if aspects}
         spread = release.spread()
         measured = [
@@ -159,6 +171,18 @@ class _Release:
         return chance_of_more(int(rows.sum()), int(usual.sum()), self.n_rows, self.n_train)
 
 
+def _held_text(subject: Subject, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
+    """The columns of free text that may not leave, and why."""
+    columns = [c for c in subject.features if c.kind.as_it_is]
+    for column in columns:
+        if not column.release_text:
+            yield column.name, _NOT_DECLARED
+        elif subject.control is None:
+            yield column.name, _NOT_ATTACKED
+        elif copied(subject, column, CHANCE / len(columns), rng):
+            yield column.name, _COPIED
+
+
 def _entities(train: Table) -> Codes | None:
     """Whose each training row is, where the table says so."""
     if not key_columns(train.schema):
@@ -174,17 +198,17 @@ def _missing(column: Column, train: Table, made: Table) -> Novelty:
 
 
 def _notes(
-    release: _Release, flagged: Mapping[str, tuple[Aspect, ...]], text: set[str], *, spread: bool
+    release: _Release, flagged: Mapping[str, tuple[Aspect, ...]], text: Mapping[str, str], *, spread: bool
 ) -> Iterator[str]:
     """What each column holds and what to do about it; no count and no value."""
     for name, aspects in flagged.items():
         for aspect in dict.fromkeys(aspects):
             what, fix = _WHAT[aspect]
             yield f"column {name!r} holds {what}: {fix}"
-    for name in sorted(text):
-        yield f"column {name!r} {_TEXT_FIX}"
+    for name, why in text.items():
+        yield f"column {name!r} {why}"
     some = [name for name in release.novelties if name not in flagged and release.noticed(name)]
-    if some and not text.issuperset(some):
+    if set(some) - set(text):
         named = ", ".join(map(repr, some))
         yield (
             f"new content in {named}: no more in any one of them than fresh rows of the same people would "

@@ -159,7 +159,10 @@ class Numbers(NumberViews):
         """Other numbers than a constant, finer digits, numbers far out."""
         bounded, single = column.declared_bounds is not None, is_single(values.type)
         known, given = self._floats(train), self._floats(values)
-        return number_novelties(known, given, column.resolution, entities, bounded=bounded, single=single)
+        resolutions = [column.inferred_resolution]
+        if column.declared_resolution is not None:
+            resolutions.append(column.declared_resolution)
+        return number_novelties(known, given, resolutions, entities, bounded=bounded, single=single)
 
     def too_many_labels(self, distinct: int) -> str:
         """Numbers are no categories."""
