@@ -1,4 +1,4 @@
-"""The attack on free text that may leave: do texts of the release come nearer to train's than to control's?"""
+"""The attack on free text that may leave: does it come nearer to the texts of train than to control's?"""
 
 from __future__ import annotations
 
