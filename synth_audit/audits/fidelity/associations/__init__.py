@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import measured
+from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.audits.fidelity.associations.cells import ColumnCells
 from synth_audit.audits.fidelity.associations.gaps import (
     N_GROUPS,
@@ -253,6 +253,4 @@ def _notes(subject: Subject, varied: Bools, withheld: int, most_rows: int) -> tu
             f"{withheld} pairs of columns are left out: their association would tell how many rows, fewer "
             "than may be told of, hold two of their values."
         )
-    if max(subject.train.n_rows, subject.synthetic.n_rows) > most_rows:
-        notes.append(f"Read from {most_rows} random rows of each larger table.")
-    return tuple(notes)
+    return (*notes, *sampling_note(subject, most_rows))
