@@ -137,7 +137,7 @@ class Coverage:
                     seen[-1][space.name] = Curves.of(pair)
                     drawn = resampled(pair, self.max_resampled, self.n_bootstrap, draws)
                     estimates = scored(seen[-1][space.name], pair.least, drawn, subject.level)
-                    asked = pair.other, pair.train
+                    asked = [pair.other, pair.train]
                     if known is not subject.train:
                         asked = space.coordinates([part.sample(self.max_queries, draws), subject.train])
                     made = drawn_part(asked[0], self.max_queries, draws)

@@ -54,7 +54,8 @@ class AnchoredSpace:
         varying = [c for c in self.subject.features if c.name not in self.encoder.constant]
         groups = row_groups([known, other], varying)
         met = np.isin(groups[0], groups[1]), np.isin(groups[1], groups[0])
-        return RowsInSpace(*self.coordinates([known, other]), *met)
+        of_train, of_other = self.coordinates([known, other])
+        return RowsInSpace(of_train, of_other, *met)
 
     def coordinates(self, tables: Sequence[Table]) -> list[Coordinates]:
         """Tables in one space.
