@@ -269,13 +269,14 @@ def shipped(monkeypatch):
         "attribute_attack": ("retained",),
         "attribute_game": ("retained",),
         "membership_game": ("privacy_gain", "worst_target_gain"),
+        "novel_content": ("novel",),
         "marginals": ("total_variation", "worst_total_variation"),
         "associations": ("lost",),
         "coverage": ("auprc",),
         "constraints": ("worst_violations",),
         "prediction": ("loss",),
     }
-    useful = ("marginals", "associations", "coverage", "constraints", "prediction")
+    useful = ("novel_content", "marginals", "associations", "coverage", "constraints", "prediction")
     found = {
         name: ref(*names, family="fidelity" if name in useful else "privacy")
         for name, names in quantities.items()
@@ -287,7 +288,7 @@ def shipped(monkeypatch):
 def test_the_shipped_suite(tmp_path):
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 26
+    assert len(suite.gates) == 27
     useful = ["marginals", "worst_column", "associations", "coverage", "rules", "prediction"]
     advisory = ["small_subgroups", "linkability", *useful]
     assert [g.id for g in suite.gates if not g.blocking] == advisory
