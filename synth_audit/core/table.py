@@ -160,10 +160,6 @@ class Table:
         names = [c.name for c in schema]
         return Table(schema, self.data.select(names), self.place and self.place.select(names))
 
-    def under(self, schema: Schema) -> Table:
-        """The same rows under a schema of the same columns."""
-        return Table(schema, self.data)
-
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""
         import pandas as pd
