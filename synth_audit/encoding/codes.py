@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Codes, Codes32
+from synth_audit.core.arrays import Codes, Codes32, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.coordinates import MISSING
+from synth_audit.kernels.labels import smallest_type
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+
+Wanted: TypeAlias = Sequence[Positions | None]
+"""Positions of the rows of each table that are wanted; None for all of them."""
 
 
 def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
@@ -42,6 +46,21 @@ def anchored_codes(tables: Sequence[Table], column: Column) -> list[Codes]:
     others = np.flatnonzero(place[:-1] == MISSING)
     place[others] = 1 + alone.max(initial=MISSING) + np.arange(len(others))
     return [place[part] for part in joint]
+
+
+def wanted_codes(joint: Sequence[Codes], rows: Wanted) -> list[npt.NDArray[Any]]:
+    """Codes of some rows of each table, in the smallest type that holds those of all."""
+    small = np.result_type(*map(smallest_type, joint))
+    return [(c if some is None else c[some]).astype(small) for c, some in zip(joint, rows, strict=True)]
+
+
+def stacked(columns: Sequence[npt.NDArray[Any]], n: int) -> npt.NDArray[Any]:
+    """Columns of codes beside one another, shape (n, q), in the smallest type that holds them all."""
+    kind = np.result_type(np.int8, *(c.dtype for c in columns))
+    found = np.empty((n, len(columns)), kind)
+    for j, column in enumerate(columns):
+        found[:, j] = column
+    return found
 
 
 def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:

@@ -12,6 +12,7 @@ from synth_audit.core.arrays import Floats, Integers, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.gpu_scores import TensorScores
+from synth_audit.kernels.labels import smallest_type
 from synth_audit.kernels.leaves import Leaves
 from synth_audit.kernels.neighbours import Nearest, search, search_k, worth_leaves
 from synth_audit.kernels.repeats import Repeats, abound, copy_number, row_kinds, search_once
@@ -30,7 +31,8 @@ class Mixed:
 
     Attributes:
         numbers: numeric columns in units of train's range, :data:`MISSING` where missing, shape (n, p).
-        labels: shared codes of discrete columns, missing a code of its own, shape (n, q).
+        labels: shared codes of discrete columns, −1 or more, in the smallest type that holds them, missing a
+            code of its own, shape (n, q).
         weights: of the p numeric columns, then of the q discrete ones; they sum to 1, shape (p + q,).
     """
 
@@ -44,7 +46,7 @@ class Mixed:
         whole = max(float(np.sum(weights)), np.finfo(np.float64).tiny)
         return cls(
             np.ascontiguousarray(numbers, np.float64),
-            np.ascontiguousarray(labels, np.int64),
+            np.ascontiguousarray(labels, smallest_type(labels)),
             np.asarray(weights, np.float64) / whole,
         )
 

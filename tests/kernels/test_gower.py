@@ -228,6 +228,27 @@ def test_searches_agree_with_sorting_all_distances(pair, block, k, leaf):
         check(reference, reference, own=np.arange(len(reference)))
 
 
+@pytest.mark.parametrize("n_labels", [127, 128, 253, 254, 255, 256, 70_000])
+def test_labels_at_the_ends_of_small_types_are_told_apart(n_labels):
+    """In leaves too, where a label is looked up by a remainder that its type may not hold."""
+    rng = np.random.default_rng(n_labels)
+    labels = rng.integers(-1, n_labels, (5000, 1))
+    labels[:2, 0] = -1, n_labels - 1
+    rows = Mixed.of(rng.random((5000, 1)), labels, np.ones(2))
+    own = np.arange(600)
+    distances = exact_distances(rows.take(own), rows)
+    distances[own, own] = np.inf
+    assert np.array_equal(nearest_other(rows, own).first, distances.min(axis=1))
+    assert not nearest(rows.take(own), rows).first.any()
+
+
+def test_codes_take_as_little_room_as_they_can():
+    sizes = [
+        Mixed.of(np.empty((1, 0)), np.array([[k]]), np.ones(1)).labels.itemsize for k in (127, 128, 2**15)
+    ]
+    assert sizes == [1, 2, 4]
+
+
 def test_far_beyond_whole_numbers_a_difference_is_still_seen():
     """Where 1e100 − 1 is 1e100, drawing a number to within 1 of another would make the two equal."""
     queries = mixed([[0.0, 1e100]], np.array([[0, 0]]))
