@@ -54,15 +54,6 @@ def wanted_codes(joint: Sequence[Codes], rows: Wanted) -> list[npt.NDArray[Any]]
     return [(c if some is None else c[some]).astype(small) for c, some in zip(joint, rows, strict=True)]
 
 
-def stacked(columns: Sequence[npt.NDArray[Any]], n: int) -> npt.NDArray[Any]:
-    """Columns of codes beside one another, shape (n, q), in the smallest type that holds them all."""
-    kind = np.result_type(np.int8, *(c.dtype for c in columns))
-    found = np.empty((n, len(columns)), kind)
-    for j, column in enumerate(columns):
-        found[:, j] = column
-    return found
-
-
 def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:
     """Number rows so that two rows share a number exactly when they agree in every column.
 

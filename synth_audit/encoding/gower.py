@@ -19,9 +19,10 @@ from synth_audit.encoding.anchored_parts import (
     anchored_parts,
     varies,
 )
-from synth_audit.encoding.codes import Wanted, stacked, wanted_codes
+from synth_audit.encoding.codes import Wanted, wanted_codes
 from synth_audit.kernels import robust_scale
 from synth_audit.kernels.gower import MISSING, Mixed
+from synth_audit.kernels.labels import side_by_side
 
 _LABEL = 1e110
 """Numbers that are labels are put at multiples of it: at least 1 from all else."""
@@ -131,7 +132,7 @@ class GowerEncoder:
                 found = _coordinates(part, read)
                 dense[:, start : start + found.shape[1]] = found
                 start += found.shape[1]
-            labels = stacked([part[position] for part in joint], read.n_rows)
+            labels = side_by_side([part[position] for part in joint], read.n_rows)
             prepared.append(Mixed.of(dense, labels, weights))
         return prepared
 

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from synth_audit.core.arrays import Floats, Integers, Positions, Scores
+from synth_audit.core.arrays import Floats, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.gpu_scores import TensorScores
@@ -37,11 +38,11 @@ class Mixed:
     """
 
     numbers: Floats
-    labels: Integers
+    labels: npt.NDArray[Any]
     weights: Floats
 
     @classmethod
-    def of(cls, numbers: Floats, labels: Integers, weights: Floats) -> Self:
+    def of(cls, numbers: Floats, labels: npt.NDArray[Any], weights: Floats) -> Self:
         """Rows with weights of any positive sum; where there is no column, every distance is 0."""
         whole = max(float(np.sum(weights)), np.finfo(np.float64).tiny)
         return cls(
@@ -77,7 +78,7 @@ class Mixed:
         return Mixed(self.numbers, np.delete(self.labels, column - p, axis=1), weights)
 
 
-def nearest(queries: Mixed, reference: Mixed) -> Nearest:
+def nearest(queries: Mixed, reference: Mixed, *, but: int | None = None) -> Nearest:
     """Find the nearest reference rows by Gower's distance, exactly.
 
     A query is never taken for "itself": a row that also stands in the reference is at distance 0. Distances
@@ -85,8 +86,10 @@ def nearest(queries: Mixed, reference: Mixed) -> Nearest:
 
     Args:
         queries: n rows; reference: m rows of the same preparation, m ≥ 1.
+        but: position of a reference row that is not looked at; then m ≥ 2.
     """
-    return search_once(queries, reference, Repeats.of(reference.numbers, reference.labels), _GowerPairs.of)
+    repeats = Repeats.of(reference.numbers, reference.labels, but)
+    return search_once(queries, reference, repeats, _GowerPairs.of, but)
 
 
 def nearest_other(table: Mixed, rows: Positions) -> Nearest:

@@ -27,6 +27,14 @@ def smallest_type(codes: npt.NDArray[Any]) -> np.dtype[Any]:
     return np.result_type(np.min_scalar_type(-1 - most), np.min_scalar_type(min(least, -1)))
 
 
+def side_by_side(columns: Sequence[npt.NDArray[Any]], n: int) -> npt.NDArray[Any]:
+    """Columns of n codes beside one another, shape (n, q), in the smallest of their types that holds all."""
+    found = np.empty((n, len(columns)), np.result_type(np.int8, *(c.dtype for c in columns)))
+    for j, column in enumerate(columns):
+        found[:, j] = column
+    return found
+
+
 def small_codes(labels: Integers, others: Integers) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Codes of two tables, shape (n, q) and (m, q), column by column in the smallest type that holds them."""
     most = max(int(labels.max(initial=0)), int(others.max(initial=0))) + 1

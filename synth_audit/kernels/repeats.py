@@ -36,16 +36,22 @@ class Repeats:
     count: Integers
 
     @classmethod
-    def of(cls, numbers: Floats, labels: Integers) -> Repeats | None:
+    def of(cls, numbers: Floats, labels: npt.NDArray[Any], but: int | None = None) -> Repeats | None:
         """The different rows; None where repeated rows are few, as a look at some of them tells.
 
         Args:
-            numbers: shape (n, p). labels: shape (n, q).
+            numbers: shape (n, p). labels: shape (n, q). but: position of a row that does not count.
         """
         if not abound(numbers, labels):
             return None
-        first, count = np.unique(row_kinds(numbers, labels), return_index=True, return_counts=True)[1:]
-        return cls(first, count)
+        kinds = row_kinds(numbers, labels)
+        first, count = np.unique(kinds, return_index=True, return_counts=True)[1:]
+        if but is None:
+            return cls(first, count)
+        own = kinds[but]  # kinds are numbered from 0, so that it is its place as well
+        first[own] = next((row for row in np.flatnonzero(kinds == own) if row != but), but)
+        count[own] -= 1
+        return cls(first[count > 0], count[count > 0])
 
     def restored(self, found: Nearest) -> Nearest:
         """Answers by the different rows, as positions among all rows."""
@@ -57,18 +63,21 @@ def search_once(
     reference: Prepared,
     repeats: Repeats | None,
     between: Callable[[Prepared, Prepared], SearchSpace],
+    but: int | None = None,
 ) -> Nearest:
     """Nearest reference rows, each of its different rows looked at once where rows repeat.
 
     Args:
         repeats: of the reference. between: the space of queries and reference rows.
+        but: position of a reference row that is not looked at, nor counted in ``repeats``.
     """
     if repeats is None:
-        return search(between(queries, reference))
+        space = between(queries, reference)
+        return search(space, None if but is None else np.full(space.size[0], but))
     return repeats.restored(search(between(queries, reference.take(repeats.first)), copies=repeats.count))
 
 
-def abound(numbers: Floats, labels: Integers) -> bool:
+def abound(numbers: Floats, labels: npt.NDArray[Any]) -> bool:
     """Whether many rows have a twin, by rows evenly spread: then equal rows are better searched once."""
     few = np.unique(np.linspace(0, len(numbers) - 1, min(len(numbers), _LOOK)).astype(np.intp))
     return len(np.unique(row_kinds(numbers[few], labels[few]))) < 0.9 * len(few)

@@ -249,6 +249,21 @@ def test_codes_take_as_little_room_as_they_can():
     assert sizes == [1, 2, 4]
 
 
+@pytest.mark.parametrize("labels", [2, 50])
+def test_one_row_may_be_left_out_for_all_queries(labels):
+    """Of a table in which rows abound that repeat, and of one in which they do not."""
+    rng = np.random.default_rng(labels)
+    rows = mixed(rng.integers(0, labels, (60, 2)), rng.integers(0, labels, (60, 2)))
+    queries = rows.take(np.arange(40))
+    for but in range(0, 60, 7):
+        left = np.delete(np.arange(60), but)
+        found, expected = nearest(queries, rows, but=but), nearest(queries, rows.take(left))
+        for name in ("first", "second", "ties"):
+            assert np.array_equal(getattr(found, name), getattr(expected, name))
+        assert not (found.index == but).any()
+        assert np.array_equal(nearest(queries, rows.take(found.index)).first, found.first)
+
+
 def test_far_beyond_whole_numbers_a_difference_is_still_seen():
     """Where 1e100 − 1 is 1e100, drawing a number to within 1 of another would make the two equal."""
     queries = mixed([[0.0, 1e100]], np.array([[0, 0]]))
