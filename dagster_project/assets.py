@@ -111,10 +111,10 @@ def _audit(table: TableEntry, context: "RunContext") -> Told:
 
 def _report(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.report import write_report
-    from synth_audit.store.evidence_store import evidence_store
+    from synth_audit.store.checked_evidence import newest_evidence
 
     path = write_report(table.workspace)
-    evidence = evidence_store(table.workspace).newest_evidence()
+    evidence = newest_evidence(table.workspace)
     return metadata.report(evidence, path), evidence.digest
 
 

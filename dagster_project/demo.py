@@ -170,18 +170,19 @@ def released_rows(warehouse: Path, table: str) -> int | None:
 
 def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tell: Tell) -> None:
     from synth_audit.core.verdict import Result
+    from synth_audit.store.checked_evidence import newest_evidence
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.workspace import Workspace
 
-    store = evidence_store(Workspace(folder / f"{table}-audit"))
-    evidence = store.newest_evidence()
+    workspace = Workspace(folder / f"{table}-audit")
+    evidence = newest_evidence(workspace)
     tell(f"  verdict   {str(evidence.verdict).upper()} ({seconds:.0f} s)")
     for gate in evidence.gates.results:
         if gate.blocking and gate.result is not Result.PASS:
             tell(f"            {gate.result}: {gate.title}")
     for reason in evidence.gates.blockers:
         tell(f"            {reason}")
-    tell(f"  report    {store.where()['report']}")
+    tell(f"  report    {evidence_store(workspace).where()['report']}")
     landed = f"{TABLES[table]}, {rows} rows" if rows is not None else f"nothing; no {TABLES[table]} exists"
     tell(f"  released  {landed}")
 

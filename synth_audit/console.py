@@ -71,6 +71,8 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     width = max((len(_short(g.gate)) for g in evidence.gates.results), default=0)
     for result in evidence.gates.results:
         _show_gate(result, width)
+    for state, criteria in _criteria(evidence).items():
+        say(f"  {state}: {', '.join(criteria)}", fg=None if state == "answered" else "yellow")
     for blocker in evidence.gates.blockers:
         say(f"  ! {blocker}", fg="red")
     for warning in evidence.warnings:
@@ -231,7 +233,19 @@ def _finite(x: float | None) -> float | None:
     return x if x is not None and math.isfinite(x) else None
 
 
+def _criteria(evidence: Evidence) -> dict[str, list[str]]:
+    """Criteria by what became of them, with the reason where they are not answered."""
+    from synth_audit.judging.criteria import AnswerState, answers
+
+    found: dict[str, list[str]] = {state: [] for state in AnswerState}
+    for a in answers(evidence.outcomes, evidence.gates.results):
+        found[a.state].append(a.criterion + (f" ({a.reason})" if a.reason else ""))
+    return {state: criteria for state, criteria in found.items() if criteria}
+
+
 def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, object]:
+    from synth_audit.judging.criteria import answers
+
     return {
         "table": evidence.table,
         "attempt": evidence.attempt or None,
@@ -248,6 +262,10 @@ def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, obje
             }
             for g in evidence.gates.results
         ],
+        "criteria": {
+            a.criterion: {"state": str(a.state), "reason": a.reason}
+            for a in answers(evidence.outcomes, evidence.gates.results)
+        },
         "errors": list(evidence.gates.blockers),
         "warnings": list(evidence.warnings),
         "digest": evidence.digest,

@@ -24,13 +24,14 @@ def as_arrow(table: Frame, where: str) -> pa.Table:
     import pyarrow as pa
 
     from synth_audit.core.plan import Plan
+    from synth_audit.core.source import read
     from synth_audit.core.storage_types import plain
 
     if isinstance(table, pa.Table):
         return plain(table, where=where)
     if isinstance(table, (str, Path)):
         source = Plan.model_validate({"source": str(table)}).build_source()
-        return plain(source.read(Path.cwd()), where=where)
+        return plain(read(source, Path.cwd()), where=where)
     if not isinstance(table, pd.DataFrame):
         raise DataError(
             f"{where} is a {type(table).__name__}",

@@ -50,6 +50,7 @@ def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
       synth-audit init warehouse.duckdb --table clinical.tumours --plan tumours.yaml
     """
     from synth_audit.core.plan import Plan
+    from synth_audit.core.source import read
     from synth_audit.pipeline.starter import starter_plan
     from synth_audit.store.workspace_files import write_text
 
@@ -67,7 +68,7 @@ def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
     if source:
         settings = {"path": source} | ({"table": table} if table else {})
         plugin = "duckdb" if table else _source_for(source)
-        data = Plan.model_validate({"source": {plugin: settings}}).build_source().read(Path.cwd())
+        data = read(Plan.model_validate({"source": {plugin: settings}}).build_source(), Path.cwd())
         choice = {plugin: settings | {"path": _seen_from(path.parent, source)}}
     write_text(path, starter_plan(choice, data, path.name))
     say_whole(f"wrote {path}; look it over, then: synth-audit run {path}")

@@ -80,6 +80,7 @@ def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> pa.Table:
 
     Raises:
         DataError: the file cannot be written.
+        OSError: whoever gives the batches raised it.
     """
     held, size = deque[pa.RecordBatch](), 0
     for batch in batches:
@@ -103,9 +104,13 @@ def _written(folder: Path, held: deque[pa.RecordBatch], others: Iterator[pa.Reco
     path = folder / f"{secrets.token_hex(8)}.arrow"
     schema = pa.schema([field.with_nullable(True) for field in held[0].schema])  # and without metadata
     first = (held.popleft() for _ in range(len(held)))
+    failed: list[OSError] = []
+    rows = chain(first, _noting(others, failed))
     try:
-        write_arrow(path, schema, (_regular(batch, schema) for batch in chain(first, others)))
+        write_arrow(path, schema, (_regular(batch, schema) for batch in rows))
     except OSError as error:
+        if error in failed:
+            raise
         raise DataError(
             f"rows cannot be put into scratch ({type(error).__name__})",
             where=str(folder),
@@ -113,6 +118,15 @@ def _written(folder: Path, held: deque[pa.RecordBatch], others: Iterator[pa.Reco
             fix="free space",
         ) from None
     return path
+
+
+def _noting(batches: Iterator[pa.RecordBatch], failed: list[OSError]) -> Iterator[pa.RecordBatch]:
+    """The batches; what the system says to whoever gives them is noted: it is none of the file's."""
+    try:
+        yield from batches
+    except OSError as error:
+        failed.append(error)
+        raise
 
 
 def _regular(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -78,4 +78,5 @@ class Countable(Protocol):
         of labels that train does not have."""
 
     def outlying(self, table: Table, column: Column, tail: float) -> Positions:
-        """Rows beyond the tails of the numbers, or of the rarest labels, a share ``tail``, ascending."""
+        """Rows beyond the tails of the numbers, of the rarest labels, or of the texts least like all others,
+        a share ``tail``, ascending."""

@@ -6,6 +6,7 @@ A source is one file in its room holding one frozen dataclass with a class varia
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
@@ -56,13 +57,39 @@ def batches(source: Source, base: Path) -> Iterator[pa.RecordBatch]:
     """The rows of a source by batches; a source that cannot hand them out so is read whole.
 
     Raises:
-        DataError: there is no batch, or they differ in names, order or types of their columns.
+        DataError: it cannot be read, there is no batch, or they differ in names, order or types of their
+            columns.
     """
-    if isinstance(source, Batched):
-        yield from _alike(source.batches(base))
+    if not isinstance(source, Batched):
+        table = read(source, base)
+        yield from table.to_batches() or [empty_batch(table.schema)]
         return
-    table = source.read(base)
-    yield from table.to_batches() or [empty_batch(table.schema)]
+    with _own_failures(source):
+        yield from _alike(source.batches(base))
+
+
+def read(source: Source, base: Path) -> pa.Table:
+    """The whole table of a source.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    with _own_failures(source):
+        return source.read(base)
+
+
+@contextmanager
+def _own_failures(source: Source) -> Iterator[None]:
+    """Tell what the system says to a source as the source's own, and not as one of whoever takes the rows."""
+    try:
+        yield
+    except OSError as error:  # its text may hold a value, or a password
+        raise DataError(
+            f"the source cannot be read ({type(error).__name__})",
+            where=f"source, {source.info.title}",
+            expected="a source that answers, and hands out all of its rows",
+            fix="check that it can be reached from this machine, by this user, then try again",
+        ) from None
 
 
 def _alike(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -115,6 +142,15 @@ class Target(Locatable, Protocol):
 
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the table with ``data``, wholly or not at all; return where it went."""
+        ...
+
+
+@runtime_checkable
+class Selective(Target, Protocol):
+    """A target that cannot hold every type of column, and can say so before anything is made."""
+
+    def refuse_types(self, schema: pa.Schema) -> None:
+        """Raise ``DataError``, which names the column, where one has a type that cannot be written."""
         ...
 
 

@@ -36,7 +36,8 @@ def standard_forms(texts: Iterable[str | None]) -> list[str | None]:
 def column_forms(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """The form of each text of a column, as large_string; null stays. ASCII, which most is, takes no loop."""
     texts = texts.cast(pa.large_string())
-    forms = pc.ascii_trim(pc.ascii_lower(texts), _BLANK)
+    # In this order: of a part of a longer array Arrow 26 lowers other bytes; what was trimmed is whole again.
+    forms = pc.ascii_lower(pc.ascii_trim(texts, _BLANK))
     others = pc.invert(pc.string_is_ascii(texts)).fill_null(False).combine_chunks()
     if not pc.any(others).as_py():
         return forms

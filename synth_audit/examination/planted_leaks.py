@@ -22,7 +22,7 @@ FEWEST_ROWS = 20
 """Fewer rows than this on either side of train make no release worth measuring."""
 
 _WORTHWHILE = 500
-"""A release is not scaled down below this many rows while new people are at hand."""
+"""Neither train nor release is scaled down below this many rows while there are as many at hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class LeakInjector:
     """Where leaks are planted: one half of train plays train, the other the people never seen.
 
     Only half of train can be train when no other new people are at hand, for control is needed as control.
-    The ratio of release to train is kept, and so is control, so that an audit meets the circumstances it
-    meets on the candidate, with fewer rows.
+    The ratio of release to train is kept as far as both keep some hundreds of rows, and so is control, so
+    that an audit meets the circumstances it meets on the candidate, with fewer rows.
 
     Attributes:
         subject: the real circumstances. seed: the plan's.
@@ -113,7 +113,8 @@ def prepare_injection(subject: Subject, max_rows: int, seed: int) -> LeakInjecto
     scale = min(
         known.n_rows / n_train, fresh.n_rows / max(n_made, fresh.n_rows), max_rows / max(n_train, n_made)
     )
-    n_known = max(min(round(scale * n_train), known.n_rows), min(FEWEST_ROWS, known.n_rows))
+    least = min(n_train, known.n_rows, max_rows, _WORTHWHILE)
+    n_known = max(min(round(scale * n_train), known.n_rows), least)
     n_release = max(round(scale * n_made), min(n_made, fresh.n_rows, _WORTHWHILE))
     copied = np.resize(rng.permutation(n_known), n_release)
     return LeakInjector(

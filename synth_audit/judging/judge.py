@@ -11,6 +11,7 @@ from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
+from synth_audit.judging.criteria import answers_result
 from synth_audit.judging.gate_decision import Decision, Row, decide
 from synth_audit.judging.limit import Limit
 from synth_audit.judging.privacy_budget import Promise, promise_results
@@ -66,7 +67,8 @@ def judge(
 
     Returns:
         The gates that every suite gets (:data:`BUILT_IN`), those of a declared budget and one result per
-        gate, in the suite's order, without optional ones whose audit was not applicable.
+        gate, in the suite's order, without optional ones whose audit was not applicable, and last whether
+        the answers that the suite demands were given.
 
     Raises:
         GateError: Great Expectations refuses an expectation of which there is no check, or a check of the
@@ -87,6 +89,8 @@ def judge(
             results.append(on_table[gate.id])
         elif not (gate.optional and gate.limit.audit in idle):
             results.append(_measured_result(gate, gate.limit, decisions[gate.id], outcomes, lost))
+    if suite.answers:
+        results.append(answers_result(suite.answers, outcomes, results))
     return GateReport(
         suite_name=suite.name,
         suite=suite.plain,

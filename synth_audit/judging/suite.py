@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from synth_audit.core.errors import GateError, MeasurementNameError
+from synth_audit.judging.criteria import demanded
 from synth_audit.judging.find_suite_file import locate, read
 from synth_audit.judging.gateable_measurements import check_gateable, suggestion
 from synth_audit.judging.limit import EVERY_SCOPE, Limit
@@ -67,12 +68,17 @@ class Gate:
 
 @dataclass(frozen=True)
 class Suite:
-    """A checked suite. ``plain`` is exactly what was read and what the evidence keeps."""
+    """A checked suite. ``plain`` is exactly what was read and what the evidence keeps.
+
+    Attributes:
+        answers: criteria without whose answer nothing may leave.
+    """
 
     name: str
     plain: Mapping[str, Any]
     sha256: str
     gates: tuple[Gate, ...]
+    answers: tuple[str, ...] = ()
 
     @property
     def measured(self) -> tuple[Gate, ...]:
@@ -126,7 +132,8 @@ def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) 
             where,
             expected=f"at least one {MEASUREMENT_TYPE} of severity critical",
         )
-    return Suite(name, cast(Mapping[str, Any], plain), _digest(plain, where), gates)
+    asked = demanded(plain.get("meta"), where)
+    return Suite(name, cast(Mapping[str, Any], plain), _digest(plain, where), gates, asked)
 
 
 def key_of(expectation: Mapping[str, Any]) -> str:

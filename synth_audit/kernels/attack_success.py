@@ -85,22 +85,45 @@ class AttackRisk:
 def risk(train: SuccessCount, control: SuccessCount, level: float) -> AttackRisk:
     """Risk of an attack on training rows, beyond its success on rows the generator never saw.
 
-    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals, with the delta method
-    ``δ_R² = (δ_t / (1 − r_c))² + (δ_c (r_t − 1) / (1 − r_c)²)²``.
-    Source: Giomi et al. 2022; contrastive privacy metrics, section 3.4.
+    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals (Giomi et al. 2022; contrastive privacy
+    metrics, section 3.4), with the interval of :func:`risk_interval`.
 
     Returns:
         NaN with an infinite interval without a guess on either side.
     """
-    method = f"delta method on {train.interval(level).method}"
+    method = risk_method(train.interval(level).method)
     if not train.guesses or not control.guesses:
         return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, method))
     r_t, r_c = train.centre(level), control.centre(level)
-    value = (r_t - r_c) / (1 - r_c)
-    of_train = train.half_width(level) / (1 - r_c)
-    of_control = control.half_width(level) * (r_t - 1) / (1 - r_c) ** 2
-    half = math.hypot(of_train, of_control)
-    return AttackRisk(value, Interval(value - half, value + half, level, method))
+    low, high = risk_interval(r_t, train.interval(level), r_c, control.interval(level))
+    return AttackRisk((r_t - r_c) / (1 - r_c), Interval(low, high, level, method))
+
+
+def risk_method(rates: str) -> str:
+    """What the interval of a risk is called, after those of its rates."""
+    return f"mover on {rates}"
+
+
+def risk_interval(r_t: float, of_train: Interval, r_c: float, of_control: Interval) -> tuple[float, float]:
+    """Ends of the interval of ``R = 1 − a / b``, where ``a = 1 − r_t`` and ``b = 1 − r_c``.
+
+    With ``(l_a, u_a)`` and ``(l_b, u_b)`` the intervals of a and b, from those of the rates, a / b ends at
+    ``[a b − sqrt((a b)² − l_a u_b (2a − l_a)(2b − u_b))] / [u_b (2b − u_b)]`` and
+    ``[a b + sqrt((a b)² − u_a l_b (2a − u_a)(2b − l_b))] / [l_b (2b − l_b)]``:
+    the method of variance estimates recovery for ratios. The published delta method is symmetric: at high
+    rates and with a small control it put the lower end above the truth in 7 to 20 of 100 cases, not 2.5.
+    Where all guesses may succeed on control the risk has no lower end; ``1 − 1 / b``, the least that any
+    rate on train gives, stands for it. Source: Donner & Zou 2012.
+    """
+    a, l_a, u_a = 1 - r_t, 1 - of_train.high, 1 - of_train.low
+    b, l_b, u_b = 1 - r_c, 1 - of_control.high, 1 - of_control.low
+    b = max(b, u_b / 2 + 1e-12)
+    least = a * b - math.sqrt(max(0.0, (a * b) ** 2 - l_a * u_b * (2 * a - l_a) * (2 * b - u_b)))
+    high = 1 - least / (u_b * (2 * b - u_b))
+    if l_b <= 1e-9:
+        return 1 - 1 / b, high
+    largest = a * b + math.sqrt(max(0.0, (a * b) ** 2 - u_a * l_b * (2 * a - u_a) * (2 * b - l_b)))
+    return 1 - largest / (l_b * (2 * b - l_b)), high
 
 
 def paired_risk(train: Bools, control: Bools, level: float) -> AttackRisk:

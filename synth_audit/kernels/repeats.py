@@ -94,6 +94,17 @@ def row_kinds(*parts: npt.NDArray[Any]) -> Integers:
     return kinds
 
 
+def repeated_at_most(kinds: Integers, most: int) -> Positions:
+    """Positions of rows, ascending: the first of equal ones that are ``most`` or fewer, every one of others.
+
+    Args:
+        kinds: by :func:`row_kinds`, shape (n,).
+    """
+    often = np.bincount(kinds, minlength=1)[kinds] > most
+    often[np.unique(kinds, return_index=True)[1]] = True
+    return np.flatnonzero(often)
+
+
 def copy_number(kinds: Integers) -> Integers:
     """How many equal rows stand before each row, shape (n,), by :func:`row_kinds`."""
     order = np.argsort(kinds, kind="stable")

@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Counts, Floats, Positions
 from synth_audit.core.measurement import Interval
-from synth_audit.kernels.attack_success import AttackRisk
+from synth_audit.kernels.attack_success import AttackRisk, risk_interval, risk_method
 from synth_audit.kernels.predicate_guesses import naive
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Matches, Predicates, match
 from synth_audit.kernels.proportion_interval import (
-    joined,
     middle_and_half_width,
     proportion_interval,
     unknown_proportion,
@@ -191,24 +190,20 @@ def published_factor(n_control: int, n_train: int) -> float:
 def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -> AttackRisk:
     """Risk of being singled out through the release, beyond chance.
 
-    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals of the guesses made; the interval
-    joins the distances to the ends of the intervals of the *effective* guesses,
-    ``high = R + sqrt(((u_t − r_t) / (1 − r_c))² + ((r_c − l_c)(1 − r_t) / (1 − r_c)²)²)``, and ``low`` with
-    the other ends. With independent guesses and tables of equal size it is :func:`attacks.risk`.
+    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals of the guesses made, with the interval
+    of :func:`risk_interval` from those of the *effective* guesses, widened to hold the value. With
+    independent guesses and tables of equal size it is :func:`~synth_audit.kernels.attack_success.risk`.
 
     Returns:
         NaN with an infinite interval without a guess.
     """
-    method = f"{joined()}, on independent guesses"
+    method = risk_method(train.interval(level).method)
     if not train.guesses or not control.guesses:
         return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, method))
     r_t, r_c = train.centre(level), control.centre(level)
-    of_train, of_control = train.interval(level), control.interval(level)
-    through_train, through_control = 1 / (1 - r_c), (1 - r_t) / (1 - r_c) ** 2
-    value = (r_t - r_c) * through_train
-    down = math.hypot((r_t - of_train.low) * through_train, (of_control.high - r_c) * through_control)
-    up = math.hypot((of_train.high - r_t) * through_train, (r_c - of_control.low) * through_control)
-    return AttackRisk(value, Interval(value - down, value + up, level, method))
+    value = (r_t - r_c) / (1 - r_c)
+    low, high = risk_interval(r_t, train.interval(level), r_c, control.interval(level))
+    return AttackRisk(value, Interval(min(low, value), max(high, value), level, method))
 
 
 def _none_of(marked: Counts, drawn: int, n: int) -> Floats:

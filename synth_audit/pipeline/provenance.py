@@ -37,17 +37,21 @@ class Provenance:
 
     Attributes:
         workspace: None for a folder that lies by itself. journal: None where it is not at hand.
+        turned: the pointer that led here named another audit than the newest; see :class:`LocatedEvidence`.
     """
 
     filed: FiledAudit
     evidence: Evidence
     workspace: Workspace | None
     journal: Journal | None
+    turned: bool = False
 
     @classmethod
-    def of(cls, filed: FiledAudit, evidence: Evidence, workspace: Workspace | None) -> Provenance:
+    def of(
+        cls, filed: FiledAudit, evidence: Evidence, workspace: Workspace | None, *, turned: bool = False
+    ) -> Provenance:
         """Compare with the journal of this workspace."""
-        return cls(filed, evidence, workspace, read_journal(workspace) if workspace else None)
+        return cls(filed, evidence, workspace, read_journal(workspace) if workspace else None, turned)
 
     @property
     def entry(self) -> AuditEntry | None:
@@ -67,7 +71,8 @@ class Provenance:
         if self.journal is not None and (ledger := self._ledger(self.journal)):
             found.append(ledger)
         if self.workspace is not None:
-            found += [_newest(self.workspace, self.journal), _released(self.workspace, self.journal)]
+            found.append(_newest(self.workspace, self.journal, self.turned))
+            found.append(_released(self.workspace, self.journal))
             found += _swept(self.workspace)
         return tuple(found)
 
@@ -175,7 +180,7 @@ def _rows(measurements: pa.Table) -> list[str]:
     return [json.dumps({n: bool(x) if n == "insensitive" else x for n, x in row.items()}) for row in rows]
 
 
-def _newest(workspace: Workspace, journal: Journal | None) -> Check:
+def _newest(workspace: Workspace, journal: Journal | None, turned: bool) -> Check:
     what = "pointer to the newest audit"
     try:
         found = evidence_store(workspace).newest_digest()
@@ -184,6 +189,8 @@ def _newest(workspace: Workspace, journal: Journal | None) -> Check:
     if journal is None:
         return Check(what, None, _NO_JOURNAL)
     named, wanted = found or "none", journal.newest.get(workspace.place, "none")
+    if turned and named == wanted:  # by now
+        return Check(what, False, f"it did not name {wanted} when it was read")
     return Check(what, named == wanted, wanted if named == wanted else f"it should name {wanted}")
 
 

@@ -13,7 +13,8 @@ from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
-from synth_audit.core.source import Locatable, Target
+from synth_audit.core.schema import Schema
+from synth_audit.core.source import Locatable, Selective, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import promise_of
@@ -131,6 +132,13 @@ def release_target(plan: Plan) -> Target:
             fix="name another file or table under `release`",
         )
     return target
+
+
+def refuse_types(plan: Plan, schema: Schema) -> None:
+    """Raise ``DataError`` for a column that the plan's target cannot hold, before anything is made for it."""
+    target = None if plan.release is None else release_target(plan)
+    if isinstance(target, Selective):
+        target.refuse_types(pa.schema([(column.name, column.storage) for column in schema.features]))
 
 
 def _replaces_source(plan: Plan, target: Target) -> bool:

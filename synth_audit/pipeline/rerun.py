@@ -18,6 +18,7 @@ from synth_audit.judging.suite import load_suite
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, split_source
+from synth_audit.store.checked_evidence import newest_evidence
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import installed_versions
 from synth_audit.store.evidence_store import evidence_store
@@ -42,7 +43,7 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
         DataError: there is no evidence of a run with this plan, it was altered, or there is no salt.
     """
     salt = known_salt(workspace)
-    evidence = evidence_store(workspace).newest_evidence()
+    evidence = newest_evidence(workspace)
     _refuse_other(plan, evidence, salt)
     context = replace(context, scratch=context.scratch or workspace.scratch)
     course = _Rerun(plan, workspace, evidence, salt, context)

@@ -26,7 +26,7 @@ from synth_audit.examination.examine import run_examination
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import Promise
 from synth_audit.pipeline.making import anchored, fit_plan, pull_source, split_source
-from synth_audit.pipeline.release import ReleaseRecord, release, release_target
+from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
 from synth_audit.pipeline.write_evidence import Audited, write_evidence
@@ -69,6 +69,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 
 def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
     source = pull_source(plan)
+    refuse_types(plan, source.schema)
     train, control = split_source(plan, source, salt)
     record = SplitRecord(
         plan_sha256=plan.digest,

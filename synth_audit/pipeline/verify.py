@@ -86,7 +86,7 @@ def verify_filed(
         )
     else:
         evidence = evidence_of(filed.evidence_file, found.file)
-        around = Provenance.of(filed, evidence, found.workspace).checks()
+        around = Provenance.of(filed, evidence, found.workspace, turned=found.turned).checks()
     if salt is not None:
         refuse_foreign(salt, evidence)
     at_hand = {**_beside(found, evidence), **(tables or {})}

@@ -32,11 +32,11 @@ def write_report(workspace: Workspace) -> Path:
 
     One that is there stays as it is: it may have been signed.
     """
+    from synth_audit.store.checked_evidence import newest_evidence
     from synth_audit.store.evidence_store import evidence_store
 
-    store = evidence_store(workspace)
-    evidence = store.newest_evidence()
-    return store.put_report(evidence.digest, render_report(evidence).encode())
+    evidence = newest_evidence(workspace)
+    return evidence_store(workspace).put_report(evidence.digest, render_report(evidence).encode())
 
 
 def file_report(found: LocatedEvidence) -> Path:

@@ -10,6 +10,7 @@ import yaml
 
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.verdict import Result
+from synth_audit.judging.criteria import Answer, answers
 from synth_audit.report import words
 from synth_audit.report.audits import audit_view, has_numbers
 from synth_audit.report.examples import examples
@@ -119,19 +120,22 @@ def _risk_builder(risk: Risk) -> Builder:
         found = sensitivities(evidence, gates)
         views = tuple(audit_view(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine)
         measured = sum(has_numbers(o) for _, o in mine)
+        answer = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}.get(risk.name)
         return Chapter(
             anchor=f"risk-{risk.name.replace(' ', '-')}",
             title=risk.title,
             template="risk.html.j2",
-            body=RiskView(risk.question, _alarm(risk, [o for _, o in mine], measured), views),
-            state="measured" if measured else "missing",
-            note=_coverage(len(mine), measured),
+            body=RiskView(risk.question, _alarm(risk, [o for _, o in mine], measured, answer), views),
+            state="missing" if not measured or (answer and answer.reason) else "measured",
+            note=_coverage(len(mine), measured, answer),
         )
 
     return build
 
 
-def _coverage(configured: int, measured: int) -> str:
+def _coverage(configured: int, measured: int, answer: Answer | None) -> str:
+    if answer is not None:
+        return str(answer.state)
     if not configured:
         return "not measured"
     if not measured:
@@ -141,10 +145,12 @@ def _coverage(configured: int, measured: int) -> str:
     return f"measured by {words.counted(measured, 'audit')}"
 
 
-def _alarm(risk: Risk, outcomes: Sequence[AuditOutcome], measured: int) -> str:
-    if measured:
+def _alarm(risk: Risk, outcomes: Sequence[AuditOutcome], measured: int, answer: Answer | None) -> str:
+    if measured and (answer is None or not answer.reason):
         return ""
     why = "The audits for it gave no result" if outcomes else "The plan has no audit for it"
+    if measured and answer is not None:
+        why = words.sentence(answer.reason, end="")
     return f"{why}: this report does not say {risk.silence}."
 
 

@@ -8,9 +8,10 @@ from markupsafe import Markup
 
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.verdict import GateResult, Result
+from synth_audit.judging.criteria import ANSWERS, answers
 from synth_audit.report import interval_and_limit, result_marks, svg, words
 from synth_audit.report.suite_overview import units_of
-from synth_audit.report.view import GateView, Sign, VerdictView
+from synth_audit.report.view import Fact, GateView, Sign, VerdictView
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.report_marks import gate_marks
 
@@ -62,7 +63,17 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
         Result.INSUFFICIENT: "This synthetic table must not be released yet: there is not enough evidence.",
     }[evidence.verdict]
     blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
-    return VerdictView(sign_of(evidence.verdict), headline, _tally(evidence), _silence(unmeasured), blockers)
+    return VerdictView(
+        sign_of(evidence.verdict),
+        headline,
+        _tally(evidence),
+        _silence(unmeasured),
+        blockers,
+        tuple(
+            Fact(a.criterion.capitalize(), str(a.state), words.sentence(a.reason))
+            for a in answers(evidence.outcomes, evidence.gates.results)
+        ),
+    )
 
 
 def _tally(evidence: Evidence) -> str:
@@ -120,7 +131,7 @@ def _gate_view(gate: GateResult, units: Mapping[MeasurementId, str], place: int,
         sign=sign_of(gate.result),
         blocking=gate.blocking,
         numbers=_numbers(gate, value, interval, limit),
-        limit=limit or ("the table itself" if about is None else "none"),
+        limit=limit or ("the table itself" if about is None and gate.gate != ANSWERS else "none"),
         judged=_BOUNDS.get(gate.bound, ""),
         explanation=words.sentence(gate.explanation),
         advice="" if gate.result is Result.PASS else _advice(gate, lost=lost),
@@ -147,6 +158,8 @@ def _number_texts(gate: GateResult, unit: str) -> tuple[str, str]:
 
 
 def _numbers(gate: GateResult, value: str, interval: str, limit: str) -> str:
+    if gate.gate == ANSWERS:
+        return "Follows from the gates on each question"
     if gate.value is None and gate.measurement is None:
         return "Checked on the table itself"
     measured = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from synth_audit.core.outcome import Status
+from synth_audit.judging.criteria import CRITERIA
 from synth_audit.report import words
 from synth_audit.report.chapters import chapters, signing
 from synth_audit.report.gates import gate_views, verdict_view
@@ -40,7 +41,8 @@ def build_view(evidence: Evidence) -> ReportView:
     alerts = _alerts(evidence)
     gates = gate_views(evidence)
     parts = chapters(evidence, gates)
-    unmeasured = [c.title for c in parts if c.state == "missing"]
+    told = [criterion.capitalize() for criterion in CRITERIA]  # beside the verdict, each by itself
+    unmeasured = [c.title for c in parts if c.state == "missing" and c.title not in told]
     return ReportView(
         title=f"Audit of {words.clean(evidence.table)}",
         table=evidence.table,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.sensitivity import DERIVED
 from synth_audit.core.verdict import GateResult, Result
+from synth_audit.judging.criteria import ANSWERS
 from synth_audit.report import svg
 from synth_audit.report.interval_and_limit import MIDDLE, PAD, IntervalPlot, drawing
 from synth_audit.report.result_marks import RESULT_WORDS, result_mark
@@ -35,7 +36,8 @@ def suite_overview_svg(
         body += result_mark(gate.result, 20, y + 28, 8)
         body += svg.text(38, y + 24, svg.fitted(gate.title, label - 50, 13), size=13, weight="600")
         body += svg.text(38, y + 42, word, size=12, muted=True)
-        content = svg.text(PAD, MIDDLE + 4, "Checked on the table itself", muted=True)
+        where = "Follows from the other gates" if gate.gate == ANSWERS else "Checked on the table itself"
+        content = svg.text(PAD, MIDDLE + 4, where, muted=True)
         if gate.measurement:
             content = drawing(plot, width - label, f"{anchor}-{i + 1}")
         body += svg.element("g", content, transform=f"translate({label:g} {y:g})")

@@ -39,13 +39,19 @@ class SensitivityLine:
 
 @dataclass(frozen=True)
 class VerdictView:
-    """The verdict as sentences, with what stands in the way of a release."""
+    """The verdict as sentences, with what stands in the way of a release.
+
+    Attributes:
+        answers: each question about people: answered, undecided or not asked, and why.
+        silence: what else was not measured.
+    """
 
     sign: Sign
     headline: str
     explanation: str
     silence: str
     obstacles: tuple[str, ...]
+    answers: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,9 @@ _HARDENED = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+_DIGITS = 38
+"""Of the widest decimal."""
+
 _PART = r'"(?:[^"]|"")+"|[^."]+'
 _NAME = re.compile(rf"(?:(?P<schema>{_PART})\.)?(?P<table>{_PART})")
 _INCOMING = "synth_audit_incoming"
@@ -108,11 +111,26 @@ class DuckDB:
         file = _files.place(_files.locate(self.path, base))
         return (file, *(part.casefold() for part in self._parts())) if self.table else (file,)
 
+    def refuse_types(self, schema: pa.Schema) -> None:
+        """Raise ``DataError`` for a column of decimals with more digits than DuckDB has."""
+        for field in schema:
+            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+            if pa.types.is_decimal(kind) and kind.precision > _DIGITS:
+                raise DataError(
+                    f"column {field.name!r} has type {kind}, which no DuckDB table can hold",
+                    where=f"release, table {self.table}",
+                    expected=f"decimals of at most {_DIGITS} digits",
+                    fix=f"cast {field.name!r} where the table comes from, or release into a Parquet file",
+                )
+
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the table with ``data`` in one transaction, making its schema if needed; return where.
 
+        Half floats go into a column of single precision, wide decimals into one of as many digits.
+
         Raises:
-            DataError: this source is a query, or the file is locked, or cannot be written.
+            DataError: this source is a query, a column has a type that DuckDB lacks, or the file is locked,
+                or cannot be written.
         """
         import duckdb
 
@@ -124,6 +142,7 @@ class DuckDB:
                 expected="`table: name`",
                 fix="name the table that the release shall replace",
             )
+        self.refuse_types(data.schema)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -155,7 +174,7 @@ class DuckDB:
     def _replace(self, connection: Any, data: pa.Table) -> None:
         """Create schema and table in one transaction; an exception rolls both back."""
         schema, table = self._quoted(connection)
-        connection.register(_INCOMING, data.replace_schema_metadata(None))
+        connection.register(_INCOMING, _writable(data).replace_schema_metadata(None))
         connection.begin()
         try:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
@@ -190,6 +209,24 @@ class DuckDB:
             expected="an existing table" if self.table else "one SELECT over tables of this file",
             fix="try it in the DuckDB shell; other files, extensions and the network are shut off here",
         )
+
+
+def _writable(data: pa.Table) -> pa.Table:
+    """The same values in types that DuckDB reads from Arrow: it knows no half floats nor 256-bit decimals."""
+    return pa.table({name: _known(data.column(name)) for name in data.column_names})
+
+
+def _known(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = values.type
+    if pa.types.is_dictionary(kind) and _known_type(kind.value_type) != kind.value_type:
+        values = values.cast(kind.value_type)
+    return values.cast(_known_type(values.type))
+
+
+def _known_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    return pa.decimal128(kind.precision, kind.scale) if pa.types.is_decimal256(kind) else kind
 
 
 @contextmanager

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from synth_audit.core.errors import DataError
 from synth_audit.store.evidence import Evidence, evidence_of
-from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import EVIDENCE
-from synth_audit.store.journal import Journal, open_journal, read_journal
-from synth_audit.store.locate import LocatedEvidence
+from synth_audit.store.journal import read_journal
+from synth_audit.store.locate import LocatedEvidence, locate_newest
 from synth_audit.store.untrusted_file import sha256_of_bytes
+from synth_audit.store.workspace import Workspace
+
+
+def newest_evidence(workspace: Workspace) -> Evidence:
+    """The evidence that was filed last, if it still is what was filed.
+
+    Raises:
+        DataError: there is none, or it was altered; see :func:`checked_evidence`.
+    """
+    return checked_evidence(locate_newest(workspace))
 
 
 def checked_evidence(found: LocatedEvidence) -> Evidence:
@@ -18,7 +27,7 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
 
     Raises:
         DataError: it cannot be read, its digest is not its own, or the journal at hand has it otherwise or
-            knows of a newer one than the pointer that led here.
+            knew of a newer one than the pointer that led here named.
     """
     content, _ = found.content()
     evidence = evidence_of(content, found.file)
@@ -30,23 +39,9 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
         named = found.folder is None or found.folder.digest == evidence.digest
         if entry is None or not named or entry.files.get(EVIDENCE) != sha256_of_bytes(content):
             raise _altered(found, "what the journal in the restricted folder knows")
-        if found.pointed and not _is_newest(found, journal, evidence.digest):
-            raise _turned(found)
+    if found.turned:
+        raise _turned(found)
     return evidence
-
-
-def _is_newest(found: LocatedEvidence, journal: Journal, digest: str) -> bool:
-    """Whether the pointer names what the journal says: turned back, it shows an old pass for a new fail."""
-    workspace = found.workspace
-    assert workspace is not None
-    wanted = journal.newest.get(workspace.place)
-    if wanted is None:  # a released candidate, where nothing else was audited
-        return journal.released is not None and journal.released.digest == digest
-    if wanted == digest:
-        return True
-    with open_journal(workspace) as filed:  # another audit may just be filed: its pointer is written last
-        named = evidence_store(workspace).newest_digest()
-        return named is not None and named == filed.now.newest.get(workspace.place)
 
 
 def _turned(found: LocatedEvidence) -> DataError:

@@ -49,13 +49,6 @@ class EvidenceStore(Protocol):
             DataError: there is no audit, or what names it is damaged.
         """
 
-    def newest_evidence(self) -> Evidence:
-        """The evidence that was filed last, if it still is what was filed.
-
-        Raises:
-            DataError: there is none, or it was altered.
-        """
-
     def newest_digest(self) -> str | None:
         """Which audit readers are told is the newest; None where nothing is.
 

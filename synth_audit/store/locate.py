@@ -13,7 +13,7 @@ from synth_audit.store.audit_folder import AuditFolder
 from synth_audit.store.evidence import evidence_bytes
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import REPORT, FiledAudit
-from synth_audit.store.journal import AuditEntry, read_journal
+from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
 from synth_audit.store.seal import seal_path
 from synth_audit.store.untrusted_file import read_plain
 from synth_audit.store.workspace import Workspace
@@ -28,12 +28,15 @@ class LocatedEvidence:
         folder: of its audit; None for a file that lies by itself.
         workspace: None for what lies by itself.
         pointed: a pointer named it, where the user named the workspace alone: its evidence store has it.
+        turned: the journal had another as the newest when that pointer was read: turned back, it shows an old
+            pass for a new fail.
     """
 
     file: Path
     folder: AuditFolder | None = None
     workspace: Workspace | None = None
     pointed: bool = False
+    turned: bool = False
 
     @property
     def newest(self) -> bool:
@@ -144,7 +147,7 @@ def locate_evidence(path: Path) -> LocatedEvidence:
     workspace = workspace_at(path.parent if path.name == "review" else path)
     if (path / "evidence.json").is_file() and not (path.name == "review" and _has_audits(workspace)):
         return _of_file(path / "evidence.json")
-    return newest_evidence(workspace)
+    return locate_newest(workspace)
 
 
 def _has_audits(workspace: Workspace) -> bool:
@@ -154,18 +157,40 @@ def _has_audits(workspace: Workspace) -> bool:
     return filed or os.path.lexists(workspace.newest_pointer)
 
 
-def newest_evidence(workspace: Workspace) -> LocatedEvidence:
+def locate_newest(workspace: Workspace) -> LocatedEvidence:
     """The newest audit of a workspace; what was released, where nothing else was audited.
+
+    What names it lies where others may write: it is read once, compared with the journal, and nothing that it
+    says later counts.
 
     Raises:
         DataError: there is no audit, or what names it is damaged.
     """
+    digest, journal = _told_newest(workspace), read_journal(workspace)
+    if journal is not None and digest != _known_newest(workspace, journal):
+        # Another audit may just be filed: its pointer is written last. Where no lock can be made, none is.
+        with suppress(DataError), open_journal(workspace) as filed:
+            digest, journal = _told_newest(workspace), filed.now
+    turned = journal is not None and digest != _known_newest(workspace, journal)
+    file = evidence_store(workspace).where(digest)["evidence"]
+    return LocatedEvidence(file, AuditFolder(file.parent), workspace, pointed=True, turned=turned)
+
+
+def _told_newest(workspace: Workspace) -> str | None:
+    """The audit that readers are told of."""
     store = evidence_store(workspace)
     digest = store.newest_digest()
     if digest is None and workspace.owner is None and (released := store.released()) is not None:
-        digest = released.digest
-    file = store.where(digest)["evidence"]
-    return LocatedEvidence(file, AuditFolder(file.parent), workspace, pointed=True)
+        return released.digest
+    return digest
+
+
+def _known_newest(workspace: Workspace, journal: Journal) -> str | None:
+    """The audit that they should be told of."""
+    newest, released = journal.newest.get(workspace.place), journal.released
+    if newest is None and workspace.owner is None and released is not None:
+        return released.digest
+    return newest
 
 
 def purged_entry(path: Path) -> AuditEntry | None:

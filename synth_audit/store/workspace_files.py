@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import stat
@@ -137,16 +138,32 @@ def read_parquet(
         folder: a private one, in which many rows are laid out and mapped, not held; None: they are held.
         made_by: the stage that makes it, for the message when it is missing.
         named: the file that it is a copy of, for the same message.
+
+    Raises:
+        DataError: it is missing or damaged, or holds other rows than it declares.
     """
     try:
         with pq.ParquetFile(path) as file:
-            if folder is None or not file.metadata.num_rows:
-                return file.read()
-            return kept(file.iter_batches(BATCH), folder)
+            declared = file.metadata.num_rows
+            data = _laid_out(file, folder)
     except (OSError, UnicodeError, pa.ArrowException) as error:
-        raise DataError(
-            f"a workspace file cannot be read ({type(error).__name__})",
-            where=str(named or path),
-            expected=f"the output of the {made_by} stage",
-            fix=f"run the {made_by} stage again",
-        ) from None
+        problem = f"cannot be read ({type(error).__name__})"
+    else:
+        if data.num_rows == declared:
+            return data
+        problem = f"declares {declared:,} rows and holds {data.num_rows:,}"
+    raise DataError(
+        f"a workspace file {problem}",
+        where=str(named or path),
+        expected=f"the output of the {made_by} stage",
+        fix=f"run the {made_by} stage again",
+    )
+
+
+def _laid_out(file: pq.ParquetFile, folder: Path | None) -> pa.Table:
+    """The rows that are in a file, however many it declares."""
+    batches = file.iter_batches(BATCH)
+    first = next(batches, None) if folder is not None else None
+    if folder is None or first is None:
+        return file.read()
+    return kept(itertools.chain([first], batches), folder)

@@ -22,9 +22,9 @@ from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import kept_because
 from synth_audit.pipeline.verify import verify
+from synth_audit.store.checked_evidence import newest_evidence
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import TableRecord, installed_versions
-from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.folders import link_or_copy, replacing_folder
 from synth_audit.store.journal import private_lock
 from synth_audit.store.salts import workspace_salt
@@ -145,7 +145,7 @@ class SweepRun:
     def _still_good(self, candidate: Candidate, own: Workspace) -> Evidence | None:
         """The evidence of an earlier sweep if it is what this one would find, and its tables are there."""
         try:
-            evidence = evidence_store(own).newest_evidence()
+            evidence = newest_evidence(own)
             tables = {n: read_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
         except DataError:
             return None

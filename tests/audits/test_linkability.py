@@ -176,9 +176,7 @@ def test_chosen_halves_are_balanced_and_know_no_order():
 def test_the_interval_covers_the_risk_of_an_honest_release(k, subject_of, measure):
     """Two-sided coverage holds, and the end that gates look at misses no more often than it may.
 
-    With k = 10 of 150 rows half of control is joined by chance. The risk is skewed there and the delta method
-    symmetric: about 4 % of honest releases have the whole interval above 0 and 1 % below, not 2.5 % each. It
-    errs to the safe side.
+    With k = 10 of 150 rows half of control is joined by chance: a symmetric interval would lie too high.
     """
     n_runs, audit = 300, Linkability(**SIDES, n_neighbours=k)
     ends = []
@@ -187,7 +185,7 @@ def test_the_interval_covers_the_risk_of_an_honest_release(k, subject_of, measur
         ends.append(measure(audit, subject, seed=i)[0]["risk"].interval)
     above, below = np.mean([e.low > 0 for e in ends]), np.mean([e.high < 0 for e in ends])
     assert above + below <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_runs)
-    assert below <= 0.025 + 3 * np.sqrt(0.025 * 0.975 / n_runs)
+    assert max(above, below) <= 0.025 + 3 * np.sqrt(0.025 * 0.975 / n_runs)
 
 
 @pytest.mark.parametrize("columns", [{"k": ["a", "b"] * 50}, {"k": ["a", "b"] * 50, "x": [1.0] * 100}])

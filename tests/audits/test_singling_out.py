@@ -190,10 +190,22 @@ def test_nothing_unique_is_not_applicable(made, subject_of, measure):
         measure(SinglingOut(), subject_of(real, real, made))
 
 
-def test_a_release_that_repeats_every_row_is_not_judged(subject_of, measure):
-    train = records(100, 1)
+@pytest.mark.parametrize("n_made", [320, 440, 2000])
+def test_copies_do_not_hide_by_being_repeated_in_a_larger_release(n_made, subject_of, measure):
+    train, control = records(200, 1), records(100, 2)
+    found, _ = measure(QUICK, subject_of(train, control, rows(train, np.arange(n_made) % 200)))
+    assert found["worst_risk"].interval.low > 0.9
+    assert found["train_rate", "univariate"].value == 1
+    found, _ = measure(QUICK, subject_of(train, control, records(n_made, 3)))
+    assert found["worst_risk"].interval.low <= 0
+
+
+def test_what_repeats_more_often_than_the_size_explains_is_not_guessed_at(subject_of, measure):
+    train = records(200, 1)
     with pytest.raises(NotApplicable):
-        measure(QUICK, subject_of(train, records(100, 2), rows(train, np.arange(200) % 100)))
+        measure(QUICK, subject_of(train, records(100, 2), rows(train, np.arange(200) % 50)))
+    with pytest.raises(NotApplicable):
+        measure(QUICK, subject_of(train, records(100, 2), rows(train, np.arange(400) % 100)))
 
 
 def test_a_setting_without_a_guess_is_seen_to_have_none(subject_of, measure):

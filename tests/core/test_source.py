@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from synth_audit.core import arrow_files
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import scratch_in
-from synth_audit.core.source import batches
+from synth_audit.core.source import SourceInfo, batches, read
 
 FIRST = pa.record_batch({"a": [1, 2], "b": [3, 4]})
 
@@ -59,3 +60,35 @@ def test_no_batch_at_all_is_told() -> None:
     with pytest.raises(DataError, match="no batch"):
         list(batches(Lying(), Path()))
     assert list(batches(Lying(FIRST.slice(0, 0)), Path())) == [FIRST.slice(0, 0)]
+
+
+class Unplugged(Lying):
+    info: Any = SourceInfo(title="Warehouse", summary="")
+
+    def read(self, base: Path) -> pa.Table:
+        raise ConnectionResetError("swordfish")
+
+    def batches(self, base: Path) -> Any:
+        yield FIRST
+        raise OSError(errno.ENOSPC, "swordfish")
+
+
+@pytest.mark.parametrize("most", [0, 2**30])
+def test_what_the_system_says_to_a_source_is_not_told_of_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(arrow_files, "MOST_HELD", most)
+    with (
+        scratch_in(tmp_path),
+        pytest.raises(DataError, match=r"the source cannot be read \(OSError\)") as caught,
+    ):
+        arrow_files.kept(batches(Unplugged(), tmp_path), None)
+    assert caught.value.where == "source, Warehouse"
+    assert caught.value.fix
+    assert "swordfish" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_source_that_is_read_whole_tells_the_same(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"the source cannot be read \(ConnectionResetError\)"):
+        read(Unplugged(), tmp_path)

@@ -23,3 +23,11 @@ def test_a_column_has_the_forms_of_its_texts(others):
 def test_whatever_the_texts_are(texts):
     column = pa.chunked_array([pa.array(texts, pa.string())])
     assert column_forms(column).to_pylist() == standard_forms(texts)
+
+
+@pytest.mark.parametrize(("kind", "width"), [(pa.string(), 4), (pa.large_string(), 8)])
+def test_a_part_of_a_longer_array_has_the_forms_of_its_own_texts(kind, width):
+    """Where the texts do not start at the first byte of their buffer, as in what Arrow cuts off a file."""
+    _, offsets, letters = pa.array(["what stands before", " Bachelors ", "MALE"], kind).buffers()
+    part = pa.Array.from_buffers(kind, 2, [None, offsets.slice(width), letters])
+    assert column_forms(pa.chunked_array([part])).to_pylist() == ["bachelors", "male"]

@@ -17,9 +17,10 @@ from synth_audit.core.errors import DataError, ReleaseRefused
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import write_report
-from synth_audit.store import checked_evidence as checked
+from synth_audit.store import locate
 from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import parse_evidence
+from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import open_journal
 from synth_audit.store.locate import LocatedEvidence, locate_evidence
@@ -165,18 +166,59 @@ def test_a_pointer_that_is_turned_back_shows_no_older_pass(case, make_gate, tmp_
 
 
 def test_a_reader_waits_for_an_audit_that_is_just_being_filed(case, monkeypatch):
-    found = locate_evidence(case.workspace.root)
     newer = "ab" * 32
     with open_journal(case.workspace) as journal:
         journal.write(journal.now.with_newest("", newer))
-    opened = checked.open_journal
+    opened = locate.open_journal
 
     def filed(workspace):
         workspace.newest_pointer.write_text(to_json(Newest(newer)))
         return opened(workspace)
 
-    monkeypatch.setattr(checked, "open_journal", filed)
-    assert checked_evidence(found).digest == found.folder.digest
+    monkeypatch.setattr(locate, "open_journal", filed)
+    found = locate_evidence(case.workspace.root)
+    assert (found.folder.digest, found.turned) == (newer, False)
+
+
+def test_a_pointer_that_is_turned_back_while_it_is_read_shows_no_older_pass(case, make_gate, monkeypatch):
+    pointer = case.workspace.newest_pointer
+    older = pointer.read_bytes()
+    case.set_gates(make_gate("copies", "exact_match.excess", -1))
+    assert pipeline.produce(case.plan, case.workspace).verdict is Result.FAIL
+    newer = pointer.read_bytes()
+    store = type(evidence_store(case.workspace))
+    read, restored = store.newest_digest, []
+
+    def swapped(self):
+        """The older pass at every reading; what is right stands there before and after."""
+        pointer.write_bytes(older if len(restored) < 2 else newer)
+        restored.append(read(self))
+        pointer.write_bytes(newer)
+        return restored[-1]
+
+    monkeypatch.setattr(store, "newest_digest", swapped)
+    for show in (
+        lambda: api.gate(case.workspace.root, "gates.json"),
+        lambda: api.write_report(case.workspace.root),
+        lambda: api.render_report(case.workspace.root),
+    ):
+        restored.clear()
+        with pytest.raises(DataError, match="does not name the newest audit"):
+            show()
+    restored.clear()
+    assert "pointer to the newest audit" in told(case.workspace.root)
+
+
+def test_of_a_pointer_turned_back_for_a_moment_the_right_audit_is_shown(case, make_gate, monkeypatch):
+    pointer = case.workspace.newest_pointer
+    older = case.workspace.newest.digest
+    case.set_gates(make_gate("copies", "exact_match.excess", -1))
+    newer = pipeline.produce(case.plan, case.workspace).digest
+    store = type(evidence_store(case.workspace))
+    told_first = iter([older])
+    monkeypatch.setattr(store, "newest_digest", lambda self: next(told_first, newer))
+    assert pointer.exists()
+    assert api.gate(case.workspace.root, str(case.folder / "gates.json")).verdict is Result.FAIL
 
 
 def test_an_older_pass_laid_into_the_review_folder_is_not_its_newest_audit(case):

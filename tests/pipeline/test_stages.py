@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -314,3 +315,13 @@ def test_a_table_made_before_the_split_is_warned_of(case):
     plan = case.replan(generator={"external": {"source": "made.parquet"}})
     evidence = pipeline.produce(plan, case.workspace)
     assert "made elsewhere before this split" in evidence.warnings[0]
+
+
+def test_a_column_that_the_target_cannot_hold_is_named_before_anything_is_made(make_case, tmp_path):
+    case = make_case(tmp_path, release={"duckdb": {"path": "out.duckdb", "table": "people"}})
+    data = pq.read_table(tmp_path / "people.parquet")
+    wide = pa.array([Decimal(i) for i in range(data.num_rows)], pa.decimal256(60, 2))
+    pq.write_table(data.append_column("paid", wide), tmp_path / "people.parquet")
+    error = refusal(pipeline.split_table, case.plan, case.workspace)
+    assert "'paid'" in error.what
+    assert not case.workspace.train.exists()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.registry import build
-from synth_audit.core.source import Source, Target, batches
+from synth_audit.core.source import Selective, Source, Target, batches
 from synth_audit.sources import duckdb as module
 from synth_audit.sources.duckdb import DuckDB
 
@@ -57,6 +58,26 @@ def test_types_survive(base):
     back = DuckDB(path="db.duckdb", table="people").read(base)
     assert back.schema == table().schema
     assert fingerprint(back) == fingerprint(table())
+
+
+def test_values_of_types_that_duckdb_lacks_are_kept_in_the_next_ones(tmp_path):
+    half = pa.array([0.5, None], pa.float32()).cast(pa.float16())
+    wide = pa.array([Decimal("1.25"), None], pa.decimal256(38, 2))
+    data = pa.table({"half": half, "code": half.dictionary_encode(), "wide": wide})
+    target = DuckDB(path="db.duckdb", table="t")
+    target.write(data, tmp_path)
+    back = target.read(tmp_path)
+    assert back.schema.types == [pa.float32(), pa.float32(), pa.decimal128(38, 2)]
+    assert back.to_pydict() == data.to_pydict()
+
+
+def test_a_decimal_of_too_many_digits_is_named(tmp_path):
+    data = pa.table({"ok": [1], "wide": pa.array([Decimal("1.25")], pa.decimal256(39, 2))})
+    target = DuckDB(path="db.duckdb", table="t")
+    assert isinstance(target, Selective)
+    error = refusal(lambda: target.write(data, tmp_path))
+    assert "'wide'" in error.what
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("rows", ["people", "(SELECT * FROM people WHERE id < 0)"])

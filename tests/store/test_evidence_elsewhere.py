@@ -14,12 +14,10 @@ from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store import evidence_folders
-from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence_folders import EvidenceFolders
 from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import open_journal, read_journal
 from synth_audit.store.kept_rows import drop_rows, keep_rows
-from synth_audit.store.locate import newest_evidence
 from synth_audit.store.purge import purge, survey
 from synth_audit.store.retention import Retention
 
@@ -51,9 +49,6 @@ class InMemory:
 
     def newest_digest(self):
         return self.kept_in.newest
-
-    def newest_evidence(self):
-        return checked_evidence(newest_evidence(self.workspace))
 
     def released(self):
         return self.kept_in.released

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from synth_audit.core.errors import DataError
+from synth_audit.store.checked_evidence import newest_evidence
 from synth_audit.store.evidence_folders import EvidenceFolders
 from synth_audit.store.evidence_store import EvidenceStore, evidence_store
 from synth_audit.store.workspace import Workspace
@@ -46,7 +47,7 @@ def test_an_audit_is_filed_and_found_again(workspace, build):
     assert found.files == store.newest().files
     assert (found.digest, found.evidence, found.measurements) == (filed.digest, filed, b"numbers")
     assert (found.report, found.seal) == (None, None)
-    assert store.newest_evidence() == filed
+    assert newest_evidence(workspace) == filed
     [entry] = store.list()
     assert (entry.digest, entry.names(found.evidence_file), entry.names(b"other")) == (
         filed.digest,
@@ -71,12 +72,17 @@ def test_what_was_altered_is_no_evidence(workspace, build):
     path = store.where()["evidence"]
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(DataError, match="altered"):
-        store.newest_evidence()
+        newest_evidence(workspace)
 
 
 def test_nothing_filed_is_nothing_found(workspace):
     store = evidence_store(workspace)
-    for ask in (store.newest, store.newest_evidence, store.where, lambda: store.get("a" * 64)):
+    for ask in (
+        store.newest,
+        store.where,
+        lambda: store.get("a" * 64),
+        lambda: newest_evidence(workspace),
+    ):
         with pytest.raises(DataError):
             ask()
 

@@ -6,11 +6,14 @@ import os
 import stat
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from synth_audit.core import arrow_files
 from synth_audit.core.errors import DataError
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import write_text
+from synth_audit.store.workspace_files import read_parquet, write_text
 
 
 def refused(workspace, folder, *says):
@@ -87,3 +90,51 @@ def test_nothing_is_written_to_what_is_no_path(tmp_path, monkeypatch, path):
         with pytest.raises(DataError, match="nothing can be written there"):
             write()
     assert not list(tmp_path.iterdir())
+
+
+def spoilt(path, content):
+    """Three rows in a file whose bytes a function changes."""
+    pq.write_table(pa.table({"n": [1, 2, 3], "word": ["swordfish", None, "x"]}), path, compression="none")
+    path.write_bytes(content(path.read_bytes()))
+    return path
+
+
+def declaring(n_rows, held=3):
+    """A file of so many rows whose footer declares another number of them."""
+
+    def change(content):
+        footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        before, mark, after = content[footer:].partition(bytes([0x16, 2 * held]))
+        return content[:footer] + before + mark[:1] + bytes([2 * n_rows]) + after
+
+    return change
+
+
+@pytest.mark.parametrize("most", [0, 2**30])
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (declaring(30), "declares 30 rows and holds 3"),
+        (declaring(0), "declares 0 rows and holds 3"),
+        (lambda content: content[:-20], "cannot be read"),
+        (lambda content: content[:4] + bytes(60) + content[64:], "cannot be read"),
+    ],
+)
+def test_a_damaged_table_is_told_with_what_to_do(tmp_path, monkeypatch, most, mapped, content, says):
+    monkeypatch.setattr(arrow_files, "MOST_HELD", most)
+    path = spoilt(tmp_path / "train.parquet", content)
+    with pytest.raises(DataError, match=f"a workspace file {says}") as caught:
+        read_parquet(path, made_by="split", folder=tmp_path if mapped else None)
+    assert caught.value.where == str(path)
+    assert caught.value.fix == "run the split stage again"
+    assert "swordfish" not in str(caught.value)
+
+
+def test_a_table_without_rows_of_which_some_are_declared_is_damaged(tmp_path):
+    path = tmp_path / "train.parquet"
+    pq.write_table(pa.table({"n": pa.array([], pa.int64())}), path)
+    path.write_bytes(declaring(30, held=0)(path.read_bytes()))
+    for folder in (None, tmp_path):
+        with pytest.raises(DataError, match="declares 30 rows and holds 0"):
+            read_parquet(path, made_by="split", folder=folder)

@@ -63,8 +63,8 @@ class Linkability:
 
     For a record split into the columns A and B, the k nearest synthetic rows by A and the k nearest by B are
     found (Gower's distance, ties broken at random and apart for A and B); the attack succeeds when they
-    share a row. ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, with
-    the delta method's interval.
+    share a row. ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals;
+    its interval is that of :func:`~synth_audit.kernels.attack_success.risk_interval`.
 
     Without ``columns_a`` and ``columns_b`` every released column that varies in train is used: by
     descending entropy of its values in train, ties by name, each goes to the side whose entropies add up to

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.core.arrays import Floats32
+from synth_audit.core.arrays import Floats32, Positions
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.kind import Clues, KindInfo
 from synth_audit.core.parts import Part, VectorPart
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
 from synth_audit.encoding.kinds._labels import TextLabels, like_names, names_rows
 from synth_audit.encoding.ngrams import WIDTH, ngram_vectors
 
@@ -52,6 +54,17 @@ class Text(TextLabels):
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Text that half of the rows have for themselves may name them."""
         return like_names(distinct, present)
+
+    def outlying(self, table: Table, column: Column, tail: float) -> Positions:
+        """Rows whose letters are the least like those of all: their vectors are farther from the mean vector
+        than the quantile ``1 − tail``. Most texts occur once, so that how often says nothing."""
+        vectors = self._vectors(table.column(column.name)).astype(float)
+        known = ~np.isnan(vectors[:, 0])
+        if not known.any():
+            return np.empty(0, dtype=np.intp)
+        far = np.full(len(vectors), -np.inf)
+        far[known] = np.linalg.norm(vectors[known] - vectors[known].mean(axis=0), axis=1)
+        return np.flatnonzero(far > np.quantile(far[known], 1 - tail))
 
     def _further(self) -> tuple[Part, ...]:
         """The vector of its letters."""

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.store.audit_folder import is_digest
-from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_folders.filing import add_report, file_audit, point_to_release
 from synth_audit.store.filed_audit import MEASUREMENTS, FiledAudit
 from synth_audit.store.folders import discard, folder_names, new_folder, size_of
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
 from synth_audit.store.kept_rows import drop_rows, keep_rows
-from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.pointers import Newest, Released, read_pointer
 from synth_audit.store.seal import seal_holds, seal_path
 from synth_audit.store.untrusted_file import read_plain
@@ -45,11 +43,6 @@ class EvidenceFolders:
     def newest(self) -> FiledAudit:
         """What is in the folder that ``newest.json`` names."""
         return FiledAudit.load(self.workspace.newest)
-
-    def newest_evidence(self) -> Evidence:
-        """The evidence in it, compared with the journal where that is at hand."""
-        folder = self.workspace.newest
-        return checked_evidence(LocatedEvidence(folder.evidence, folder, self.workspace, pointed=True))
 
     def newest_digest(self) -> str | None:
         """What ``newest.json`` says."""

@@ -43,11 +43,11 @@ class Inference:
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
     :class:`~synth_audit.kernels.secret_guesses.GuessTolerance`. Records whose secret is missing are not
     attacked: there is nothing to learn. A missing guess is wrong.
-    ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, with the delta
-    method's interval; ``worst_risk`` is the largest, its
-    interval at ``1 − (1 − level) / secrets``. ``overall_risk`` takes the guesses at all secrets together,
-    those at one record as one: it is the number to gate where no column is declared sensitive, for the
-    worst of many secrets is that of a column which nearly everybody shares, and hardly certain.
+    ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, its interval that
+    of :func:`~synth_audit.kernels.attack_success.risk_interval`; ``worst_risk`` is the largest, its interval
+    at ``1 − (1 − level) / secrets``. ``overall_risk`` takes the guesses at all secrets together, those at one
+    record as one: it is the number to gate where no column is declared sensitive, for the worst of many
+    secrets is that of a column which nearly everybody shares, and hardly certain.
 
     Fields:
         secrets: columns to guess; left out, those of role sensitive, and every released column in turn

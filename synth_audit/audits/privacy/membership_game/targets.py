@@ -40,9 +40,9 @@ def choose(
 ) -> dict[str, Positions]:
     """Positions in train of the targets of each kind; kinds without any are left out.
 
-    ``outlying``: rows beyond the tails of a column, or of its rarest labels, the columns in turn, drawn at
-    random among those rows. ``vulnerable``: the rows farthest from their nearest other row. ``random``: any
-    rows but these.
+    ``outlying``: rows beyond the tails of a column, of its rarest labels, or of the texts least like all
+    others, the columns in turn, drawn at random among those rows. ``vulnerable``: the rows farthest from
+    their nearest other row. ``random``: any rows but these.
 
     Args:
         wanted: how many of each kind; fewer come back when fewer are there.

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy.singling_out.exposure import exposure_of, pictured
+from synth_audit.audits.privacy.singling_out.repeated_rows import without_repeats
 from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -94,7 +95,8 @@ class SinglingOut:
     A predicate that matches exactly one synthetic row is a guess; it succeeds when it matches exactly one
     real row. ``risk = (r_train − r_control) / (1 − r_control)``, where r_control is the success rate among as
     many people as train has whom the generator never saw (:func:`control_rate`, exact for any
-    sizes). No predicate is guessed twice, and rates are over the guesses made.
+    sizes). No predicate is guessed twice, and rates are over the guesses made. Of a release with r rows for
+    each training row, at most ⌈r⌉ equal rows count as one, or a large release would hide copies in repeats.
 
     Settings: ``univariate`` asks for values that occur once and for extremes; ``multivariate[k]`` joins k
     random columns of a random synthetic row; ``embedding`` describes rows that lie far from all others in the
@@ -145,8 +147,8 @@ class SinglingOut:
         ),
         not_covered=(
             "It does not say whether the person can be named or learns anything from it. A record that the "
-            "release repeats is not unique in it and is left to the audit of exact copies. Guesses "
-            "weaken when the release is much smaller or much larger than the training table."
+            "release repeats more often than its size explains is not unique in it and is left to the audit "
+            "of exact copies. Guesses weaken when the release is much smaller than the training table."
         ),
         quantities=(RISK, WORST, TRAIN_RATE, CONTROL_RATE, NAIVE_RATE, PAIRED_RISK, PUBLISHED_RISK),
         risk="singling out",
@@ -175,6 +177,7 @@ class SinglingOut:
         lexicon, (train, control, synthetic) = codebook(
             [subject.train, subject.control, subject.synthetic], subject.features
         )
+        subject, synthetic = without_repeats(subject, synthetic, lexicon)
         tried = {
             setting: PredicateTrial.of(found, lexicon, train, control, context.rng)
             for setting, found in self._guesses(subject, synthetic, lexicon, context)

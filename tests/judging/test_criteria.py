@@ -1,0 +1,97 @@
+"""Which questions were answered: by gates that were decided, never by an audit that merely ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from synth_audit.core.errors import GateError
+from synth_audit.core.identity import MeasurementId
+from synth_audit.core.outcome import AuditOutcome, Status
+from synth_audit.core.verdict import GateResult, Result
+from synth_audit.judging.criteria import ANSWERS, CRITERIA, AnswerState, answers, answers_result, demanded
+from synth_audit.judging.judge import judge, load_suite, parse_suite
+
+RISKS = {"singling_out": "singling out", "linkability": "linkability", "exact_match": "singling out"}
+
+
+def outcome(audit, status=Status.MEASURED):
+    return AuditOutcome(audit, "privacy", status, info=SimpleNamespace(risk=RISKS[audit]))
+
+
+def result(audit, found, blocking=True, name="limit"):
+    return GateResult(name, name, found, blocking, "", "", measurement=MeasurementId(audit, "risk"))
+
+
+def state_of(criterion, outcomes, results):
+    return next(a for a in answers(outcomes, results) if a.criterion == criterion)
+
+
+@pytest.mark.parametrize(
+    ("results", "state"),
+    [
+        ([result("singling_out", Result.PASS)], "answered"),
+        ([result("singling_out", Result.FAIL)], "answered"),
+        ([result("singling_out", Result.INSUFFICIENT, name="blind_one")], "undecided"),
+        ([result("singling_out", Result.INSUFFICIENT), result("exact_match", Result.PASS)], "undecided"),
+        ([result("singling_out", Result.INSUFFICIENT), result("exact_match", Result.FAIL)], "answered"),
+        (
+            [result("singling_out", Result.INSUFFICIENT, False), result("exact_match", Result.PASS)],
+            "answered",
+        ),
+        ([result("singling_out", Result.INSUFFICIENT, False)], "undecided"),
+        ([result("linkability", Result.PASS)], "not asked"),
+        ([], "not asked"),
+    ],
+)
+def test_an_audit_that_ran_is_an_answer_only_where_gates_on_it_were_decided(results, state):
+    found = state_of("singling out", [outcome("singling_out"), outcome("exact_match")], results)
+    assert found.state == state
+    assert bool(found.reason) == (state != "answered")
+
+
+def test_what_no_audit_is_about_is_not_asked_and_what_gave_no_result_undecided():
+    outcomes = [outcome("linkability", Status.NOT_APPLICABLE)]
+    assert [a.criterion for a in answers(outcomes, [])] == list(CRITERIA)
+    assert state_of("linkability", outcomes, []).state is AnswerState.UNDECIDED
+    assert state_of("membership", outcomes, []).state is AnswerState.NOT_ASKED
+
+
+def test_the_gate_is_named_that_was_left_open():
+    found = state_of(
+        "linkability", [outcome("linkability")], [result("linkability", Result.INSUFFICIENT, name="halves")]
+    )
+    assert "halves" in found.reason
+
+
+def test_a_demanded_answer_holds_the_release():
+    open_ = answers_result(["linkability"], [outcome("linkability")], [])
+    assert (open_.result, open_.blocking) == (Result.INSUFFICIENT, True)
+    assert "linkability: not asked" in open_.explanation
+    given = [result("linkability", Result.PASS)]
+    assert answers_result(["linkability"], [outcome("linkability")], given).result is Result.PASS
+
+
+def suite(**meta):
+    limit = {"name": "linkability.risk", "maximum": 0.1}
+    gate = {
+        "type": "expect_measurement_to_be_within",
+        "kwargs": limit,
+        "meta": {"id": "one", "reason": "because"},
+    }
+    return {"name": "s", "expectations": [gate], "meta": meta}
+
+
+def test_only_a_suite_that_demands_answers_gets_the_gate():
+    for meta, there in (({}, False), ({"answers": ["membership"]}, True)):
+        report = judge(parse_suite(suite(**meta)), [], [])
+        assert (report.results[-1].gate == ANSWERS) is there
+    assert load_suite("sensitive", Path()).answers == CRITERIA
+
+
+@pytest.mark.parametrize("asked", ["membership", ["members"], ["membership", "membership"], [1], [[]]])
+def test_what_is_no_criterion_cannot_be_demanded(asked):
+    with pytest.raises(GateError, match="criteria"):
+        demanded({"answers": asked}, "suite")
