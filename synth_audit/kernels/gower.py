@@ -78,7 +78,9 @@ class Mixed:
         return Mixed(self.numbers, np.delete(self.labels, column - p, axis=1), weights)
 
 
-def nearest(queries: Mixed, reference: Mixed, *, but: int | None = None) -> Nearest:
+def nearest(
+    queries: Mixed, reference: Mixed, *, but: int | None = None, place: Positions | None = None
+) -> Nearest:
     """Find the nearest reference rows by Gower's distance, exactly.
 
     A query is never taken for "itself": a row that also stands in the reference is at distance 0. Distances
@@ -87,9 +89,11 @@ def nearest(queries: Mixed, reference: Mixed, *, but: int | None = None) -> Near
     Args:
         queries: n rows; reference: m rows of the same preparation, m ≥ 1.
         but: position of a reference row that is not looked at; then m ≥ 2.
+        place: of each reference row in the order in which the first of several nearest ones is chosen, shape
+            (m,); its position if left out.
     """
-    repeats = Repeats.of(reference.numbers, reference.labels, but)
-    return search_once(queries, reference, repeats, _GowerPairs.of, but)
+    repeats = Repeats.of(reference.numbers, reference.labels, but, place)
+    return search_once(queries, reference, repeats, _GowerPairs.of, but, place)
 
 
 def nearest_other(table: Mixed, rows: Positions) -> Nearest:
@@ -97,22 +101,26 @@ def nearest_other(table: Mixed, rows: Positions) -> Nearest:
     return search(_GowerPairs.of(table.take(rows), table), own=rows)
 
 
-def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
+def nearest_k(queries: Mixed, reference: Mixed, k: int, place: Positions | None = None) -> Positions:
     """Positions of the k nearest reference rows, in order of distance, ties by position in the reference.
 
-    A caller that must not break ties by position shuffles the reference.
+    Args:
+        place: of each reference row in the order in which ties are broken instead, shape (m,): a caller that
+            must not break them by position draws it at random.
 
     Returns:
         shape (n, min(k, m)).
     """
     k = min(k, len(reference))
     if not abound(reference.numbers, reference.labels):
-        return search_k(_GowerPairs.of(queries, reference), k)
+        return search_k(_GowerPairs.of(queries, reference), k, place)
     # Of equal rows only the first k can be wanted; equal queries have equal answers.
-    kept = np.flatnonzero(copy_number(row_kinds(reference.numbers, reference.labels)) < k)
+    kept = np.flatnonzero(copy_number(row_kinds(reference.numbers, reference.labels), place) < k)
+    places = None if place is None else place[kept]
     kinds = row_kinds(queries.numbers, queries.labels)
     asked, answer = np.unique(kinds, return_index=True, return_inverse=True)[1:]
-    found: Positions = kept[search_k(_GowerPairs.of(queries.take(asked), reference.take(kept)), k)][answer]
+    space = _GowerPairs.of(queries.take(asked), reference.take(kept))
+    found: Positions = kept[search_k(space, k, places)][answer]
     return found
 
 

@@ -264,6 +264,17 @@ def test_one_row_may_be_left_out_for_all_queries(labels):
         assert np.array_equal(nearest(queries, rows.take(found.index)).first, found.first)
 
 
+@pytest.mark.parametrize("labels", [2, 50])
+def test_a_place_for_each_row_breaks_ties_as_shuffled_rows_would(labels):
+    rng = np.random.default_rng(labels)
+    rows = mixed(rng.integers(0, labels, (60, 1)), rng.integers(0, 3, (60, 1)))
+    shuffled = rng.permutation(60)
+    place = np.argsort(shuffled)
+    queries, other = rows.take(np.arange(30)), rows.take(shuffled)
+    assert np.array_equal(nearest(queries, rows, place=place).index, shuffled[nearest(queries, other).index])
+    assert np.array_equal(nearest_k(queries, rows, 7, place), shuffled[nearest_k(queries, other, 7)])
+
+
 def test_far_beyond_whole_numbers_a_difference_is_still_seen():
     """Where 1e100 − 1 is 1e100, drawing a number to within 1 of another would make the two equal."""
     queries = mixed([[0.0, 1e100]], np.array([[0, 0]]))

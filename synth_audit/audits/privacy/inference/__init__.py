@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import drawn, named
+from synth_audit.audits.privacy._targets import drawn, named, random_places
 from synth_audit.audits.privacy.inference.attacks import (
     CONTROL_RATE,
     MODEL_RATE,
@@ -55,7 +55,7 @@ class Inference:
         known: columns the adversary knows, less the secret; left out, all other released columns.
         n_attacks: at most this many training records, and as many control records, per secret.
         tolerance: relative error at which a guessed number is right, in [0, 1).
-        n_trees: trees of the model fitted on control.
+        n_trees: trees of the model fitted on control, on at most 50,000 rows of it.
         max_secrets: of more columns, where none is named nor declared sensitive, so many are drawn at random.
 
     Raises:
@@ -140,21 +140,26 @@ class Inference:
         train, control, synthetic = prepared.without(secret)
         present = [np.flatnonzero(~np.isnan(values)) for values in truth[:2]]
         chosen = [drawn(rows, self.n_attacks, rng) for rows in present]
-        shuffled = rng.permutation(len(synthetic))  # so that equal rows are met in no order of the release
-        reference, seed = synthetic.take(shuffled), int(rng.integers(2**31))
+        place, seed = random_places(len(synthetic), rng), int(rng.integers(2**31))
         # One search for both sides, since a search of half as many rows takes more than half as long.
         asked = _joined(train.take(chosen[0]), control.take(chosen[1]))
-        guesses = truth[2][shuffled[nearest(asked, reference).index]]
+        guesses = truth[2][nearest(asked, synthetic, place=place).index]
         secrets = [values[rows] for values, rows in zip(truth[:2], chosen, strict=True)]
         n = len(chosen[0])
         without: list[Bools] = []
         if len(present[1]):
-            others, learnt = control.take(present[1]), truth[1][present[1]]
-            model = predicted(judge, others, learnt, train.take(chosen[0]), self.n_trees, seed)
+            others = drawn(present[1], _MOST_LEARNT, rng)
+            model = predicted(
+                judge, control.take(others), truth[1][others], train.take(chosen[0]), self.n_trees, seed
+            )
             constant = np.full(n, judge.typical(truth[1]))
             without = [judge.right(guess, secrets[0]) for guess in (constant, model)]
         hits = judge.right(guesses[:n], secrets[0]), judge.right(guesses[n:], secrets[1])
         return SecretAttack.of(secret.name, chosen, hits, without)
+
+
+_MOST_LEARNT = 50_000
+"""Control rows from which the model of an attacker without the release learns at most."""
 
 
 @dataclass(frozen=True, eq=False)
