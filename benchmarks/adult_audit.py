@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -33,7 +34,10 @@ def run(arguments: list[str]) -> tuple[int, float, float]:
     return process.wait(), time.perf_counter() - start, peak / 2**30
 
 
-def main(folder: Path) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="holds adult_{train,control,ctgan_synthetic}.parquet")
+    folder = parser.parse_args().folder
     train = pq.read_table(folder / "adult_train.parquet")
     with tempfile.TemporaryDirectory() as temporary:
         shuffled = Path(temporary) / "shuffled.parquet"
@@ -59,4 +63,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

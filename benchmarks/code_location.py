@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,7 @@ def seconds(program: str) -> tuple[float, str]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     bare = statistics.median(seconds("import dagster")[0] for _ in range(3))
     runs = [seconds(PROGRAM) for _ in range(3)]
     ours = statistics.median(t for t, _ in runs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from pathlib import Path
 
@@ -42,8 +42,12 @@ def judged(points: list[Coordinates]) -> tuple[float, float]:
     return roc_auc_score(np.arange(ROWS) < COPIED, -close), privacy_score(close, usual, alpha=0.02)
 
 
-def main(folder: Path, widths: list[int]) -> None:
-    real, control = (pq.read_table(folder / f"adult_{name}.parquet") for name in ("train", "control"))
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="holds adult_{train,control}.parquet")
+    parser.add_argument("widths", type=int, nargs="*", default=[128, 256, 512, 1024])
+    options = parser.parse_args()
+    real, control = (pq.read_table(options.folder / f"adult_{name}.parquet") for name in ("train", "control"))
     schema, rng = infer_schema(real, {}), np.random.default_rng(0)
     mine, others = np.array_split(rng.permutation(len(real)), 2)
     train, copied = (Table(schema, real.take(rows)) for rows in (mine, mine[:COPIED]))
@@ -53,7 +57,7 @@ def main(folder: Path, widths: list[int]) -> None:
     auc, score = judged(EuclideanEncoder.anchored_on(train, schema.features).encode(tables))
     search = time.perf_counter() - start
     print(f"a tenth copied; Euclidean: {search:.1f} s, AUC {auc:.3f}, privacy score {score:.4f}")
-    for width in widths:
+    for width in options.widths:
         start, settings = time.perf_counter(), EmbeddingSettings(width=width)
         points = embed(train, tables, schema.features, settings=settings, context=SERIAL)
         longer, its = (time.perf_counter() - start) / search, judged(points)
@@ -61,4 +65,4 @@ def main(folder: Path, widths: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), [int(w) for w in sys.argv[2:]] or [128, 256, 512, 1024])
+    main()

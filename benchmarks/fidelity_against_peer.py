@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +52,7 @@ def squared(frame: pd.DataFrame, labels: Sequence[str]) -> Matrix:
     """Pearson between numbers, V² between labels, η² between a label and a number."""
     rows = rows_of(frame, labels)
     number = np.array([name not in labels for name in frame])
-    found = cramers_v(contingency(rows), corrected=False)[0] ** 2
+    found: Matrix = cramers_v(contingency(rows), corrected=False)[0] ** 2
     ratios = correlation_ratio(variance_shares(rows, np.flatnonzero(~number)), corrected=False)[0] ** 2
     found[np.ix_(number, number)] = pearson(rows)[0]
     found[np.ix_(~number, number)], found[np.ix_(number, ~number)] = ratios, ratios.T
@@ -60,14 +61,16 @@ def squared(frame: pd.DataFrame, labels: Sequence[str]) -> Matrix:
 
 
 def information(frame: pd.DataFrame, labels: Sequence[str]) -> Matrix:
-    found = normalised_information(contingency(rows_of(frame, labels)), corrected=False)[0]
+    found: Matrix = normalised_information(contingency(rows_of(frame, labels)), corrected=False)[0]
     np.fill_diagonal(found, 1.0)
     return found
 
 
 def subject_of(train: pd.DataFrame, made: pd.DataFrame, labels: Sequence[str]) -> Subject:
     tables = [pa.Table.from_pandas(f, preserve_index=False) for f in (train, made)]
-    schema = infer_schema(tables[0], {label: ColumnSpec(kind="categorical") for label in labels})
+    schema = infer_schema(
+        tables[0], {label: ColumnSpec.model_validate({"kind": "categorical"}) for label in labels}
+    )
     known, candidate = (read_table(t, schema, where="table") for t in tables)
     return Subject(known, None, candidate, suppression=1)  # the peer tells of every label
 
@@ -103,7 +106,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="hepatitis_multiclass_*.parquet")
     parser.add_argument("--golden", type=Path, required=True, help="the peer's figures (JSON)")
     arguments = parser.parse_args()
-    golden: Mapping[str, dict] = json.loads(arguments.golden.read_text())
+    golden: Mapping[str, Any] = json.loads(arguments.golden.read_text())
     labels, apart = golden["cat_cols"], 0
     for release, theirs in golden["results"].items():
         train, made = (

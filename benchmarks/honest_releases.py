@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -72,7 +73,7 @@ def _release(train: Table, data: pa.Table, cut: np.ndarray, kind: str, seed: int
     return model.sample(train.n_rows, child_rng(seed, "sample", kind)).data
 
 
-def measure(folder: Path, name: str, kind: str, leak: float, seed: int) -> dict:
+def measure(folder: Path, name: str, kind: str, leak: float, seed: int) -> dict[str, Any]:
     subject = subject_of(folder, name, kind, leak, seed)
     audits = {
         n: registry.build("audit", n, {})
@@ -94,7 +95,7 @@ def measure(folder: Path, name: str, kind: str, leak: float, seed: int) -> dict:
     }
 
 
-def _plain(outcome: AuditOutcome) -> dict:
+def _plain(outcome: AuditOutcome) -> dict[str, Any]:
     keep = ("value", "interval", "n_achieved", "n_minimum")
     return {
         "audit": outcome.audit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 
@@ -20,10 +21,12 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    rng = np.random.default_rng(0)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[4_000, 16_000])
+    rng, width = np.random.default_rng(0), 100
     few = Coordinates.of(rng.normal(size=(50, 3)))
     nearest(few, few)  # what is imported for the first search is no part of it
-    for n, width in ((4_000, 100), (16_000, 100)):
+    for n in parser.parse_args().rows:
         a, b = rng.normal(size=(n, width)), rng.normal(size=(n, width))
         ours = seconds(lambda: nearest(Coordinates.of(a), Coordinates.of(b)))  # noqa: B023
         peer = seconds(lambda: NearestNeighbors(n_neighbors=2, algorithm="brute").fit(b).kneighbors(a))  # noqa: B023

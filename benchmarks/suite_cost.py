@@ -1,11 +1,15 @@
 """What the whole data-only privacy suite costs on Adult from the command line, with and without embedding."""
 
+from __future__ import annotations
+
+import argparse
 import json
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from synth_audit.core import registry
 from synth_audit.core.audit import Need
@@ -15,7 +19,10 @@ from synth_audit.store.workspace import Workspace
 def plan(*, embedding: bool) -> str:
     """Every privacy audit that needs no generator, with its defaults but for the embedding."""
     refs = [r for r in registry.catalogue("audit").values() if r.family == registry.PRIVACY]
-    audits: dict[str, object] = {r.name: {} for r in refs if Need.GENERATOR not in r.load().info.needs}
+    loaded: dict[str, Any] = {r.name: r.load() for r in refs}
+    audits: dict[str, object] = {
+        n: {} for n, audit in loaded.items() if Need.GENERATOR not in audit.info.needs
+    }
     audits["closest_record"] = {"distances": ["euclidean", "gower"] + ["embedding"] * embedding}
     audits["singling_out"] = {"embedding": embedding}
     return json.dumps({"audits": [{name: settings} for name, settings in audits.items()]})
@@ -46,15 +53,24 @@ def measure(command: list[str], out: Path, label: str) -> str:
     return str(evidence["digest"])
 
 
-tables = [f"{sys.argv[1]}/adult_{name}.parquet" for name in ("train", "control", "ctgan_synthetic")]
-audit = str(Path(sys.executable).with_name("synth-audit"))
-with tempfile.TemporaryDirectory() as scratch:
-    for on in (False, True):
-        Path(scratch, "plan.yaml").write_text(plan(embedding=on))
-        run = [audit, "audit", *tables, "--plan", f"{scratch}/plan.yaml", "--workers"]
-        digests = {
-            measure([*run, w], Path(scratch, f"{on}{w}"), f"embedding {on}, workers {w}") for w in "12"
-        }
-        print(
-            f"  evidence digests of 1 and 2 workers {'agree' if len(digests) == 1 else 'DIFFER'}", flush=True
-        )
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="holds adult_{train,control,ctgan_synthetic}.parquet")
+    folder = parser.parse_args().folder
+    tables = [f"{folder}/adult_{name}.parquet" for name in ("train", "control", "ctgan_synthetic")]
+    audit = str(Path(sys.executable).with_name("synth-audit"))
+    with tempfile.TemporaryDirectory() as scratch:
+        for on in (False, True):
+            Path(scratch, "plan.yaml").write_text(plan(embedding=on))
+            run = [audit, "audit", *tables, "--plan", f"{scratch}/plan.yaml", "--workers"]
+            digests = {
+                measure([*run, w], Path(scratch, f"{on}{w}"), f"embedding {on}, workers {w}") for w in "12"
+            }
+            print(
+                f"  evidence digests of 1 and 2 workers {'agree' if len(digests) == 1 else 'DIFFER'}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

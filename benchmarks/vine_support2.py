@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
-import sys
 import time
 from pathlib import Path
 
@@ -23,7 +23,10 @@ FOREST = {"prediction": {"models": ["random_forest"]}}
 SEEDS = 5
 
 
-def main(folder: Path) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="holds support2_small_{train,test}.parquet")
+    folder = parser.parse_args().folder
     plan = parse_plan({"columns": COLUMNS, "audits": [FOREST]})
     data = [pq.read_table(folder / f"support2_small_{part}.parquet") for part in ("train", "test")]
     schema = infer_schema(data[0], plan.columns)
@@ -50,4 +53,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from synth_audit.core.source import Source
+
     Frame: TypeAlias = pd.DataFrame | pa.Table | str | Path
 
 
 def as_arrow(table: Frame, where: str) -> pa.Table:
     """Read a table given as pandas frame, Arrow table or file.
+
+    Many rows of a file are laid out and mapped, where there is a folder for what is temporary, see
+    :func:`synth_audit.core.files.scratch_in`; else they are held in memory.
 
     Raises:
         DataError: a column mixes types, or the file cannot be read.
@@ -23,15 +28,13 @@ def as_arrow(table: Frame, where: str) -> pa.Table:
     import pandas as pd
     import pyarrow as pa
 
-    from synth_audit.core.plan import Plan
-    from synth_audit.core.source import read
+    from synth_audit.core.source import read_whole
     from synth_audit.core.storage_types import plain
 
     if isinstance(table, pa.Table):
         return plain(table, where=where)
     if isinstance(table, (str, Path)):
-        source = Plan.model_validate({"source": str(table)}).build_source()
-        return plain(read(source, Path.cwd()), where=where)
+        return plain(read_whole(_source(table), Path.cwd()), where=where)
     if not isinstance(table, pd.DataFrame):
         raise DataError(
             f"{where} is a {type(table).__name__}",
@@ -40,6 +43,30 @@ def as_arrow(table: Frame, where: str) -> pa.Table:
             fix="convert it first",
         )
     return _from_pandas(table, where)
+
+
+def hash_of(table: Frame, where: str) -> str:
+    """Content hash of a table; of a file one batch is held at a time where it is read by batches.
+
+    Raises:
+        DataError: as :func:`as_arrow`; the table has no content hash.
+    """
+    import pyarrow as pa
+
+    from synth_audit.core.fingerprint import fingerprint, fingerprint_of
+    from synth_audit.core.source import batches
+    from synth_audit.core.storage_types import plain
+
+    if not isinstance(table, (str, Path)):
+        return fingerprint(as_arrow(table, where))
+    found = batches(_source(table), Path.cwd())
+    return fingerprint_of(plain(pa.Table.from_batches([b]), where=where) for b in found)
+
+
+def _source(file: str | Path) -> Source:
+    from synth_audit.core.plan import Plan
+
+    return Plan.model_validate({"source": str(file)}).build_source()
 
 
 def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:

@@ -13,6 +13,7 @@ import pytest
 
 import synth_audit
 from synth_audit import api
+from synth_audit.core import arrow_files
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.outcome import Status
 from synth_audit.core.verdict import Result
@@ -69,6 +70,25 @@ def test_frames_tables_and_files_are_one_and_the_same(plan, tmp_path):
     files = synth_audit.audit("train.parquet", "control.parquet", "synthetic.csv", plan)
     assert files.verdict is Result.PASS
     assert files.measurements == first.measurements
+
+
+def test_rows_of_files_are_mapped_and_nothing_of_them_stays(plan, tmp_path, monkeypatch):
+    room, written = tmp_path / "system", []
+    room.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(room))
+    files = [tmp_path / f"{name}.parquet" for name in ("train", "control", "synthetic")]
+    for file, rows in zip(files, (TRAIN, CONTROL, SYNTHETIC), strict=True):
+        rows.to_parquet(file, index=False)
+    before = api.audit(*files, plan)
+    write = arrow_files.write_arrow
+    monkeypatch.setattr(arrow_files, "MOST_HELD", 1000)
+    monkeypatch.setattr(
+        arrow_files, "write_arrow", lambda path, *of: written.append(path) or write(path, *of)
+    )
+    found = api.audit(*files, plan)
+    assert [path.is_relative_to(room) for path in written] == [True] * 3
+    assert not list(room.iterdir())
+    assert [o.measurements for o in found.outcomes] == [o.measurements for o in before.outcomes]
 
 
 def test_copies_fail_and_inputs_are_left_alone(plan):

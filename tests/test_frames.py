@@ -9,10 +9,12 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from synth_audit.core.errors import DataError
-from synth_audit.frames import as_arrow
+from synth_audit.core.fingerprint import fingerprint
+from synth_audit.frames import as_arrow, hash_of
 
 CELL = "Zanzibar-7391"
 
@@ -95,3 +97,16 @@ def test_names_that_are_no_text_are_read_as_text():
         "None",
         "('a', 'b')",
     ]
+
+
+def test_the_hash_of_a_file_is_taken_by_batches_and_is_that_of_its_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("synth_audit.sources.parquet.BATCH", 3)
+    frame = pd.DataFrame(
+        {"n": range(10), "s": [*"abcdefghi", None], "x": [0.5, float("nan"), -0.0, *range(7)]}
+    )
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / "a.parquet")
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    hashes = {hash_of(table, "train") for table in (frame, tmp_path / "a.parquet", str(tmp_path / "a.csv"))}
+    assert hashes == {fingerprint(as_arrow(frame, "train"))}
+    with pytest.raises(DataError, match="synthetic is a dict"):
+        hash_of({"n": [1]}, "synthetic")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -54,12 +56,13 @@ def audit(
     from synth_audit.store.workspace import Workspace
 
     settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only, seed)
-    subject = anchored_subject(
-        as_arrow(train, "train"),
-        None if control is None else as_arrow(control, "control"),
-        as_arrow(synthetic, "synthetic"),
-        settled,
-    )
+    with _room_for_files(out):
+        subject = anchored_subject(
+            as_arrow(train, "train"),
+            None if control is None else as_arrow(control, "control"),
+            as_arrow(synthetic, "synthetic"),
+            settled,
+        )
     warnings = _about_formulas(settled, subject, synthetic)
     audits = settled.build_audits() if only else None
     if out is not None:
@@ -68,6 +71,19 @@ def audit(
         return examine(
             settled, subject, MADE_ELSEWHERE, context, Salt.fresh(), audits=audits, warnings=warnings
         ).evidence
+
+
+@contextmanager
+def _room_for_files(out: str | Path | None) -> Iterator[None]:
+    """Let the rows of large files be laid out and mapped: in the workspace if it is there, else in the
+    system's place for temporary files. What lies there has no name, and goes when nobody holds it."""
+    from synth_audit.core.files import scratch_in, temporary_folder
+    from synth_audit.store.scratch import in_use
+    from synth_audit.store.workspace import Workspace
+
+    room = nullcontext() if out is None else in_use(Workspace(Path(out)))
+    with room as scratch, temporary_folder(scratch) as folder, scratch_in(Path(folder)):
+        yield
 
 
 def _about_formulas(plan: Plan, subject: Subject, synthetic: Frame) -> tuple[str, ...]:

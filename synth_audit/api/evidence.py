@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synth_audit.core.errors import DataError
-from synth_audit.frames import as_arrow
+from synth_audit.frames import hash_of
 
 if TYPE_CHECKING:
     from synth_audit.frames import Frame
@@ -100,7 +100,7 @@ def verify(
     from synth_audit.store.locate import locate_evidence
     from synth_audit.store.salts import read_salt
 
-    named = {name: as_arrow(t, name) for name, t in (tables or {}).items()}
+    named = {name: hash_of(t, name) for name, t in (tables or {}).items()}
     secret = None if salt is None else read_salt(Path(salt))
     if not isinstance(evidence, (str, Path)):
         if secret is not None:

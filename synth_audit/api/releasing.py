@@ -33,6 +33,7 @@ def release(
     """
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.pipeline.release import release as leave
+    from synth_audit.store.scratch import in_use
     from synth_audit.studies.candidates import candidate_of
 
     settled = as_plan(plan)
@@ -42,7 +43,8 @@ def release(
         settled = chosen.plan
     if synthetic is None:
         return pipeline.release_synthetic(settled, workspace)
-    return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
+    with in_use(workspace):
+        return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
 
 
 def purge(

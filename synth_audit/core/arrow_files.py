@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,19 @@ class Place:
         whole = mapped(self.path)
         return pa.table([whole.column(i) for i in self.positions], names=list(self.names))
 
+    def select(self, names: Sequence[str]) -> Place:
+        """Some of the columns, in this order."""
+        by_name = dict(zip(self.names, self.positions, strict=True))
+        return Place(self.path, tuple(by_name[name] for name in names), tuple(names))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Arrow data and, where they are mapped from a file that lasts, where that is."""
+
+    data: pa.Table = field(repr=False)  # Arrow's own form prints cell values
+    place: Place | None = None
+
 
 def write_arrow(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write a new file of mode 0600, holding one batch at a time.
@@ -68,7 +81,7 @@ def mapped(path: Path) -> pa.Table:
         return pa.ipc.open_file(file).read_all()
 
 
-def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> pa.Table:
+def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> Rows:
     """Rows in a mapped file of a private folder, floats as :func:`regular_floats` has them.
 
     Few rows, and those with columns of codes, whose labels may differ by batch, are held in memory.
@@ -89,11 +102,13 @@ def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> pa.Table:
         if size > MOST_HELD and not _coded(batch.schema) and (folder or scratch()):
             break
     else:
-        return pa.Table.from_batches(held)
+        return Rows(pa.Table.from_batches(held))
     if folder is not None:
-        return _registered(_written(folder, held, batches))
+        path = _written(folder, held, batches)
+        data = mapped(path)
+        return Rows(data, Place(path, tuple(range(data.num_columns)), tuple(data.column_names)))
     with temporary_folder() as own:
-        return mapped(_written(Path(own), held, batches))
+        return Rows(mapped(_written(Path(own), held, batches)))
 
 
 def _coded(schema: pa.Schema) -> bool:
@@ -137,20 +152,7 @@ def _regular(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-_REGISTERED: dict[Key, tuple[Path, int, pa.Table]] = {}
-"""In which file mapped columns are, and which of its columns; tables are held, so that nothing else comes to
-lie where their values are."""
-
-
-def _registered(path: Path) -> pa.Table:
-    for key in [key for key, (old, _, _) in _REGISTERED.items() if not old.exists()]:
-        del _REGISTERED[key]
-    table = mapped(path)
-    _REGISTERED.update({column_key(c): (path, i, table) for i, c in enumerate(table.columns)})
-    return table
-
-
-def column_key(column: pa.ChunkedArray) -> Key:
+def _column_key(column: pa.ChunkedArray) -> Key:
     """Where the values of a column lie."""
     return (str(column.type), *(_chunk_key(chunk) for chunk in column.chunks))
 
@@ -162,7 +164,9 @@ def _chunk_key(chunk: pa.Array) -> Key:
 
 
 class Shelf:
-    """Puts tables into files of one folder, each once; columns that are in a mapped file stay where they are.
+    """Puts Arrow data into files of one folder, each column once.
+
+    It holds what it has put there, so that nothing else comes to lie where their values are in memory.
 
     Args:
         folder: of mode 0700, deleted by its owner when nobody needs the files any more.
@@ -178,15 +182,15 @@ class Shelf:
         Raises:
             OSError: it could not be written. pa.ArrowException: no file can hold it.
         """
-        keys = [column_key(column) for column in table.columns]
+        keys = [_column_key(column) for column in table.columns]
         return self._found(table, keys) or self._written(table, keys)
 
     def _found(self, table: pa.Table, keys: list[Key]) -> Place | None:
-        found = [self._known.get(key) or _REGISTERED.get(key) for key in keys]
+        found = [self._known.get(key) for key in keys]
         paths = {place[0] for place in found if place}
-        if None in found or len(paths) != 1 or not (path := paths.pop()).exists():
+        if None in found or len(paths) != 1:
             return None
-        return Place(path, tuple(place[1] for place in found if place), tuple(table.column_names))
+        return Place(paths.pop(), tuple(place[1] for place in found if place), tuple(table.column_names))
 
     def _written(self, table: pa.Table, keys: list[Key]) -> Place:
         path = self._folder / f"{secrets.token_hex(8)}.arrow"

@@ -30,6 +30,7 @@ class Leak(StrEnum):
     """What must be planted for an audit to see it, and what a release must lack to be clean for it."""
 
     COPIES = "copied records"
+    SUBSETS = "a few columns of records, copied together"
     ASSOCIATIONS = "real associations between columns"
 
 

@@ -40,12 +40,16 @@ def canonical(data: pa.Table, storage: Mapping[str, str], key: bytes) -> pa.Tabl
     """
     names = [n for n in storage if n in data.column_names]
     names += sorted(set(data.column_names) - set(names))
-    columns = {name: _plain(data.column(name), storage.get(name, "")) for name in names}
     keyed, digests = KeyedHash(key), row_digests(data).tobytes()
     places = b"".join(keyed(digests[i : i + DIGEST]) for i in range(0, len(digests), DIGEST))
-    order = np.argsort(np.frombuffer(places, dtype=f"S{DIGEST}"), kind="stable")
-    # Taken into new arrays, which leave behind what lay under nulls, and how the rows were cut into chunks.
-    return pa.table(columns).combine_chunks().take(pa.array(order))
+    order = pa.array(np.argsort(np.frombuffer(places, dtype=f"S{DIGEST}"), kind="stable"))
+    # Taken into new arrays, which leave behind what lay under nulls, and how the rows were cut into chunks;
+    # one column at a time, so that memory holds the table once.
+    return pa.table({n: _ordered(data.column(n), storage.get(n, ""), order) for n in names})
+
+
+def _ordered(values: pa.ChunkedArray, stored: str, order: pa.Array) -> pa.ChunkedArray:
+    return pa.chunked_array([_plain(values, stored).combine_chunks()]).take(order)
 
 
 def _plain(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:

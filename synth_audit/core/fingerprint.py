@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,18 @@ def fingerprint(data: pa.Table) -> str:
         DataError: a column is nested, or of another type whose values have no canonical bytes.
     """
     return content_hash(data.schema, data.num_rows, row_digests(data))
+
+
+def fingerprint_of(batches: Iterable[pa.Table]) -> str:
+    """:func:`fingerprint` of rows by batches of the same columns, of which one is held at a time.
+
+    Args:
+        batches: at least one.
+    """
+    parts = [(batch.schema, batch.num_rows, row_digests(batch)) for batch in batches]
+    return content_hash(
+        parts[0][0], sum(n for _, n, _ in parts), np.concatenate([digests for *_, digests in parts])
+    )
 
 
 def content_hash(schema: pa.Schema, n_rows: int, digests: Bytes) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from synth_audit.core.arrow_files import Rows
 from synth_audit.core.arrow_values import nan_as_missing
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.kind import Clues, Kind, kind_named, kinds
@@ -28,7 +29,7 @@ _NO_CLUES = Clues()
 
 
 def infer_schema(
-    data: pa.Table | Table,
+    data: pa.Table | Rows | Table,
     specs: Mapping[str, ColumnSpec] | None = None,
     *,
     rules: Sequence[Rule] = (),
@@ -47,7 +48,8 @@ def infer_schema(
         DataError: a column cannot be what the plan says, is of no usable type, or has too many categories.
     """
     specs = specs or {}
-    data = data.data if isinstance(data, Table) else plain(data, where=where)
+    whole = data if isinstance(data, pa.Table) else data.data
+    data = whole if isinstance(data, Table) else plain(whole, where=where)
     if unknown := [name for name in specs if name not in data.column_names]:
         raise PlanError(
             f"the plan describes column {unknown[0]!r}, which the table does not have",

@@ -92,6 +92,17 @@ def _own_failures(source: Source) -> Iterator[None]:
         ) from None
 
 
+def read_whole(source: Source, base: Path) -> pa.Table:
+    """All rows of a source; many are laid out and mapped, where there is a folder for what is temporary.
+
+    Raises:
+        DataError: as :func:`batches`; the rows cannot be laid out.
+    """
+    from synth_audit.core.arrow_files import kept  # here: the catalogue of sources needs no Arrow
+
+    return kept(batches(source, base), None).data
+
+
 def _alike(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches of one table: values of another column would stand under a wrong name, and nobody would see."""
     columns: list[tuple[str, pa.DataType]] | None = None

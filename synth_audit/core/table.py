@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Labels, Positions
+from synth_audit.core.arrow_files import Place, Rows, kept
 from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import content_hash, fingerprint, row_digests
@@ -35,10 +37,27 @@ class Table:
     Attributes:
         data: all of it, for what reads, keeps and writes whole tables (core, store and sources); others ask
             for columns, batches and samples, of which only what is asked for is brought into memory.
+        place: where the data lie in a file that other processes of this machine can map; None if in none.
     """
 
     schema: Schema = field(repr=False)
     data: pa.Table = field(repr=False)  # Arrow's own form prints cell values
+    place: Place | None = field(default=None, repr=False)
+
+    @classmethod
+    def at(cls, place: Place, schema: Schema, known: str | None) -> Table:
+        """The table in a file.
+
+        Args:
+            known: its fingerprint, where that was taken before.
+
+        Raises:
+            OSError: the file is gone.
+        """
+        table = cls(schema, place.mapped(), place)
+        if known:
+            table._hashed(known)
+        return table
 
     @property
     def n_rows(self) -> int:
@@ -91,6 +110,10 @@ class Table:
         """True where the column has no value, shape (n,)."""
         return np.asarray(pc.is_null(self.column(name)).to_numpy(), dtype=bool)
 
+    def n_missing(self, name: str) -> int:
+        """How many rows have no value of the column."""
+        return int(self.column(name).null_count)
+
     def take(self, rows: Positions | Bools) -> Table:
         """The rows at these positions, or where the mask is true."""
         positions = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
@@ -105,6 +128,20 @@ class Table:
             part._hashed(content_hash(schema, part.n_rows, digests[rows]))
         return parts
 
+    def laid_out(self, folder: Path) -> Table:
+        """The same table, mapped from a file of a private folder; few rows, and codes, stay where they are.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        rows = kept(self.batches(), folder)
+        return Table.at(rows.place, self.schema, self.known_fingerprint) if rows.place else self
+
+    @property
+    def known_fingerprint(self) -> str | None:
+        """The fingerprint if it was taken; None if not."""
+        return self.__dict__.get("fingerprint")
+
     def _hashed(self, known: str) -> None:
         self.__dict__["fingerprint"] = known
 
@@ -117,7 +154,8 @@ class Table:
     def released_only(self) -> Table:
         """Without identifiers and split keys: what a generator may see."""
         schema = self.schema.released_only()
-        return Table(schema, self.data.select([c.name for c in schema]))
+        names = [c.name for c in schema]
+        return Table(schema, self.data.select(names), self.place and self.place.select(names))
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""
@@ -132,11 +170,12 @@ def joined(tables: Sequence[Table]) -> Table:
     return Table(tables[0].schema, pa.concat_tables([t.data for t in tables]).combine_chunks())
 
 
-def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: bool = False) -> Table:
+def read_table(data: pa.Table | Rows | Table, schema: Schema, *, where: str, partial: bool = False) -> Table:
     """Check data against a schema and return it in the schema's column order, NaN read as missing.
 
     Args:
-        data: as Arrow has them, or read under another schema before.
+        data: as Arrow has them, or read under another schema before. The table knows the file of theirs if it
+            has the values in it unchanged.
         where: the table's name for messages: train, control, synthetic.
         partial: allow identifiers and split keys to be absent, as they are from a release.
 
@@ -144,7 +183,8 @@ def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: b
         DataError: no rows; columns missing, unknown or twice there; another kind; values
             that cannot be stored, see :mod:`synth_audit.core.storage_types`.
     """
-    given, data = data, data.data if isinstance(data, Table) else plain(data, where=where)
+    given, whole = data, data if isinstance(data, pa.Table) else data.data
+    data = whole if isinstance(given, Table) else plain(whole, where=where)
     optional = {c.name for c in schema if not c.released} if partial else set()
     lacking = [n for n in schema.names if n not in data.column_names and n not in optional]
     extra = [n for n in data.column_names if n not in schema.names]
@@ -166,11 +206,14 @@ def read_table(data: pa.Table | Table, schema: Schema, *, where: str, partial: b
             fix="check the file or query it comes from",
         )
     present = [c for c in schema if c.name in data.column_names]
-    columns = {c.name: _checked(c, data.column(c.name), where) for c in present}
+    before = {c.name: data.column(c.name) for c in present}
+    columns = {c.name: _checked(c, before[c.name], where) for c in present}
     for c in quantitative(c for c in present if c.released):
         refuse_inexact(c.name, columns[c.name], where=where)
-    table = Table(schema, pa.table(columns))
-    if isinstance(given, Table) and (known := given.__dict__.get("fingerprint")):
+    place = None if isinstance(given, pa.Table) else given.place
+    unchanged = data is whole and all(columns[name] is before[name] for name in before)
+    table = Table(schema, pa.table(columns), place.select([*columns]) if place and unchanged else None)
+    if isinstance(given, Table) and (known := given.known_fingerprint):
         table._hashed(known)  # no order of columns and no schema is in it, nor what becomes of NaN
     return table
 

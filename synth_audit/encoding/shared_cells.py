@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
 from synth_audit.kernels import distributions as dist
+from synth_audit.kernels.sorted_numbers import SortedNumbers
 
 _MISSING = "missing"
 
@@ -32,7 +33,7 @@ class SharedNumberCells:
         cls, tables: Sequence[Table], real: Sequence[Table], name: str, most: int, fewest: int
     ) -> SharedNumberCells:
         """At most ``most`` cells, in which ``fewest`` rows of each real table lie where that can be."""
-        edges = tellable_edges([t.numbers(name) for t in real], most, fewest)
+        edges = tellable_edges([SortedNumbers.of(t.numbers(name)) for t in real], most, fewest)
         found = tuple(dist.cell_codes(t.numbers(name), edges) for t in tables)
         return cls(found, len(edges) + 2)
 
@@ -72,13 +73,22 @@ class SharedLabelCells:
         """
         labels: dict[int, str | None] = {}
         for table, of_table in zip(self.tables, self.codes, strict=True):
-            spelt = Counter(zip(of_table.tolist(), table.labels(self.name).tolist(), strict=True))
-            labels = {code: label for (code, label), _ in reversed(spelt.most_common())} | labels
+            spelt = _spellings(of_table, table.texts(self.name))
+            labels = dict(reversed(spelt)) | labels
         known = {i: label for i, label in labels.items() if label is not None}
         return (*(known[i] for i in range(1 + max(known, default=-1))), _MISSING)
 
 
-def tellable_edges(real: Sequence[Floats], most: int, fewest: int) -> Floats:
+def _spellings(found: Codes, texts: pa.ChunkedArray) -> list[tuple[int, str | None]]:
+    """Each code with each of its labels, the most frequent first, of equally frequent ones the first met."""
+    pairs = pa.table({"code": found, "label": texts}).group_by(["code", "label"], use_threads=False)
+    counted = pairs.aggregate([([], "count_all")])
+    order = np.argsort(-counted["count_all"].to_numpy(), kind="stable")
+    spelt = [*zip(*(counted[name].to_pylist() for name in ("code", "label")), strict=True)]
+    return [spelt[i] for i in order.tolist()]
+
+
+def tellable_edges(real: Sequence[SortedNumbers], most: int, fewest: int) -> Floats:
     """Inner edges of as many quantile cells of train, at most ``most``, as leave the most to compare.
 
     Fewer where control is small: of ten cells with too few control rows each, all would be joined.
@@ -88,9 +98,8 @@ def tellable_edges(real: Sequence[Floats], most: int, fewest: int) -> Floats:
     """
     best, left = np.empty(0), -1
     for n_cells in range(most, 1, -1):
-        edges = dist.quantile_cells(real[0], n_cells)
-        size = len(edges) + 2
-        counts = [np.bincount(dist.cell_codes(v, edges), minlength=size) for v in real]
+        edges = real[0].quantile_cells(n_cells)
+        counts = [v.cell_counts(edges) for v in real]
         told = dist.tellable_cells(counts, fewest, ordered=True)
         if len(told) > left:
             best, left = edges, len(told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -9,10 +10,15 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from synth_audit.core.arrays import Codes
 from synth_audit.core.audit import Leak
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table, joined
 from synth_audit.core.table_file import load_table, save_table
+from synth_audit.encoding.codes import codes
+
+_MOST_TOGETHER = 5
+"""Columns that are copied together at most."""
 
 _ON_PURPOSE = "it copies a part of its training rows on purpose"
 
@@ -24,15 +30,17 @@ class PlantedModel:
     share: float
     copied: Table = field(repr=False)
     clean: Table = field(repr=False)
-    shuffled: bool
+    leak: Leak
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """``n`` rows of which ``share`` are copies (at least one if above 0), each row once per round."""
         leaked = max(round(self.share * n), 1 if self.share > 0 else 0)
         copies = _rounds(self.copied, leaked, rng)
         others = _rounds(self.clean, n - leaked, rng)
-        if self.shuffled:
+        if self.leak is Leak.ASSOCIATIONS:
             others = _shuffled(others, rng)
+        if self.leak is Leak.SUBSETS:
+            copies = with_subset(_rounds(self.clean, leaked, rng), copies, telling_columns(self.copied))
         return joined([copies, others])
 
     def save(self, folder: Path) -> None:
@@ -47,6 +55,7 @@ class PlantedGenerator:
 
     Attributes:
         share: f, in [0, 1].
+        leak: what is copied: whole records, or a few columns of them beside the others of new people.
         clean: rows of new people. Where associations are the leak, their columns are shuffled against each
             other in every release, for new people have the associations of everybody.
     """
@@ -65,13 +74,36 @@ class PlantedGenerator:
             self.share,
             train.released_only(),
             self.clean.released_only(),
-            shuffled=self.leak is Leak.ASSOCIATIONS,
+            self.leak,
         )
 
     def load(self, folder: Path) -> PlantedModel:
         """The model that was saved there."""
         copied, clean = (load_table(folder, name) for name in ("copied", "clean"))
-        return PlantedModel(self.share, copied, clean, shuffled=self.leak is Leak.ASSOCIATIONS)
+        return PlantedModel(self.share, copied, clean, self.leak)
+
+
+def telling_columns(table: Table) -> tuple[str, ...]:
+    """Names of the columns that are copied together: half of those that vary, at most five and at least two.
+
+    Those of the largest entropies, ties by name: a few columns that hardly tell people apart give nobody
+    away, copied or not.
+    """
+    bits = {c.name: _entropy(codes([table], c)[0]) for c in table.schema.features if c.name in table.names}
+    varying = sorted((name for name in bits if bits[name] > 0), key=lambda name: (-bits[name], name))
+    return tuple(varying[: min(_MOST_TOGETHER, max(2, len(varying) // 2))])
+
+
+def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:
+    """As many rows as there are copies, with these columns of the copies and all others of their own."""
+    columns = {n: (copies if n in names else rows).column(n) for n in rows.names}
+    return Table(rows.schema, pa.table(columns))
+
+
+def _entropy(values: Codes) -> float:
+    """In bits, missing counted as a value; rounded against noise."""
+    shares = np.sort(np.unique(values, return_counts=True)[1]) / len(values)
+    return round(float(-np.sum(shares * np.log2(shares))), 9) + 0.0
 
 
 def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:

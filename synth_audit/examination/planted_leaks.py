@@ -16,7 +16,7 @@ from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, joined
-from synth_audit.examination.planted_generator import PlantedGenerator
+from synth_audit.examination.planted_generator import PlantedGenerator, telling_columns, with_subset
 
 FEWEST_ROWS = 20
 """Fewer rows than this on either side of train make no release worth measuring."""
@@ -55,6 +55,12 @@ class LeakInjector:
         leaked = min(n, max(round(share * n), 1 if share > 0 else 0))
         return self.known.take(self.copied[:leaked]).released_only()
 
+    def partial_leaks(self, share: float) -> Table:
+        """New people with a few columns of the copied rows, the same few at every share."""
+        copies = self.leaks(share)
+        others = self.fresh.take(np.arange(copies.n_rows)).released_only()
+        return with_subset(others, copies, telling_columns(self.known))
+
     def release(self, share: float, leaks: Table | None = None) -> Table:
         """A release of which ``share`` are copies and the others new people.
 
@@ -70,6 +76,8 @@ class LeakInjector:
         generator = self.generator(share, leak)
         if leak is Leak.COPIES:
             return self.leaky(self.release(share), generator)
+        if leak is Leak.SUBSETS:
+            return self.leaky(self.release(share, self.partial_leaks(share)), generator)
         rng = child_rng(self.seed, "known answer", "release", f"{share:g}")
         return self.leaky(
             generator.fit(self.known, FitContext(rng=rng)).sample(len(self.copied), rng), generator
@@ -78,7 +86,12 @@ class LeakInjector:
     def leaky(self, release: Table, generator: PlantedGenerator | None = None) -> Subject:
         """The subject in which this release stands for the candidate, and this generator for the plan's."""
         return replace(
-            self.subject, train=self.known, control=self.control, synthetic=release, generator=generator
+            self.subject,
+            train=self.known,
+            control=self.control,
+            synthetic=release,
+            generator=generator,
+            planted=True,
         )
 
     def generator(self, share: float, leak: Leak) -> PlantedGenerator:

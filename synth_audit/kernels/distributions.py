@@ -11,6 +11,7 @@ from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import normal_interval
 from synth_audit.kernels.proportion_interval import nothing_seen
+from synth_audit.kernels.sorted_numbers import SortedNumbers
 
 GROUPS = 1000
 """Rows are resampled in at most so many groups, so that a resample costs no more for a larger table."""
@@ -20,32 +21,6 @@ _LARGE = 1e100
 
 FARTHEST = 1e9
 """Standard deviations beyond which a value is no farther away, so that sums stay finite."""
-
-_QUANTILES, _EXTREMES = 128, 16
-"""Fine cells of about equal mass, and values at either end with a cell of their own: tails weigh most."""
-
-
-def kolmogorov_smirnov(a: Floats, b: Floats) -> float:
-    """Largest distance between two empirical distribution functions, in [0, 1].
-
-    Args:
-        a, b: samples without missing values, shapes (n,) and (m,), not empty.
-    """
-    from scipy.stats import ks_2samp  # here, since a code location must not load it
-
-    with np.errstate(all="ignore"):  # its p-value, which nobody uses, divides by 0 for samples of one row
-        return float(ks_2samp(a, b, method="asymp").statistic)
-
-
-def wasserstein(a: Floats, b: Floats) -> float:
-    """``W₁ = ∫ |F_a(x) − F_b(x)| dx``, in the unit of the values: how far a value must move on average.
-
-    Args:
-        a, b: samples without missing values, shapes (n,) and (m,), not empty.
-    """
-    from scipy.stats import wasserstein_distance  # here, since a code location must not load it
-
-    return float(wasserstein_distance(a, b))
 
 
 def in_deviations(values: Floats, anchor: Floats) -> Floats | None:
@@ -106,45 +81,13 @@ def quantile_cells(anchor: Floats, most: int) -> Floats:
 
     A value so frequent that it fills several cells gets one of its own, so spikes survive.
     """
-    known = anchor[~np.isnan(anchor)]
-    if not len(known):
-        return np.empty(0)
-    edges = np.unique(np.quantile(known, np.linspace(0, 1, most + 1)[1:-1]))
-    heavy = [x for x in edges if np.mean(known == x) >= 1 / most]
-    return np.unique(np.concatenate([edges, np.nextafter(heavy, -np.inf)]))
-
-
-def fine_cells(values: Floats, coarse: Floats) -> Floats:
-    """Inner edges of cells so fine that a distance between them stands for that between values.
-
-    Each value has a cell of its own where they are few; else about 128 cells of equal mass, and the 16
-    values at either end on their own. The coarse edges are among them.
-    """
-    known = np.unique(values[~np.isnan(values)])
-    if len(known) > _QUANTILES + 2 * _EXTREMES:
-        middle = np.quantile(values[~np.isnan(values)], np.linspace(0, 1, _QUANTILES + 1)[1:-1])
-        known = np.concatenate([known[:_EXTREMES], middle, known[-_EXTREMES - 1 :]])
-    return np.unique(np.concatenate([known[:-1], coarse]))
+    return SortedNumbers.of(anchor).quantile_cells(most)
 
 
 def cell_codes(values: Floats, edges: Floats) -> Codes:
     """Cell of each value: 0 … len(edges) from low to high, and len(edges) + 1 for missing, shape (n,)."""
     cells = np.searchsorted(edges, values, side="left")
     return np.where(np.isnan(values), len(edges) + 1, cells).astype(np.int64)
-
-
-def cell_places(values: Floats, codes: Codes, edges: Floats) -> Floats:
-    """Where each cell but the missing one lies: the mean of its values, or its edge where it has none.
-
-    Args:
-        edges: of the cells, in the unit of the values.
-    """
-    n_cells = len(edges) + 1
-    present = codes < n_cells
-    counts = np.bincount(codes[present], minlength=n_cells)
-    sums = np.bincount(codes[present], values[present], minlength=n_cells)
-    beside = np.append(edges, edges[-1:]) if len(edges) else np.zeros(1)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), beside)
 
 
 def shares(codes: Codes, n_cells: int) -> Floats:

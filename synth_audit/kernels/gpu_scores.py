@@ -48,6 +48,20 @@ def device_for(n: int, m: int) -> str | None:
     return "cuda" if cuda.is_available() else None
 
 
+@contextmanager
+def while_memory_lasts() -> Iterator[None]:
+    """End a block where the GPU has no room left, perhaps since other processes use it as well.
+
+    What comes after the block does the work without it.
+    """
+    from torch import OutOfMemoryError, cuda
+
+    try:
+        yield
+    except OutOfMemoryError:
+        cuda.empty_cache()
+
+
 @dataclass(frozen=True, eq=False)
 class TensorScores:
     """The scores of a space on a device.
@@ -92,8 +106,13 @@ class TensorScores:
         unlike: Sequence[float],
         device: str,
     ) -> TensorScores:
-        """A matrix product, shape (n, w) and (w, m), and labels."""
-        mine, theirs = (_there(part, device) for part in factors)
+        """A matrix product, shape (n, w) and (w, m), and labels.
+
+        In double precision where a product in single precision would not be one: the slack of a search is of
+        the type's own rounding, and a near row would be missed.
+        """
+        wide = _products_are_rounded()
+        mine, theirs = (_there(part.astype(np.float64) if wide else part, device) for part in factors)
 
         def added(rows: slice, columns: slice) -> Tensor:
             return mine[rows] @ theirs[:, columns]
@@ -131,6 +150,13 @@ def near_tile(
     row, column = torch.nonzero(near, as_tuple=True)
     found = scores[row, column].cpu().numpy().astype(np.float64)
     return least, limit, row.cpu().numpy(), column.cpu().numpy(), found
+
+
+def _products_are_rounded() -> bool:
+    """Whether somebody in this process lets GPUs round the factors of products to ten bits (TF32)."""
+    from torch.backends import cuda
+
+    return str(cuda.matmul.fp32_precision) == "tf32"
 
 
 def _there(values: npt.NDArray[Any], device: str) -> Tensor:

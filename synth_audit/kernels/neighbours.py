@@ -8,7 +8,7 @@ it stands in leaves, and those whose bound says that nothing near is in them are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -114,6 +114,23 @@ def search_k(space: SearchSpace, k: int, place: Positions | None = None) -> Posi
     return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
 
 
+def search_several(
+    space: SearchSpace, distances: Callable[[Positions, Positions], Iterator[Floats]]
+) -> Positions:
+    """Positions of the nearest reference rows by several distances, the first of several; shape (g, n).
+
+    Args:
+        distances: how far pairs of a query and a reference row are apart, by each distance. The slack of the
+            space allows for the nearest rows by any of them.
+    """
+
+    def answer(block: slice, row: Positions, column: Positions) -> Positions:
+        n = block.stop - block.start
+        return np.array([_first_least(row, column, d, n) for d in distances(row + block.start, column)])
+
+    return np.concatenate(_answers(space, 1, None, answer), axis=1)
+
+
 def _answers(
     space: SearchSpace,
     k: int,
@@ -123,9 +140,10 @@ def _answers(
     """What ``answer`` makes of the candidates of each block of queries."""
     leaves, n = space.leaves, space.size[0]
     if (device := gpu_scores.device_for(*space.size)) and leaves is None:
-        there = space.on(device)
-        blocks = slices(n, gpu_scores.QUERIES)
-        return [answer(block, *candidates_on(there, space, block, k, own)) for block in blocks]
+        with gpu_scores.while_memory_lasts():
+            there = space.on(device)
+            blocks = slices(n, gpu_scores.QUERIES)
+            return [answer(block, *candidates_on(there, space, block, k, own)) for block in blocks]
     if own is not None and leaves is not None:
         own = np.argsort(leaves.order)[own]  # where they stand among the leaves
     scratch = Buffers(space)
@@ -163,6 +181,15 @@ def _exact(space: SearchSpace, rows: Positions, columns: Positions) -> Floats:
     for part in slices(len(rows), _PAIRS):
         distance[part] = space.distances(rows[part], columns[part])
     return distance
+
+
+def _first_least(row: Positions, column: Positions, distance: Floats, n: int) -> Positions:
+    """The first of the nearest candidates of each of n rows, which stand row by row and have at least one."""
+    least = np.minimum.reduceat(distance, np.searchsorted(row, np.arange(n)))
+    near = np.flatnonzero(distance == least[row])[::-1]
+    index = np.empty(n, dtype=np.intp)
+    index[row[near]] = column[near]  # the last assignment, of the first position, stays
+    return index
 
 
 def _two_least(

@@ -47,7 +47,7 @@ class Repeats:
 
         Args:
             numbers: shape (n, p). labels: shape (n, q). but: position of a row that does not count.
-            place: of each row in the order in which the first of its kind is chosen; its position if left out.
+            place: of each row in the order in which the first of its kind is chosen; its position if none.
         """
         if not abound(numbers, labels):
             return None
@@ -80,7 +80,10 @@ def search_once(
     if repeats is None:
         space = between(queries, reference)
         return search(space, None if but is None else np.full(space.size[0], but), place=place)
-    space, places = between(queries, reference.take(repeats.first)), None if place is None else place[repeats.first]
+    space, places = (
+        between(queries, reference.take(repeats.first)),
+        None if place is None else place[repeats.first],
+    )
     return repeats.restored(search(space, copies=repeats.count, place=places))
 
 
@@ -96,6 +99,8 @@ def row_kinds(*parts: npt.NDArray[Any]) -> Integers:
 
     kinds = np.zeros(len(parts[0]), dtype=np.int64)
     for column in (column for part in parts for column in part.T):
+        if kinds.max(initial=0) + 1 >= len(kinds):
+            break  # all rows differ already
         values = factorize(np.ascontiguousarray(column))[0].astype(np.int64)
         kinds = factorize(kinds * (values.max(initial=0) + 1) + values)[0].astype(np.int64)
     return kinds

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from synth_audit.core import source as sources
 from synth_audit.core.accounting import bound_contributions
-from synth_audit.core.arrow_files import kept
+from synth_audit.core.arrow_files import Rows, kept
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import entities_of, set_aside
 from synth_audit.core.errors import DataError, OutOfTime, PluginError
@@ -26,10 +26,13 @@ from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema, quantitative
 from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.storage_types import plain, refuse_huge
-from synth_audit.core.table import Table, joined, read_table
+from synth_audit.core.storage_types import refuse_huge
+from synth_audit.core.table import Table, read_table
 from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
+
+Given: TypeAlias = pa.Table | Rows | Table
+"""A table before it is read under the schema of a plan."""
 
 
 def pull_source(plan: Plan) -> Table:
@@ -38,7 +41,7 @@ def pull_source(plan: Plan) -> Table:
     Raises:
         DataError: it cannot be read, or holds no rows for both train and control.
     """
-    data = plain(kept(sources.batches(plan.build_source(), plan.base), None), where="source")
+    data = kept(sources.batches(plan.build_source(), plan.base), None)
     schema = infer_schema(data, plan.columns, rules=plan.stated_rules, where="source")
     source = read_table(data, schema, where="source")
     if source.n_rows < 2:
@@ -58,7 +61,7 @@ def split_source(plan: Plan, source: Table, salt: Salt) -> tuple[Table, Table]:
     return known, other
 
 
-def anchored(train: pa.Table | Table, control: pa.Table | Table | None, plan: Plan) -> tuple[Table, Any]:
+def anchored(train: Given, control: Given | None, plan: Plan) -> tuple[Table, Any]:
     """Real tables under the schema that is read off train and the plan."""
     schema = infer_schema(train, plan.columns, rules=plan.stated_rules)
     known = read_table(train, schema, where="train")
@@ -99,9 +102,10 @@ class FittedPlan:
         except OSError as error:  # not to be taken for one of the file that the batches go into
             raise PluginError("the generator failed", where=type(error).__name__) from None
 
-    def table(self) -> Table:
-        """The whole candidate at once."""
-        return read_table(joined([*self.batches()]), self.schema, where="synthetic", partial=True)
+    def table(self, folder: Path) -> Table:
+        """The whole candidate; many rows are laid out in a private folder and mapped."""
+        rows = kept((batch for part in self.batches() for batch in part.batches()), folder)
+        return read_table(rows, self.schema, where="synthetic", partial=True)
 
 
 def fit_plan(

@@ -69,22 +69,23 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         if not store.adopt(filed, journal.now, lambda kept: write_parquet(kept, synthetic, private=True)):
             there = evidence_store(workspace.home).where(filed.digest)["evidence"].parent
             raise _refusal(f"{there} does not hold what was filed", "move it away, then release again")
-        where = _written(target, plan, leaving, journal, evidence.digest)
+        where = _written(target, plan, leaving, journal, evidence)
         store.tell_release(journal.now)
         journal.write(replace(journal.now, releasing=None))
         store.drop_rows(journal.now)
     return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
 
 
-def _written(target: Target, plan: Plan, leaving: pa.Table, journal: OpenJournal, digest: str) -> str:
+def _written(target: Target, plan: Plan, leaving: pa.Table, journal: OpenJournal, evidence: Evidence) -> str:
     """Where the rows went; a kill in between leaves a note in the journal that they may have gone."""
-    before = journal.now
+    before, sha256 = journal.now, evidence.tables["synthetic"].sha256
+    assert sha256 is not None  # what passed has one
     out = Released(
-        digest=digest,
+        digest=evidence.digest,
         target=" / ".join(target.place(plan.base)),
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         rows=leaving.num_rows,
-        sha256=fingerprint(leaving),
+        sha256=sha256,
     )
     journal.write(replace(before, releasing=out))
     try:
@@ -221,7 +222,7 @@ def _as_audited(synthetic: pa.Table, evidence: Evidence, salt: Salt | None) -> p
     storage = {column.name: column.storage for column in evidence.columns}
     key = b"synth-audit release" if salt is None else salt.key("order of a release")
     leaving = canonical(synthetic, storage, key)
-    if fingerprint(leaving) != fingerprint(synthetic):
+    if fingerprint(leaving) != evidence.tables["synthetic"].sha256:
         raise _refusal("the rows cannot be written without what the audit did not see", "cast odd types")
     return leaving
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError
+from synth_audit.core.files import temporary_folder
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import Plan
@@ -25,7 +27,7 @@ from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import at_work
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import read_parquet
+from synth_audit.store.workspace_files import map_parquet
 
 _SHOWN = 3
 """Measurements that are named where more differ."""
@@ -46,25 +48,31 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
     evidence = newest_evidence(workspace)
     _refuse_other(plan, evidence, salt)
     context = replace(context, scratch=context.scratch or workspace.scratch)
-    course = _Rerun(plan, workspace, evidence, salt, context)
     tables: dict[str, Table] = {}
-    return (
-        Check("digest of the evidence", evidence.intact, evidence.digest),
-        *course.real(tables),
-        course.candidate(tables),
-        *course.audits(tables),
-    )
+    with temporary_folder(context.scratch) as folder:
+        course = _Rerun(plan, workspace, evidence, salt, context, Path(folder))
+        return (
+            Check("digest of the evidence", evidence.intact, evidence.digest),
+            *course.real(tables),
+            course.candidate(tables),
+            *course.audits(tables),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class _Rerun:
-    """What is repeated. Each step adds to ``tables`` those that agree with the evidence."""
+    """What is repeated. Each step adds to ``tables`` those that agree with the evidence.
+
+    Attributes:
+        folder: where tables are laid out, to be mapped.
+    """
 
     plan: Plan
     workspace: Workspace
     evidence: Evidence
     salt: Salt
     context: RunContext
+    folder: Path
 
     def real(self, tables: dict[str, Table]) -> Iterator[Check]:
         """Pull and split."""
@@ -81,7 +89,7 @@ class _Rerun:
             for name, table in (("train", train), ("control", control)):
                 check = self._compared(name, table)
                 if check.holds:
-                    tables[name] = table
+                    tables[name] = table.laid_out(self.folder)
                 yield check
         tables |= self._kept_real()
         self.context.progress("pull and split", 1, 1)
@@ -97,7 +105,7 @@ class _Rerun:
                 return Check(_content("synthetic"), None, f"{reason}, and none is kept")
         else:
             try:
-                table = fit_plan(self.plan, tables["train"], self.salt, self.context).table()
+                table = fit_plan(self.plan, tables["train"], self.salt, self.context).table(self.folder)
             # Whatever a generator does wrong is told, without its text, which may hold a cell value.
             except (Exception, SystemExit) as error:
                 return Check(_content("synthetic"), False, describe_error(error))
@@ -134,7 +142,7 @@ class _Rerun:
     def _kept_real(self) -> dict[str, Table]:
         """Train and control in the workspace, as far as they agree with the evidence."""
         try:
-            known, other = stages.real_tables(self.plan, self.workspace)
+            known, other = stages.real_tables(self.plan, self.workspace, self.folder)
         except DataError:
             return {}
         kept = {"train": known, "control": other}
@@ -144,7 +152,7 @@ class _Rerun:
         """The candidate of this evidence, else the last one that was made here."""
         for path in (evidence_store(self.workspace).rows(self.evidence.digest), self.workspace.synthetic):
             if os.path.isfile(path):
-                data = read_parquet(path, made_by="synthetic")
+                data = map_parquet(path, made_by="synthetic", folder=self.folder)
                 return read_table(data, train.schema, where="synthetic", partial=True)
         return None
 

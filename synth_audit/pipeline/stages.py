@@ -44,7 +44,7 @@ from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import read_parquet, write_table
+from synth_audit.store.workspace_files import map_parquet, read_parquet, write_table
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -96,14 +96,14 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
 
 def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -> SyntheticRecord:
     salt = known_salt(workspace)
-    data = read_parquet(workspace.train, made_by="split", folder=folder)
+    data = map_parquet(workspace.train, made_by="split", folder=folder)
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
     start = time.perf_counter()
     with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
         made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
         write_parts(workspace.synthetic, made.batches())
     context.progress(made.record.name, 2, 2)
-    data = read_parquet(workspace.synthetic, made_by="synthetic", folder=folder)
+    data = map_parquet(workspace.synthetic, made_by="synthetic", folder=folder)
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
@@ -118,9 +118,9 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
 
 
 def real_tables(plan: Plan, workspace: Workspace, folder: Path | None = None) -> tuple[Table, Table]:
-    """Train and control as the split left them; see :func:`read_parquet` for ``folder``."""
+    """Train and control as the split left them; see :func:`map_parquet` for ``folder``."""
     paths = (workspace.train, workspace.control)
-    train, control = (read_parquet(p, made_by="split", folder=folder) for p in paths)
+    train, control = (map_parquet(p, made_by="split", folder=folder) for p in paths)
     known, other = anchored(train, control, plan)
     return known, other
 
@@ -146,7 +146,7 @@ def _audit_candidate(
     splitting = SplitRecord.read(workspace.split_record)
     making = SyntheticRecord.read(workspace.synthetic_record)
     train, control = real_tables(plan, workspace, folder)
-    data = read_parquet(rows, made_by="synthetic", named=workspace.synthetic, folder=folder)
+    data = map_parquet(rows, made_by="synthetic", named=workspace.synthetic, folder=folder)
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     salt = known_salt(workspace)
     _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
@@ -234,7 +234,9 @@ def audits_of(plan: Plan, suite: gate.Suite) -> dict[str, Audit]:
 
 def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     """Release the audited bytes, or refuse; see :func:`synth_audit.pipeline.release.release`."""
-    return release(plan, workspace, read_parquet(workspace.synthetic, made_by="synthetic"))
+    with in_use(workspace) as scratch, temporary_folder(scratch) as folder:
+        rows = read_parquet(workspace.synthetic, made_by="synthetic", folder=Path(folder))
+        return release(plan, workspace, rows)
 
 
 def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:

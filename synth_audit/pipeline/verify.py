@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from synth_audit.core.errors import DataError, GateError
-from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.salt import Salt
 from synth_audit.core.verdict import GateResult
@@ -27,13 +24,13 @@ from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import LocatedEvidence, purged_entry
 from synth_audit.store.salts import read_salt
-from synth_audit.store.workspace_files import read_parquet
+from synth_audit.store.workspace_files import hash_parquet
 
 __all__ = ["Check", "purged_check", "refuse_foreign", "verify", "verify_filed"]
 
 
 def verify(
-    evidence: Evidence, tables: Mapping[str, pa.Table] | None = None, salt: Salt | None = None
+    evidence: Evidence, hashes: Mapping[str, str] | None = None, salt: Salt | None = None
 ) -> tuple[Check, ...]:
     """Recompute what the evidence claims.
 
@@ -42,11 +39,12 @@ def verify(
     :class:`synth_audit.pipeline.provenance.Provenance`.
 
     Args:
-        tables: any of ``source``, ``train``, ``control``, ``synthetic`` that are still at hand.
+        hashes: content hashes, see :func:`synth_audit.core.fingerprint.fingerprint`, of any of ``source``,
+            ``train``, ``control``, ``synthetic`` that are still at hand.
         salt: of the workspace, which hashes of tables that never left take; without it only a candidate that
             passed can be compared, and the others are told of as not checkable here.
     """
-    known = dict(tables or {})
+    known = dict(hashes or {})
     # Who has the salt has the workspace too, and names what it lacks; others shall see what is left open.
     names = [*known, *(n for n, t in evidence.tables.items() if t.hmac and salt is None and n not in known)]
     return (
@@ -64,12 +62,12 @@ def verify(
 
 
 def verify_filed(
-    found: LocatedEvidence, tables: Mapping[str, pa.Table] | None = None, salt: Salt | None = None
+    found: LocatedEvidence, hashes: Mapping[str, str] | None = None, salt: Salt | None = None
 ) -> tuple[Evidence, tuple[Check, ...]]:
     """Evidence of a file or folder, with all that can be checked of it where it lies.
 
     Args:
-        tables, salt: as in :func:`verify`; those that the restricted folder has are taken from there.
+        hashes, salt: as in :func:`verify`; tables in the restricted folder are hashed there.
 
     Raises:
         DataError: there is no evidence, it cannot be read as such, or the salt given is not the one it names.
@@ -89,7 +87,7 @@ def verify_filed(
         around = Provenance.of(filed, evidence, found.workspace, turned=found.turned).checks()
     if salt is not None:
         refuse_foreign(salt, evidence)
-    at_hand = {**_beside(found, evidence), **(tables or {})}
+    at_hand = {**_beside(found, evidence), **(hashes or {})}
     return evidence, (*verify(evidence, at_hand, salt or _salt_beside(found)), *around)
 
 
@@ -124,15 +122,15 @@ def _recorded(found: LocatedEvidence, evidence: Evidence, content: bytes) -> Che
     return Check(RECORDED, True, f"attempt {entry.number} on this table")
 
 
-def _beside(found: LocatedEvidence, evidence: Evidence) -> dict[str, pa.Table]:
-    """Tables of this audit in the restricted folder, as far as this reader may see it."""
+def _beside(found: LocatedEvidence, evidence: Evidence) -> dict[str, str]:
+    """Content hashes of this audit's tables in the restricted folder, as far as this reader may see it."""
     workspace = found.workspace
     if workspace is None:
         return {}
     places = {"train": workspace.train, "control": workspace.control} if found.newest else {}
     kept = workspace.synthetic if found.folder is None else evidence_store(workspace).rows(evidence.digest)
     return {
-        name: read_parquet(path, made_by=name)
+        name: hash_parquet(path, made_by=name)
         for name, path in {**places, "synthetic": kept}.items()
         if os.path.isfile(path)  # not `Path.exists`: it raises for whoever may not look
     }
@@ -198,14 +196,13 @@ def _commitment(evidence: Evidence, salt: Salt | None) -> tuple[Check, ...]:
     )
 
 
-def _table(evidence: Evidence, name: str, data: pa.Table | None, salt: Salt | None) -> Check:
+def _table(evidence: Evidence, name: str, found: str | None, salt: Salt | None) -> Check:
     """Compare a table with every hash of it that can be made again here."""
     what, recorded = f"content of {name}", evidence.tables.get(name)
     if recorded is None:
         return Check(what, False, "the evidence tells of no such table")
-    if data is None:
+    if found is None:
         return Check(what, None, "the table is not at hand")
-    found = fingerprint(data)
     same = [] if recorded.sha256 is None else [recorded.sha256 == found]
     if recorded.hmac and salt is not None:
         keyed = salt.digest(found.encode())

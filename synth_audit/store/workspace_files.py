@@ -13,9 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synth_audit.core.arrow_files import kept
+from synth_audit.core.arrow_files import Rows, kept
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
+from synth_audit.core.fingerprint import fingerprint_of
 from synth_audit.core.paths import problem_of
 from synth_audit.core.table import BATCH, Table
 
@@ -129,9 +130,12 @@ def write_table(path: Path, table: Table) -> Path:
     return write_parquet(path, table.data, private=True)
 
 
-def read_parquet(
-    path: Path, *, made_by: str, named: Path | None = None, folder: Path | None = None
-) -> pa.Table:
+def read_parquet(path: Path, *, made_by: str, folder: Path | None = None) -> pa.Table:
+    """The rows of a workspace file; see :func:`map_parquet`, which also says where they lie."""
+    return map_parquet(path, made_by=made_by, folder=folder).data
+
+
+def map_parquet(path: Path, *, made_by: str, folder: Path | None, named: Path | None = None) -> Rows:
     """Read a workspace file.
 
     Args:
@@ -142,28 +146,52 @@ def read_parquet(
     Raises:
         DataError: it is missing or damaged, or holds other rows than it declares.
     """
+    with _reading(path, named or path, made_by) as file:
+        batches = file.iter_batches(BATCH)
+        first = next(batches, None) if folder is not None else None
+        rows = Rows(file.read()) if first is None else kept(itertools.chain([first], batches), folder)
+        _refuse_other_rows(rows.data.num_rows, file, named or path, made_by)
+    return rows
+
+
+def hash_parquet(path: Path, *, made_by: str) -> str:
+    """Content hash of a workspace file, of which one batch is held at a time; see :func:`map_parquet`."""
+    with _reading(path, path, made_by) as file:
+        counts = [0]
+        found = fingerprint_of(_counted(file, counts))
+        _refuse_other_rows(sum(counts), file, path, made_by)
+    return found
+
+
+def _counted(file: pq.ParquetFile, counts: list[int]) -> Iterator[pa.Table]:
+    """Batches of a file, at least one; their rows are added to ``counts``."""
+    for batch in file.iter_batches(BATCH):
+        counts.append(batch.num_rows)
+        yield pa.Table.from_batches([batch])
+    if not sum(counts):
+        yield file.read()
+
+
+@contextmanager
+def _reading(path: Path, named: Path, made_by: str) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(path) as file:
-            declared = file.metadata.num_rows
-            data = _laid_out(file, folder)
+            yield file
     except (OSError, UnicodeError, pa.ArrowException) as error:
-        problem = f"cannot be read ({type(error).__name__})"
-    else:
-        if data.num_rows == declared:
-            return data
-        problem = f"declares {declared:,} rows and holds {data.num_rows:,}"
-    raise DataError(
+        raise _no_output(f"cannot be read ({type(error).__name__})", named, made_by) from None
+
+
+def _refuse_other_rows(rows: int, file: pq.ParquetFile, path: Path, made_by: str) -> None:
+    """A reader takes a footer's word where it counts rows, and the file's where it reads them."""
+    if rows != file.metadata.num_rows:
+        problem = f"declares {file.metadata.num_rows:,} rows and holds {rows:,}"
+        raise _no_output(problem, path, made_by)
+
+
+def _no_output(problem: str, path: Path, made_by: str) -> DataError:
+    return DataError(
         f"a workspace file {problem}",
-        where=str(named or path),
+        where=str(path),
         expected=f"the output of the {made_by} stage",
         fix=f"run the {made_by} stage again",
     )
-
-
-def _laid_out(file: pq.ParquetFile, folder: Path | None) -> pa.Table:
-    """The rows that are in a file, however many it declares."""
-    batches = file.iter_batches(BATCH)
-    first = next(batches, None) if folder is not None else None
-    if folder is None or first is None:
-        return file.read()
-    return kept(itertools.chain([first], batches), folder)

@@ -31,7 +31,7 @@ from synth_audit.store.salts import workspace_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import read_parquet, write_text
+from synth_audit.store.workspace_files import hash_parquet, read_parquet, write_text
 from synth_audit.studies.candidates import Candidate, candidates_of, column_count
 from synth_audit.studies.correlations import Correlations, Scales
 from synth_audit.studies.frontier import FrontierRecord
@@ -146,7 +146,7 @@ class SweepRun:
         """The evidence of an earlier sweep if it is what this one would find, and its tables are there."""
         try:
             evidence = newest_evidence(own)
-            tables = {n: read_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
+            hashes = {n: hash_parquet(getattr(own, n), made_by=n) for n in ("train", "control", "synthetic")}
         except DataError:
             return None
         suite = load_suite(candidate.plan.gates, candidate.plan.base)
@@ -159,7 +159,7 @@ class SweepRun:
             and not evidence.errored
             and not any(outcome.cut_short for outcome in evidence.outcomes)
         )
-        whole = same and all(check.holds for check in verify(evidence, tables, self.salt))
+        whole = same and all(check.holds for check in verify(evidence, hashes, self.salt))
         return evidence if whole and self._unchanged(candidate, evidence.tables["synthetic"]) else None
 
     def _unchanged(self, candidate: Candidate, recorded: TableRecord) -> bool:

@@ -31,6 +31,7 @@ QUICK = {
     "inference": {"n_trees": 4},
     "marginals": {"n_bootstrap": 100},
     "membership_data_only": {"n_trees": 20},
+    "partial_knowledge": {"max_sets": 40},
     "projection": {"n_bootstrap": 50},
     "propensity": {"trees": 10, "folds": 3},
     "singling_out": {"n_attacks": 500},

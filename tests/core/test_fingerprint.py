@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.fingerprint import fingerprint, fingerprint_of
 
 DATA = pa.table(
     {
@@ -184,3 +184,13 @@ def test_the_hash_is_one_of_the_multiset_of_rows(rows, data):
     before = fingerprint(pa.Table.from_pylist(rows, TYPES))
     assert fingerprint(pa.Table.from_pylist(data.draw(st.permutations(rows)), TYPES)) == before
     assert fingerprint(pa.Table.from_pylist([*rows, rows[0]], TYPES)) != before
+
+
+def test_rows_by_batches_have_the_hash_of_the_whole():
+    data = pa.table({"n": range(10), "s": pa.array(list("abcdefghij")).dictionary_encode()})
+    for size in (1, 3, 10):
+        parts = [pa.concat_tables([data.slice(i, size)]).combine_chunks() for i in range(0, 10, size)]
+        recoded = [t.set_column(1, "s", t["s"].cast(pa.string()).dictionary_encode()) for t in parts]
+        assert fingerprint_of(iter(recoded)) == fingerprint(data)
+    assert fingerprint_of([data, data.slice(0, 1)]) != fingerprint(data)
+    assert fingerprint_of([data.slice(0, 0)]) == fingerprint(data.slice(0, 0))

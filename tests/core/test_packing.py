@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core import arrow_files
-from synth_audit.core.arrow_files import Shelf
+from synth_audit.core.arrow_files import Rows, Shelf
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError
 from synth_audit.core.execution import in_processes
@@ -86,9 +87,19 @@ def test_other_rows_values_and_types_are_not_mistaken_for_a_written_table(tmp_pa
     assert shelf.place(changed).mapped().equals(changed)
 
 
-def laid_out(data: pa.Table, folder: Path, monkeypatch: pytest.MonkeyPatch) -> pa.Table:
+def laid_out(data: pa.Table, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
     monkeypatch.setattr(arrow_files, "MOST_HELD", 1000)
-    return arrow_files.kept(iter(data.to_batches(max_chunksize=5000)), folder)
+    rows = arrow_files.kept(iter(data.to_batches(max_chunksize=5000)), folder)
+    specs = (
+        {"blank": ColumnSpec.model_validate({"role": "identifier"})} if "blank" in data.column_names else {}
+    )
+    return read_table(rows, infer_schema(rows, specs), where="train")
+
+
+def sent(whole: Any, elsewhere: Path) -> Any:
+    """A table as it arrives in another process, with tables of none in a folder ``elsewhere``."""
+    elsewhere.mkdir(exist_ok=True)
+    return packed(partial(tuple, [whole]), Shelf(elsewhere))()[0]
 
 
 def plain(seed: int = 0) -> pa.Table:
@@ -97,36 +108,88 @@ def plain(seed: int = 0) -> pa.Table:
 
 
 def test_a_mapped_table_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    held = laid_out(plain(), tmp_path, monkeypatch)
-    place = Shelf(elsewhere).place(held.select(["n", "x"]))
-    assert [place.path] == files(tmp_path)
-    assert not files(elsewhere)
-    assert place.mapped().equals(plain().select(["n", "x"]))
+    whole = laid_out(plain(), tmp_path, monkeypatch)
+    assert whole.place is not None
+    assert [whole.place.path] == files(tmp_path)
+    there = sent(whole, tmp_path / "elsewhere")
+    assert not files(tmp_path / "elsewhere")
+    assert there.place == whole.place
+    assert there.data.equals(whole.data)
+
+
+def test_what_is_known_of_a_mapped_table_goes_along_and_two_that_are_one_stay_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = laid_out(plain(), tmp_path, monkeypatch)
+    fresh = sent(whole, tmp_path / "elsewhere")
+    assert fresh.known_fingerprint is None
+    known = whole.fingerprint
+    first, second = sent((whole, whole), tmp_path / "elsewhere")
+    assert first is second
+    assert first.known_fingerprint == known
+
+
+def test_a_view_of_some_columns_is_at_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = laid_out(plain(), tmp_path, monkeypatch)
+    other = infer_schema(whole.data.select(["n", "x"]))
+    some = read_table(Rows(whole.data.select(["n", "x"]), whole.place), other, where="train")
+    there = sent(some, tmp_path / "elsewhere")
+    assert not files(tmp_path / "elsewhere")
+    assert there.data.equals(plain().select(["n", "x"]))
+
+
+def test_released_columns_and_another_schema_keep_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = laid_out(plain(), tmp_path, monkeypatch)
+    specs = {"x": ColumnSpec.model_validate({"role": "identifier"})}
+    again = read_table(whole, infer_schema(whole, specs), where="train").released_only()
+    there = sent(again, tmp_path / "elsewhere")
+    assert not files(tmp_path / "elsewhere")
+    assert there.data.equals(plain().select(["k", "n"]))
+
+
+def test_other_rows_or_values_have_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = laid_out(plain(), tmp_path, monkeypatch)
+    assert whole.take(np.arange(N)).place is None
+    assert [part.place for part in whole.parts(N // 2)] == [None, None]
+    uneven = whole.data.set_column(0, "x", pa.array([float("nan")] * N))
+    assert read_table(Rows(uneven, whole.place), whole.schema, where="train").place is None
+    views = whole.data.set_column(1, "k", whole.data["k"].cast(pa.string_view()))
+    read = read_table(Rows(views, whole.place), whole.schema, where="train")
+    assert read.place is None
+    assert sent(read, tmp_path / "elsewhere").data.equals(whole.data)
+
+
+def test_a_table_is_laid_out_with_what_is_known_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = read_table(plain(), infer_schema(plain()), where="train")
+    assert held.laid_out(tmp_path) is held, "few rows stay in memory"
+    known = held.fingerprint
+    monkeypatch.setattr(arrow_files, "MOST_HELD", 1000)
+    mapped = held.laid_out(tmp_path)
+    assert mapped.place is not None
+    assert (mapped.known_fingerprint, mapped.data) == (known, held.data)
 
 
 def test_a_mapped_table_whose_file_is_gone_is_written_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    held = laid_out(plain(), tmp_path, monkeypatch)
+    whole = laid_out(plain(), tmp_path, monkeypatch)
     files(tmp_path)[0].unlink()
-    assert Shelf(elsewhere).place(held).mapped().equals(plain())
-    assert len(files(elsewhere)) == 1
+    assert sent(whole, tmp_path / "elsewhere").data.equals(plain())
+    assert len(files(tmp_path / "elsewhere")) == 1
 
 
 def test_nothing_is_taken_for_a_table_that_is_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its place in memory may be that of another table, of the same shape, the next moment."""
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
     for i in range(5):
-        data = pa.table({"n": np.full(N, i)})
+        data = pa.table({"n": np.arange(N) + i})
         held = laid_out(data, tmp_path, monkeypatch)
-        assert Shelf(elsewhere).place(held).mapped().equals(data)
+        assert sent(held, tmp_path / "elsewhere").data.equals(data)
         for path in files(tmp_path):
             path.unlink()
         del held
@@ -180,8 +243,11 @@ def test_rows_by_batches_are_kept_in_a_private_file_or_in_none(tmp_path: Path, m
             nowhere = arrow_files.kept(iter(data.to_batches(max_chunksize=3000)), None)
     finally:
         os.umask(old)
-    assert in_folder.equals(data)
-    assert nowhere.equals(data)
+    assert in_folder.data.equals(data)
+    assert in_folder.place is not None
+    assert in_folder.place.mapped().equals(data)
+    assert nowhere.data.equals(data)
+    assert nowhere.place is None
     assert not list((tmp_path / "scratch").iterdir())
     assert [path.stat().st_mode & 0o777 for path in files(tmp_path)] == [0o600]
     assert pa.total_allocated_bytes() < before + data.nbytes
@@ -191,7 +257,7 @@ def test_rows_by_batches_are_kept_in_a_private_file_or_in_none(tmp_path: Path, m
 def test_without_scratch_and_when_few_rows_are_held(tmp_path: Path, monkeypatch: Any, most: int) -> None:
     monkeypatch.setattr(arrow_files, "MOST_HELD", most)
     for folder in [None] if most == 1000 else [None, tmp_path]:
-        assert arrow_files.kept(iter(plain().to_batches()), folder).equals(plain())
+        assert arrow_files.kept(iter(plain().to_batches()), folder).data.equals(plain())
     assert not files(tmp_path)
 
 
@@ -199,15 +265,15 @@ def test_codes_whose_labels_differ_by_batch_are_held(tmp_path: Path, monkeypatch
     monkeypatch.setattr(arrow_files, "MOST_HELD", 10)
     parts = [pa.table({"k": pa.array([a, b] * 50).dictionary_encode()}) for a, b in ("ab", "ca")]
     rows = arrow_files.kept((batch for part in parts for batch in part.to_batches()), tmp_path)
-    assert rows["k"].to_pylist() == ["a", "b"] * 50 + ["c", "a"] * 50
+    assert rows.data["k"].to_pylist() == ["a", "b"] * 50 + ["c", "a"] * 50
 
 
 def test_floats_are_regular_in_the_file(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(arrow_files, "MOST_HELD", 10)
     values = pa.array([1.0, float("nan"), -0.0, None], from_pandas=False)
     rows = arrow_files.kept(iter(pa.table({"x": values}).to_batches()), tmp_path)
-    assert rows["x"].to_pylist() == [1.0, None, 0.0, None]
-    assert not np.signbit(rows["x"].to_numpy()[2])
+    assert rows.data["x"].to_pylist() == [1.0, None, 0.0, None]
+    assert not np.signbit(rows.data["x"].to_numpy()[2])
 
 
 def test_a_full_disk_is_an_error_without_a_value(tmp_path: Path, monkeypatch: Any) -> None:
@@ -219,9 +285,8 @@ def test_a_full_disk_is_an_error_without_a_value(tmp_path: Path, monkeypatch: An
 @pytest.mark.parametrize("blank", [pa.array([""] * N), pa.array([b""] * N), pa.nulls(N, pa.string())])
 def test_a_column_of_empty_text_is_laid_out_too(tmp_path: Path, monkeypatch: Any, blank: pa.Array) -> None:
     data = pa.table({"n": range(N), "blank": blank})
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
     held = laid_out(data, tmp_path, monkeypatch)
-    assert held.equals(data)
-    assert Shelf(elsewhere).place(held).path in files(tmp_path)
-    assert Shelf(elsewhere).place(data).mapped().equals(data)
+    assert held.data.equals(data)
+    assert sent(held, tmp_path / "elsewhere").data.equals(data)
+    assert not files(tmp_path / "elsewhere")
+    assert Shelf(tmp_path / "elsewhere").place(data).mapped().equals(data)

@@ -6,11 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.audit import Leak
 from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.generator import FitContext
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
+from synth_audit.examination.planted_generator import telling_columns
 from synth_audit.examination.planted_leaks import FEWEST_ROWS, prepare_injection
 
 
@@ -18,15 +21,15 @@ def numbered(start, n, **more):
     return pa.table({"x": np.arange(start, start + n, dtype=float), "y": ["a", "b"] * (n // 2)} | more)
 
 
-def subject_of(n_train=1000, n_control=200, n_made=1000, specs=None, **more):
+def subject_of(n_train=1000, n_control=200, n_made=1000, specs=None, made=lambda n: {}, **more):
     train = numbered(0, n_train, **{name: make(n_train) for name, make in more.items()})
     control = numbered(10**6, n_control, **{name: make(n_control) for name, make in more.items()})
-    made = numbered(10**7, n_made)
+    released = numbered(10**7, n_made, **made(n_made))
     schema = infer_schema(train, specs or {})
     return Subject(
         read_table(train, schema, where="train"),
         read_table(control, schema, where="control"),
-        read_table(made, schema, where="synthetic", partial=True),
+        read_table(released, schema, where="synthetic", partial=True),
     )
 
 
@@ -111,3 +114,31 @@ def test_without_control_there_is_none_in_the_planted_subject():
     injector = prepare_injection(bare, 10_000, 0)
     assert injector.leaky(injector.release(1.0)).control is None
     assert injector.planted_leaks((0.0, 1.0)).control_rows == 0
+
+
+def test_a_partial_leak_copies_a_few_telling_columns_together():
+    more = {
+        "dose": lambda n: np.random.default_rng(n).normal(size=n),
+        "code": lambda n: np.random.default_rng(n).integers(0, 9, n),
+        "flat": lambda n: ["same"] * n,
+    }
+    injector = prepare_injection(
+        subject_of(**more, made=lambda n: {name: make(n) for name, make in more.items()}), 10_000, 0
+    )
+    names = telling_columns(injector.known)
+    assert names == ("dose", "x"), "half of the columns that vary, those of the largest entropies"
+    release = injector.planted(0.4, Leak.SUBSETS).synthetic
+    of_known = {x: i for i, x in enumerate(injector.known.numbers("x"))}
+    copies = [(i, of_known[x]) for i, x in enumerate(release.numbers("x")) if x in of_known]
+    assert len(copies) == round(0.4 * release.n_rows)
+    at, source = (np.array(side) for side in zip(*copies, strict=True))
+    assert np.array_equal(release.numbers("dose")[at], injector.known.numbers("dose")[source])
+    same = release.numbers("code")[at] == injector.known.numbers("code")[source]
+    assert same.mean() < 0.3, "the other columns are those of new people"
+
+
+def test_a_generator_plants_a_partial_leak_too():
+    injector = prepare_injection(subject_of(), 10_000, 0)
+    rng = np.random.default_rng(0)
+    model = injector.generator(0.5, Leak.SUBSETS).fit(injector.known, FitContext(rng=rng))
+    assert len(rows(model.sample(100, rng)) & rows(injector.known)) == 50

@@ -13,38 +13,21 @@ from synth_audit.kernels.distributions import (
     GROUPS,
     Resamples,
     cell_codes,
-    cell_places,
     distance_interval,
     distribution_functions,
-    fine_cells,
     hellinger,
     in_deviations,
     inverted_chi_square,
     joined_cells,
-    kolmogorov_smirnov,
     quantile_cells,
     shares,
     spread,
     tellable_cells,
     total_variation,
-    wasserstein,
 )
 
 SAMPLE = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=40).map(np.array)
 WEIGHTS = st.lists(st.integers(0, 9), min_size=4, max_size=4).filter(any).map(lambda w: np.array(w) / sum(w))
-
-
-def gaps(a, b):
-    """All values in order, and the distance of the distribution functions at each."""
-    points = np.unique(np.concatenate([a, b]))
-    return points, np.array([abs(np.mean(a <= x) - np.mean(b <= x)) for x in points])
-
-
-@settings(deadline=None)
-@given(a=SAMPLE, b=SAMPLE)
-def test_ks_is_the_largest_gap_between_distribution_functions(a, b):
-    assert kolmogorov_smirnov(a, b) == pytest.approx(gaps(a, b)[1].max(), abs=1e-12)
-    assert kolmogorov_smirnov(a, np.sort(a)[::-1]) == 0
 
 
 @given(p=WEIGHTS, q=WEIGHTS)
@@ -93,14 +76,6 @@ def test_missing_is_the_last_cell_and_leaves_the_others_alone():
     assert len(quantile_cells(np.array([np.nan]), 4)) == 0
 
 
-@settings(deadline=None)
-@given(a=SAMPLE, b=SAMPLE)
-def test_wasserstein_is_the_area_between_distribution_functions(a, b):
-    points, between = gaps(a, b)
-    assert wasserstein(a, b) == pytest.approx(between[:-1] @ np.diff(points), abs=1e-12)
-    assert wasserstein(a, np.sort(a)[::-1]) == 0
-
-
 @given(values=SAMPLE, anchor=SAMPLE)
 def test_deviations_are_those_of_the_anchor(values, anchor):
     scaled = in_deviations(values, anchor)
@@ -140,34 +115,6 @@ def test_inverted_chi_square_grows_with_the_rows_while_the_distance_stands_still
     assert [round(float(inverted_chi_square(q, p, n)), 3) for n in (10, 100, 1000)] == [0.248, 0.683, 0.998]
     both = inverted_chi_square(np.array([q, p]), np.array([p, p]), 100)
     assert both.tolist() == [float(inverted_chi_square(q, p, 100)), 0.0]
-
-
-@settings(deadline=None)
-@given(values=SAMPLE, most=st.integers(2, 12))
-def test_few_values_have_fine_cells_of_their_own(values, most):
-    coarse = quantile_cells(values, most)
-    edges = fine_cells(values, coarse)
-    assert set(coarse) <= set(edges)
-    cells = cell_codes(values, edges)
-    assert len(np.unique(cells)) == len(np.unique(values))
-    places = cell_places(values, cells, edges)
-    assert places[cells] == pytest.approx(values)
-    assert (np.diff(places) >= 0).all()
-
-
-def test_distances_of_fine_cells_stand_for_those_of_values():
-    rng = np.random.default_rng(0)
-    a, b = np.exp(rng.normal(size=3000)), np.exp(rng.normal(0.2, 1.1, 2000))
-    both = np.concatenate([a, b])
-    edges = fine_cells(both, quantile_cells(a, 10))
-    assert len(edges) < 200
-    cells = [cell_codes(x, edges) for x in (a, b)]
-    p, q = (shares(c, len(edges) + 2) for c in cells)
-    gaps = np.abs(distribution_functions(p) - distribution_functions(q))
-    assert gaps.max() == pytest.approx(kolmogorov_smirnov(a, b), abs=0.01)
-    places = cell_places(both, np.concatenate(cells), edges)
-    assert gaps[:-1] @ np.diff(places) == pytest.approx(wasserstein(a, b), rel=0.01)
-    assert spread(p, places) == pytest.approx(a.std(), rel=0.01)
 
 
 def test_missing_is_no_part_of_a_distribution_function():

@@ -262,6 +262,20 @@ def test_a_gpu_that_is_not_there(tables):
     assert np.array_equal(auto, points(*tables)[0].dense)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_gpu_places_rows_where_the_processor_does(tables):
+    rng = np.random.default_rng(0)
+    numbers = np.where(rng.random((300, 3)) < 0.1, np.nan, rng.normal(size=(300, 3)))
+    inputs = contrastive.Inputs(numbers, rng.integers(0, 4, (300, 1)), np.array([4]), 5)
+    for device in ("cpu", "cuda"):
+        weights = contrastive.fitted(inputs, QUICK, device, np.random.SeedSequence(0))
+        here, there = (contrastive.placed(inputs, weights, QUICK.depth, d) for d in ("cpu", "cuda"))
+        assert np.abs(here - there).max() <= 1e-6
+    for table, at in zip(tables, points(tables[0], *tables, device="cuda"), strict=True):
+        assert at.dense.shape[0] == table.n_rows
+        assert np.linalg.norm(at.dense, axis=1) == pytest.approx(1, abs=1e-5)
+
+
 def test_without_torch_it_says_what_to_install(tables, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "synth_audit.kernels.contrastive")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels import euclidean, gower, gpu_scores
+from synth_audit.kernels import _grid, euclidean, gower, gpu_scores
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.gower import MISSING, Mixed
 from synth_audit.kernels.gpu_scores import device_for, scored_on
@@ -62,6 +62,80 @@ def test_a_gpu_leaves_the_same_answers(prepared, module):
     with scored_on("cuda"):
         assert device_for(70, 300) == "cuda"
     compared(prepared, module)
+
+
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")),
+]
+
+
+@pytest.fixture
+def tf32():
+    """Products of single precision are let be rounded, as a library beside this one may have it."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "tf32"
+    yield
+    matmul.fp32_precision = before
+
+
+def scored(space, device):
+    rows, columns = slice(3, 60), slice(5, 290)
+    expected = np.empty((57, 285), space.dtype)
+    space.scores(rows, columns, expected)
+    found = space.on(device).scores(rows, columns).cpu().numpy()
+    size = np.abs(expected).max()
+    return expected.astype(float), found.astype(float), 1e-6 * max(size, 1)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("scale", [1.0, 1e4], ids=["single", "double"])
+def test_scores_of_products_are_those_of_the_processor(device, scale):
+    rng = np.random.default_rng(0)
+    queries, reference = coordinates(70, rng), coordinates(300, rng)
+    far = [Coordinates.of(part.dense * scale, part.labels, part.unlike) for part in (queries, reference)]
+    space = euclidean._Products.of(*far)
+    expected, found, near = scored(space, device)
+    assert np.abs(expected - found).max() <= near
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.float64])
+def test_scores_of_differences_are_those_of_the_processor(device, kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(_grid, "_fitting", lambda *_: (np.dtype(kind), 2.0**11))
+    queries, reference = mixed(70, rng), mixed(300, rng)
+    space = gower._GowerPairs.of(queries, reference)
+    assert space.dtype == kind
+    expected, found, _ = scored(space, device)
+    assert np.array_equal(expected, found)
+
+
+@pytest.mark.usefixtures("tf32")
+@pytest.mark.parametrize("device", DEVICES)
+def test_products_are_whole_where_those_of_single_precision_are_rounded(device):
+    rng = np.random.default_rng(0)
+    space = euclidean._Products.of(coordinates(70, rng), coordinates(300, rng))
+    assert space.dtype == np.float32
+    assert space.on(device).scores(slice(0, 2), slice(0, 2)).dtype == torch.float64
+    expected, found, near = scored(space, device)
+    assert np.abs(expected - found).max() <= near
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("prepared", "module"), [(mixed, gower), (coordinates, euclidean)])
+def test_a_gpu_without_room_leaves_the_work_to_the_processor(prepared, module, monkeypatch):
+    asked = []
+
+    def full(*args):
+        asked.append(args)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(gpu_scores, "device_for", lambda n, m: "cpu")
+    monkeypatch.setattr(gpu_scores.TensorScores, "scores", full)
+    compared(prepared, module)
+    assert asked
 
 
 def test_little_work_and_none_asked_for_stay_on_the_processor(monkeypatch):

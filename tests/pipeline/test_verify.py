@@ -9,6 +9,7 @@ import pytest
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PlanError
+from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.salt import Salt
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline.verify import verify
@@ -26,7 +27,8 @@ SALT = Salt(bytes(range(32)))
 
 
 def broken(evidence, tables=None):
-    return {c.what for c in verify(evidence, tables, SALT) if not c.holds}
+    hashes = {name: fingerprint(table) for name, table in (tables or {}).items()}
+    return {c.what for c in verify(evidence, hashes, SALT) if not c.holds}
 
 
 def test_untouched_evidence_holds(finished):

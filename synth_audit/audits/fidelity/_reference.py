@@ -18,6 +18,9 @@ Found = Mapping[MeasurementId, Estimate]
 Compare = Callable[[Table, np.random.Generator], Found]
 """Compares a table with train; equal tables and equal generators must give equal numbers."""
 
+CompareAll = Callable[[Sequence[Table], int], list[Found]]
+"""Compares each of several tables with train, from a generator of this seed for each."""
+
 MEANING = "control rows against train"
 
 
@@ -34,17 +37,27 @@ def measured(
     Returns:
         The measurements in the order in which ``compare`` reports the release's.
     """
+
+    def each(tables: Sequence[Table], seed: int) -> list[Found]:
+        return [compare(table, np.random.default_rng(seed)) for table in tables]
+
+    return measured_together(subject, each, quantities, rng)
+
+
+def measured_together(
+    subject: Subject, compare: CompareAll, quantities: Sequence[Quantity], rng: np.random.Generator
+) -> list[Measurement]:
+    """As :func:`measured`, of a comparison that takes all the tables at once."""
     by_name = {q.name: q for q in quantities}
     seed = as_int_seed(rng)
     n = subject.synthetic.n_rows
-    own = compare(subject.synthetic, np.random.default_rng(seed))
-    reference: Found = {}
-    alike: Found = {}
+    tables = [subject.synthetic]
     if subject.control is not None:
-        reference = compare(subject.control.sample(n, rng), np.random.default_rng(seed))
+        tables.append(subject.control.sample(n, rng))
         if n > subject.control.n_rows:
-            part = subject.synthetic.sample(subject.control.n_rows, rng)
-            alike = compare(part, np.random.default_rng(seed))
+            tables.append(subject.synthetic.sample(subject.control.n_rows, rng))
+    nothing: Found = {}
+    own, reference, alike, *_ = (*compare(tables, seed), nothing, nothing)
     return [
         by_name[x.quantity].at(
             found.value,

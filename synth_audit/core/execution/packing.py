@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 import pyarrow as pa
 
 from synth_audit.core.arrow_files import Place, Shelf
+from synth_audit.core.table import Table
 
 Done = TypeVar("Done")
 
@@ -38,8 +39,10 @@ class Packed(Generic[Done]):
 def packed(call: Callable[[], Done], shelf: Shelf) -> Packed[Done]:
     """The call for a process on this machine.
 
+    Tables that lie in a mapped file stay where they are.
+
     Args:
-        shelf: where its tables are put; its folder must last until the call was made.
+        shelf: where other tables are put; its folder must last until the call was made.
 
     Raises:
         Exception: the call cannot be pickled.
@@ -54,6 +57,11 @@ def packed(call: Callable[[], Done], shelf: Shelf) -> Packed[Done]:
                 return shelf.place(thing)
             except pa.ArrowException:  # of types that no file holds: it goes with the others
                 return None
+
+        def reducer_override(self, thing: Any) -> Any:
+            if isinstance(thing, Table) and thing.place is not None and thing.place.path.exists():
+                return Table.at, (thing.place, thing.schema, thing.known_fingerprint)
+            return super().reducer_override(thing)
 
     content = io.BytesIO()
     Pickler(content, protocol=pickle.HIGHEST_PROTOCOL).dump(call)

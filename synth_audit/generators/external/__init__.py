@@ -75,7 +75,7 @@ class ExternalModel:
         Raises:
             DataError: it cannot be read, or its columns or kinds differ from train's.
         """
-        return read_table(self.source.read(self.base), self.schema, where="synthetic")
+        return read_table(sources.read(self.source, self.base), self.schema, where="synthetic")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,20 +9,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import measured
+from synth_audit.audits.fidelity._reference import Found, measured_together
 from synth_audit.audits.fidelity.marginals.columns import (
     Distance,
-    ResampledPair,
+    ResampledTables,
     has_gaps,
     missing_difference,
-    varies_enough,
 )
 from synth_audit.audits.fidelity.marginals.pictures import picture
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity
-from synth_audit.core.schema import quantitative
+from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
@@ -131,35 +130,47 @@ class Marginals:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Measure every released column against train, with control against train as reference."""
 
-        def compare(table: Table, rng: np.random.Generator) -> dict[MeasurementId, Estimate]:
-            return self._compare(subject, table, rng)
+        pictures: dict[str, Series] = {}
+        still: list[str] = []
 
-        found = measured(subject, compare, self.info.quantities, context.rng)
-        apart = {m.id.column: m.value for m in found if m.id.quantity == TOTAL_VARIATION.name}
+        def compare(tables: Sequence[Table], seed: int) -> list[Found]:
+            """The release first; one column after the other, each read and sorted once for all tables."""
+            beside = ResampledTables.of(subject, tables, self.n_bootstrap, seed)
+            by_column = {}
+            for column in subject.features:
+                found = beside.compared(column, self.cells)
+                by_column[column.name] = found.distances
+                pictures[column.name] = picture(column, subject, found.cells)
+                still.extend([column.name] * (not found.varies))
+            return [
+                _estimates(subject, table, {name: d[i] for name, d in by_column.items()})
+                for i, table in enumerate(tables)
+            ]
+
+        measurements = measured_together(subject, compare, self.info.quantities, context.rng)
+        apart = {m.id.column: m.value for m in measurements if m.id.quantity == TOTAL_VARIATION.name}
         worst_first = sorted(subject.features, key=lambda c: -apart.get(c.name, 0.0))
-        pictures = tuple(picture(c, subject, self.cells) for c in worst_first)
-        return Findings(tuple(found), pictures, _left_out(subject, apart))
+        notes = _left_out(subject, apart, len(still))
+        return Findings(tuple(measurements), tuple(pictures[c.name] for c in worst_first), notes)
 
-    def _compare(
-        self, subject: Subject, table: Table, rng: np.random.Generator
-    ) -> dict[MeasurementId, Estimate]:
-        """Every distance of a table from train, overall and by column."""
-        pair = ResampledPair.of(subject, table, self.n_bootstrap, rng)
-        by_column = pair.distances(subject.features, self.cells)
-        n, level = min(subject.train.n_rows, table.n_rows), subject.level
-        found = {
-            MeasurementId("", name): _estimate(name, mean, n, level)
-            for name, mean in _means(by_column).items()
+
+def _estimates(
+    subject: Subject, table: Table, by_column: Mapping[str, Mapping[str, Distance]]
+) -> dict[MeasurementId, Estimate]:
+    """Every distance of a table from train, overall and by column."""
+    n, level = min(subject.train.n_rows, table.n_rows), subject.level
+    found = {
+        MeasurementId("", name): _estimate(name, mean, n, level) for name, mean in _means(by_column).items()
+    }
+    shares = [d[TOTAL_VARIATION.name] for d in by_column.values() if TOTAL_VARIATION.name in d]
+    found |= _worst(shares, n, level)
+    for column, distances in by_column.items():
+        found |= {
+            MeasurementId("", name, column=column): _estimate(name, d, n, level)
+            for name, d in distances.items()
+            if name != MARGINAL_DISTANCE.name
         }
-        shares = [d[TOTAL_VARIATION.name] for d in by_column.values() if TOTAL_VARIATION.name in d]
-        found |= _worst(shares, n, level)
-        for column, distances in by_column.items():
-            found |= {
-                MeasurementId("", name, column=column): _estimate(name, d, n, level)
-                for name, d in distances.items()
-                if name != MARGINAL_DISTANCE.name
-            }
-        return found | _missingness(subject, table)
+    return found | _missingness(subject, table)
 
 
 def _estimate(name: str, found: Distance, n: int, level: float) -> Estimate:
@@ -182,7 +193,7 @@ def _worst(found: Sequence[Distance], n: int, level: float) -> dict[MeasurementI
     return {WORST_TOTAL_VARIATION.id(): Estimate(max(d.value for d in found), interval)}
 
 
-def _left_out(subject: Subject, compared: Collection[str]) -> tuple[str, ...]:
+def _left_out(subject: Subject, compared: Collection[str], still: int) -> tuple[str, ...]:
     """How many columns lack which numbers, and why; not which columns."""
     fewest, notes = subject.suppression, []
     alike = sum(c.name not in compared for c in subject.features)
@@ -191,7 +202,6 @@ def _left_out(subject: Subject, compared: Collection[str]) -> tuple[str, ...]:
             f"columns compared by their missing values, and numbers where they vary, alone: {alike}; no two "
             f"of their cells hold {fewest} real rows each."
         )
-    still = sum(not varies_enough(subject, c.name) for c in quantitative(subject.features))
     if still:
         notes.append(
             f"numeric columns without ks and wasserstein: {still}; fewer than {fewest} real rows differ from "

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.arrays import Floats
+from synth_audit.core.kind_cells import SharedCells
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.core.schema import Column, nominal, quantitative
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import distributions as dist
 from synth_audit.kernels.proportion_interval import proportion_difference
+from synth_audit.kernels.sorted_numbers import SortedNumbers, SortedPair
 
 MOST_CELLS = 1024
 """Labels beyond so many share cells where resamples are drawn, so that memory does not grow with them."""
@@ -31,54 +33,112 @@ class Distance(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ResampledPair:
-    """A table beside train, with resamples of the rows of both."""
+class ColumnFound:
+    """What there is to say of one column.
+
+    Attributes:
+        distances: of each table from train, by quantity; ``marginal_distance`` is the column's part of that
+            mean. Those that would tell of somebody are left out.
+        cells: of the tables of :meth:`ResampledTables.in_cells`, in which they were compared.
+        varies: for numbers, whether enough real rows differ from the most frequent one.
+    """
+
+    distances: tuple[dict[str, Distance], ...]
+    cells: SharedCells
+    varies: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledTables:
+    """Tables beside train, with resamples of the rows of all of them. One column is in memory at a time.
+
+    Attributes:
+        tables: to be compared with train. drawn: resamples of each. of_train: those of train.
+    """
 
     subject: Subject
-    table: Table
+    tables: tuple[Table, ...]
     of_train: dist.Resamples
-    of_table: dist.Resamples
+    drawn: tuple[dist.Resamples, ...]
 
     @classmethod
-    def of(cls, subject: Subject, table: Table, n_draws: int, rng: np.random.Generator) -> ResampledPair:
-        """Draw the resamples."""
-        resamples = [dist.Resamples.of(t.n_rows, n_draws, rng) for t in (subject.train, table)]
-        return cls(subject, table, *resamples)
+    def of(cls, subject: Subject, tables: Sequence[Table], n_draws: int, seed: int) -> ResampledTables:
+        """Draw the resamples: of train and one table after the other, each from the same seed."""
+        drawn = []
+        for table in tables:
+            rng = np.random.default_rng(seed)
+            of_train = dist.Resamples.of(subject.train.n_rows, n_draws, rng)
+            drawn.append(dist.Resamples.of(table.n_rows, n_draws, rng))
+        return cls(subject, tuple(tables), of_train, tuple(drawn))
 
-    def drawn(self, cells: tuple[Codes, Codes], n_cells: int) -> tuple[Floats, Floats]:
-        """Cell shares of the resamples of train and of the table, shape (n_draws, n_cells) each."""
-        return self.of_train.shares(cells[0], n_cells), self.of_table.shares(cells[1], n_cells)
+    @property
+    def in_cells(self) -> list[Table]:
+        """The tables whose rows are put into cells: train, control where it is there, those to compare."""
+        return [*real_tables(self.subject), *self.tables]
 
-    def distances(self, columns: Sequence[Column], most_cells: int) -> dict[str, dict[str, Distance]]:
-        """Every distance that tells of nobody, by column and quantity; ``marginal_distance`` is a column's
-        part of that mean.
+    def compared(self, column: Column, most_cells: int) -> ColumnFound:
+        """Compare one column of every table with train.
 
         Cells are joined until enough real rows lie in each; where that leaves one, they are not compared.
         """
-        tested = {c.name for c in nominal(columns)}
-        found: dict[str, dict[str, Distance]] = {}
-        for column in columns:
-            cells = self._joined(column, most_cells)
-            found[column.name] = {} if cells is None else cells.distances()
-            if cells is not None and column.name in tested:
-                found[column.name] |= cells.tested(self.table.n_rows)
-        for column in quantitative(columns):
-            found[column.name] |= _numeric_values(self, column, most_cells)
-        return found
+        real = real_tables(self.subject)
+        cells = column.kind.shared_cells(
+            self.in_cells, real, column, most=most_cells, fewest=self.subject.suppression
+        )
+        found = self._of_cells(column, cells, len(real))
+        if not quantitative([column]):
+            return ColumnFound(found, cells)
+        numbers = [SortedNumbers.of(t.numbers(column.name)) for t in real]
+        varies = varies_enough(numbers, self.subject.suppression)
+        if varies:
+            own = (self._of_numbers(column.name, i, numbers[0], most_cells) for i in range(len(found)))
+            found = tuple(known | more for known, more in zip(found, own, strict=True))
+        return ColumnFound(found, cells, varies)
 
-    def _joined(self, column: Column, most_cells: int) -> _JoinedCells | None:
-        """The cells of a column, small ones joined; None where nothing is left to compare."""
-        real, fewest = real_tables(self.subject), self.subject.suppression
-        cells = column.kind.shared_cells([*real, self.table], real, column, most=most_cells, fewest=fewest)
-        counts = [np.bincount(c, minlength=cells.size) for c in cells.codes[: len(real)]]
+    def _of_cells(self, column: Column, cells: SharedCells, n_real: int) -> tuple[dict[str, Distance], ...]:
+        fewest = self.subject.suppression
+        counts = [np.bincount(c, minlength=cells.size) for c in cells.codes[:n_real]]
         numbers, k = dist.joined_cells(counts, fewest, ordered=cells.ordered)
         if k == _NOTHING_TOLD:
-            return None
-        train, table = numbers[cells.codes[0]], numbers[cells.codes[-1]]
-        p, q = dist.shares(train, k), dist.shares(table, k)
-        if k > MOST_CELLS and not cells.ordered:
-            train, table, k = train % MOST_CELLS, table % MOST_CELLS, MOST_CELLS
-        return _JoinedCells(p, q, self.drawn((train, table), k))
+            return tuple({} for _ in self.tables)
+        fold = MOST_CELLS if k > MOST_CELLS and not cells.ordered else k
+        train = numbers[cells.codes[0]]
+        p, of_p = dist.shares(train, k), self.of_train.shares(train % fold, fold)
+        found = []
+        for table, codes, drawn in zip(self.tables, cells.codes[n_real:], self.drawn, strict=True):
+            rows = numbers[codes]
+            joined = _JoinedCells(p, dist.shares(rows, k), (of_p, drawn.shares(rows % fold, fold)))
+            tested = joined.tested(table.n_rows) if nominal([column]) else {}
+            found.append(joined.distances() | tested)
+        return tuple(found)
+
+    def _of_numbers(self, name: str, i: int, train: SortedNumbers, most_cells: int) -> dict[str, Distance]:
+        """Distances of the present values themselves."""
+        table = self.tables[i].numbers(name)
+        own = SortedNumbers.of(table)
+        if not len(own.values):
+            return {"marginal_distance": Distance(1.0, None)}  # nothing on one side is as far as can be
+        pair = SortedPair.of(train, own)
+        edges = pair.fine_cells(train.quantile_cells(most_cells))
+        k = len(edges) + 2
+        drawn = (
+            self.of_train.shares(dist.cell_codes(self.subject.train.numbers(name), edges), k),
+            self.drawn[i].shares(dist.cell_codes(table, edges), k),
+        )
+        gaps = np.abs(np.subtract(*map(dist.distribution_functions, drawn)))
+        ks = Distance(pair.kolmogorov_smirnov, gaps.max(axis=1))
+        found = {"ks": ks, "marginal_distance": Distance(ks.value, None)}
+        scaled = dist.in_deviations(np.concatenate([pair.values, edges]), train.values)
+        if scaled is not None:
+            scaled, beside = scaled[: len(pair.values)], scaled[len(pair.values) :]
+            places = pair.cell_places(edges, scaled, beside)
+            # The unit is train's deviation, which is a matter of chance as well.
+            whole = dist.spread(train.cell_counts(edges) / self.subject.train.n_rows, places)
+            unit = dist.spread(drawn[0], places) / whole
+            moved = gaps[:, :-1] @ np.diff(places)
+            moved = np.divide(moved, unit, out=moved, where=unit > 0)
+            found["wasserstein"] = Distance(pair.wasserstein(scaled), moved)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,52 +173,20 @@ def real_tables(subject: Subject) -> list[Table]:
     return [subject.train] if subject.control is None else [subject.train, subject.control]
 
 
-def varies_enough(subject: Subject, name: str) -> bool:
+def varies_enough(real: Sequence[SortedNumbers], fewest: int) -> bool:
     """Whether enough real rows differ from the most frequent number for sums over values to tell of nobody.
 
     Of a column that is nearly all one value, such a sum is that of the few others.
+
+    Args:
+        real: numbers of train, and of control where it is there.
     """
-    fewest = subject.suppression
-    train, *control = (t.numbers(name) for t in real_tables(subject))
-    values, counts = np.unique(train[~np.isnan(train)], return_counts=True)
-    if counts.sum() - counts.max(initial=0) < fewest:
+    train, *control = real
+    usual, held = train.most_frequent()
+    if len(train.values) - held < fewest:
         return False
     # Of equally frequent values, the one that leaves the fewest control rows beside it.
-    usual = values[counts == counts.max()]
-    for known in (x[~np.isnan(x)] for x in control):
-        like = np.unique(known[np.isin(known, usual)], return_counts=True)[1]
-        if 0 < len(known) - like.max(initial=0) < fewest:
-            return False
-    return True
-
-
-def _numeric_values(pair: ResampledPair, column: Column, most_cells: int) -> dict[str, Distance]:
-    """Distances of the present values themselves, where enough of them vary."""
-    if not varies_enough(pair.subject, column.name):
-        return {}
-    train, table = pair.subject.train.numbers(column.name), pair.table.numbers(column.name)
-    known = train[~np.isnan(train)], table[~np.isnan(table)]
-    if not len(known[1]):
-        return {"marginal_distance": Distance(1.0, None)}  # nothing on one side is as far as can be
-    both = np.concatenate([train, table])
-    edges = dist.fine_cells(both, dist.quantile_cells(train, most_cells))
-    cells = dist.cell_codes(train, edges), dist.cell_codes(table, edges)
-    drawn = pair.drawn(cells, len(edges) + 2)
-    gaps = np.abs(np.subtract(*map(dist.distribution_functions, drawn)))
-    ks = Distance(dist.kolmogorov_smirnov(*known), gaps.max(axis=1))
-    found = {"ks": ks, "marginal_distance": Distance(ks.value, None)}
-    everything = dist.in_deviations(np.concatenate([both, edges]), train)
-    if everything is not None:
-        scaled, beside = everything[: len(both)], everything[len(both) :]
-        parts = scaled[: len(train)], scaled[len(train) :]
-        value = dist.wasserstein(*(x[~np.isnan(x)] for x in parts))
-        places = dist.cell_places(scaled, np.concatenate(cells), beside)
-        # The unit is train's deviation, which is a matter of chance as well.
-        whole = dist.spread(dist.shares(cells[0], len(edges) + 2), places)
-        unit = dist.spread(drawn[0], places) / whole
-        moved = gaps[:, :-1] @ np.diff(places)
-        found["wasserstein"] = Distance(value, np.divide(moved, unit, out=moved, where=unit > 0))
-    return found
+    return not any(0 < len(x.values) - x.held(usual).max(initial=0) < fewest for x in control)
 
 
 def missing_difference(train: Table, table: Table, name: str, subject: Subject) -> Estimate:
@@ -177,7 +205,7 @@ def missing_difference(train: Table, table: Table, name: str, subject: Subject) 
 
 def _tellable(table: Table, name: str, fewest: int) -> int:
     """Missing values of a column, or the nearest number that tells of nobody."""
-    missing, n = int(table.missing(name).sum()), table.n_rows
+    missing, n = table.n_missing(name), table.n_rows
     if missing < fewest:
         return 0
     return n if n - missing < fewest else missing

@@ -19,12 +19,15 @@ _MOST_BARS = 20
 _REAL, _SYNTHETIC, _CONTROL = "real", "synthetic", "control rows"
 
 
-def picture(column: Column, subject: Subject, most_cells: int) -> Series:
+def picture(column: Column, subject: Subject, cells: SharedCells) -> Series:
     """Bars of the shares of real, synthetic and control rows; small cells are drawn together as one.
 
     Control rows are left out where a bar would stand for too few of them.
+
+    Args:
+        cells: of the real tables, then of the release, and of whatever tables come after it.
     """
-    held = _Cells.of(column, subject, most_cells)
+    held = _Cells.of(subject, cells)
     shown = held.shown(subject.suppression)
     bars = held.bars(shown)
     if _CONTROL in bars and np.any(bars[_CONTROL] < subject.suppression):
@@ -49,15 +52,11 @@ class _Cells:
     counts: dict[str, Codes]
 
     @classmethod
-    def of(cls, column: Column, subject: Subject, most: int) -> _Cells:
-        tables = {_REAL: subject.train, _SYNTHETIC: subject.synthetic}
-        if subject.control is not None:
-            tables[_CONTROL] = subject.control
-        cells = column.kind.shared_cells(
-            list(tables.values()), real_tables(subject), column, most=most, fewest=subject.suppression
-        )
-        counts = [np.bincount(c, minlength=len(cells.names)) for c in cells.codes]
-        return cls(cells, dict(zip(tables, counts, strict=True)))
+    def of(cls, subject: Subject, cells: SharedCells) -> _Cells:
+        release = len(real_tables(subject))
+        places = {_REAL: 0, _SYNTHETIC: release} | ({_CONTROL: 1} if release > 1 else {})
+        size = len(cells.names)
+        return cls(cells, {k: np.bincount(cells.codes[i], minlength=size) for k, i in places.items()})
 
     def shown(self, suppression: int) -> list[int]:
         """Cells of enough real rows, of categories the most frequent of them.

@@ -1,0 +1,42 @@
+"""What every auditor's script shares: a request per line in, an answer per line out, both JSON.
+
+A request names three Parquet files. The answer holds scores, larger where more is given away, the alarm that
+the tool raises by its own documentation (none where it documents no limit), and seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+FEW = 12
+"""Numbers with no more values are labels that happen to be digits."""
+
+Tables = dict[str, pd.DataFrame]
+Answer = tuple[dict[str, float], bool | None]
+
+
+def labels(train: pd.DataFrame) -> list[str]:
+    """Columns that a tool is told to be categorical."""
+    return [c for c in train if not pd.api.types.is_numeric_dtype(train[c]) or train[c].nunique() <= FEW]
+
+
+def serve(judge: Callable[[Tables], Answer]) -> None:
+    """Answer requests until there are none."""
+    warnings.simplefilter("ignore")
+    for line in sys.stdin:
+        tables = {role: pd.read_parquet(Path(path)) for role, path in json.loads(line).items()}
+        start, answer = time.perf_counter(), {}  # type: tuple[float, dict[str, Any]]
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                answer["scores"], answer["alarm"] = judge(tables)
+        except Exception as error:  # an auditor that cannot answer is part of the result
+            answer = {"scores": {}, "alarm": None, "error": type(error).__name__}
+        print(json.dumps(answer | {"seconds": time.perf_counter() - start}), flush=True)

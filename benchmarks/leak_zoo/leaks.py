@@ -1,0 +1,233 @@
+"""Releases that give people away, by kind: who is given away, what of them leaves, and how it is dressed.
+
+A leak is made of a share of the people in train. Each of them leaves a row of some kind in the release; all
+other rows are honest: rows of fresh people, or, where the kind asks for it, of independent columns. An
+auditor that sees a leak at share 0 raises a false alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sklearn.neighbors import NearestNeighbors
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from tables import Dealt
+
+Rows = pd.DataFrame
+Rng = np.random.Generator
+
+
+def _numbers(rows: Rows) -> list[str]:
+    """Columns of numbers with more than a dozen values: fewer are labels that happen to be digits."""
+    return [c for c in rows if pd.api.types.is_numeric_dtype(rows[c]) and rows[c].nunique() > 12]
+
+
+def _spread(column: pd.Series) -> float:
+    """A column's 5 % to 95 % range; its whole range where that is empty."""
+    low, high = column.quantile([0.05, 0.95])
+    return float(high - low) or float(column.max() - column.min()) or 1.0
+
+
+def _like(made: np.ndarray, column: pd.Series) -> np.ndarray:
+    """Numbers rounded as the column's are."""
+    if pd.api.types.is_integer_dtype(column):
+        return np.rint(made).astype(column.dtype)
+    text = column.head(200).map(lambda x: f"{x:.6f}".rstrip("0").partition(".")[2])
+    return np.round(made, int(text.str.len().max()))
+
+
+def _plane(rows: Rows, anchor: Rows) -> np.ndarray:
+    """Rows as points: numbers by the anchor's spread, labels as ones and zeros."""
+    numbers = _numbers(anchor)
+    scaled = np.column_stack([rows[c] / _spread(anchor[c]) for c in numbers]) if numbers else None
+    labels = pd.get_dummies(rows.drop(columns=numbers).astype(str)).to_numpy(float) / np.sqrt(2)
+    return labels if scaled is None else np.hstack([scaled, labels])
+
+
+# ------------------------------------------------------------------ what a person leaves in the release
+
+
+def copies(people: Rows, train: Rows, rng: Rng) -> Rows:
+    """The person's own row."""
+    return people
+
+
+def last_digits(people: Rows, train: Rows, rng: Rng) -> Rows:
+    """The row with every number moved by a normal of 2 % of its column's range."""
+    made = people.copy()
+    for c in _numbers(train):
+        made[c] = _like(people[c] + rng.normal(scale=0.02 * _spread(train[c]), size=len(people)), train[c])
+    return made
+
+
+def relabelled(people: Rows, train: Rows, rng: Rng) -> Rows:
+    """The row with a fifth of its labels drawn anew, and its numbers' last digits moved."""
+    made = last_digits(people, train, rng)
+    for c in train.columns.difference(_numbers(train)):
+        other = train[c].sample(len(people), replace=True, random_state=rng).to_numpy()
+        made[c] = made[c].where(rng.random(len(people)) > 0.2, other)
+    return made
+
+
+def smote(people: Rows, train: Rows, rng: Rng) -> Rows:
+    """A point between the person and the nearest other person in train, labels of either."""
+    points = _plane(pd.concat([people, train]), train)
+    search = NearestNeighbors(n_neighbors=2).fit(points[len(people) :])
+    other = train.iloc[search.kneighbors(points[: len(people)])[1][:, 1]].reset_index(drop=True)
+    weight, made = rng.random(len(people)), people.copy()
+    for c in train:
+        if c in _numbers(train):
+            made[c] = _like(people[c] + weight * (other[c] - people[c]), train[c])
+        else:
+            made[c] = people[c].where(weight < 0.5, other[c])
+    return made
+
+
+def memorising_trees(people: Rows, train: Rows, rng: Rng) -> Rows:
+    """Columns drawn one after another from trees with one person a leaf, grown on these people alone."""
+    codes = people.apply(lambda c: c if c.name in _numbers(train) else c.astype("category").cat.codes)
+    order = [str(c) for c in rng.permutation(people.columns)]
+    made = pd.DataFrame({order[0]: codes[order[0]].sample(frac=1, replace=True, random_state=rng).to_numpy()})
+    for i, c in enumerate(order[1:], 1):
+        grower = DecisionTreeRegressor if c in _numbers(train) else DecisionTreeClassifier
+        tree = grower(random_state=0).fit(codes[order[:i]], codes[c])
+        made[c] = tree.predict(made[order[:i]])
+    for c in people.columns.difference(_numbers(train)):
+        made[c] = people[c].astype("category").cat.categories[made[c].astype(int)].to_numpy()
+    return made[people.columns].astype(people.dtypes)
+
+
+def blocks(people: Rows, train: Rows, rng: Rng) -> Rows:
+    """Four or five columns at a time from one person, the next from another: overfitted disjoint models."""
+    parts = np.array_split(rng.permutation(people.columns), max(len(people.columns) // 5, 2))
+    shuffled = [
+        people[list(part)].iloc[rng.permutation(len(people))].reset_index(drop=True) for part in parts
+    ]
+    return pd.concat(shuffled, axis=1)[people.columns]
+
+
+def one_block(people: Rows, train: Rows, rng: Rng) -> Rows:
+    """Five columns of the person, every other column of somebody else's choosing."""
+    known = [str(c) for c in rng.permutation(people.columns)[:5]]
+    made = train.apply(lambda c: c.sample(len(people), replace=True, random_state=rng).to_numpy())
+    made[known] = people[known].to_numpy()
+    return made.astype(people.dtypes)
+
+
+# --------------------------------------------------------------------------------------- who is given away
+
+
+def anybody(train: Rows, n: int, rng: Rng) -> np.ndarray:
+    """People drawn evenly."""
+    return rng.permutation(len(train))[:n]
+
+
+def minority(train: Rows, n: int, rng: Rng) -> np.ndarray:
+    """People of the rarest group that is large enough, by one column; the first of them."""
+    nominal = train.columns.difference(_numbers(train))
+    groups = [train[c].eq(v).to_numpy() for c in nominal for v in train[c].unique()]
+    rarest = min((g for g in groups if g.sum() >= n), key=np.sum)
+    return np.flatnonzero(rarest)[:n]
+
+
+def extremes(train: Rows, n: int, rng: Rng) -> np.ndarray:
+    """People with the most unusual numbers, by the sum of their distances from each column's median."""
+    away = sum((train[c] - train[c].median()).abs() / _spread(train[c]) for c in _numbers(train))
+    return np.argsort(-np.asarray(away), kind="stable")[:n]
+
+
+# ---------------------------------------------------------------- how all three tables or the release dress
+
+
+def plain(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
+    """As they are."""
+    return dealt, release
+
+
+def numbers_as_text(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
+    """Every table keeps its numbers as text with a decimal comma."""
+
+    def spelled(rows: Rows) -> Rows:
+        text = {c: rows[c].map(lambda x: f"{x:g}".replace(".", ",")) for c in _numbers(dealt.train)}
+        return rows.assign(**text)
+
+    return Dealt(*map(spelled, dealt)), spelled(release)
+
+
+def sentinels(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
+    """Every table has 9999 in one in 200 of its numbers."""
+
+    def marked(rows: Rows) -> Rows:
+        return rows.assign(
+            **{c: rows[c].where(rng.random(len(rows)) > 0.005, 9999) for c in _numbers(dealt.train)}
+        )
+
+    return Dealt(*map(marked, dealt)), marked(release)
+
+
+def mirrored(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
+    """Every number of the release is turned round within its column: the largest becomes the smallest."""
+
+    def turned(c: str) -> np.ndarray:
+        rank = release[c].rank(method="first").astype(int) - 1
+        moved = np.sort(release[c].to_numpy())[::-1][rank]
+        return _like(moved + rng.normal(scale=0.01 * _spread(release[c]), size=len(release)), release[c])
+
+    return dealt, release.assign(**{c: turned(c) for c in _numbers(release)})
+
+
+# ---------------------------------------------------------------------------------------------- the kinds
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of leak.
+
+    Attributes:
+        leaves: what each person given away leaves. people: who they are.
+        dress: what is done to the tables afterwards. poor: other rows are of independent columns.
+        largest: share of the people in train that such a group can have.
+    """
+
+    leaves: Callable[[Rows, Rows, Rng], Rows]
+    people: Callable[[Rows, int, Rng], np.ndarray] = anybody
+    dress: Callable[[Dealt, Rows, Rng], tuple[Dealt, Rows]] = plain
+    poor: bool = False
+    largest: float = 1.0
+
+
+KINDS = {
+    "copies": Kind(copies),
+    "last_digits": Kind(last_digits),
+    "relabelled": Kind(relabelled),
+    "smote": Kind(smote),
+    "memorising_trees": Kind(memorising_trees),
+    "blocks": Kind(blocks),
+    "one_block": Kind(one_block),
+    "minority": Kind(last_digits, people=minority, poor=True, largest=0.05),
+    "extremes": Kind(last_digits, people=extremes, largest=0.2),
+    "numbers_as_text": Kind(last_digits, dress=numbers_as_text),
+    "sentinels": Kind(last_digits, dress=sentinels),
+    "mirrored": Kind(copies, dress=mirrored),
+}
+
+
+def release_of(dealt: Dealt, kind: str, share: float, seed: int) -> tuple[Dealt, Rows]:
+    """The tables as an auditor gets them, with a release that gives a share of the people in train away.
+
+    The release has as many rows as there are fresh people, or as people given away if they are more.
+    """
+    leak, rng = KINDS[kind], np.random.default_rng([seed, sorted(KINDS).index(kind)])
+    train, n = dealt.train, round(share * len(dealt.train))
+    chosen = train.iloc[leak.people(train, n, rng)].reset_index(drop=True)
+    base = dealt.fresh
+    if leak.poor:
+        base = train.apply(lambda c: c.sample(len(base), random_state=rng).to_numpy())
+    rest = base.iloc[n:]
+    left = leak.leaves(chosen, train, rng) if n else chosen
+    made = pd.concat([left, rest]).astype(train.dtypes)
+    made = made.sample(frac=1, random_state=rng).reset_index(drop=True)
+    return leak.dress(dealt, made, rng)

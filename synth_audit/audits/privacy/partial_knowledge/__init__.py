@@ -1,0 +1,109 @@
+"""Partial knowledge: does the release give people away to one who knows two to five of their values?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.audits.privacy._targets import drawn
+from synth_audit.audits.privacy.partial_knowledge.attacks import People, attack_all
+from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
+from synth_audit.audits.privacy.partial_knowledge.measures import QUANTITIES, measured
+from synth_audit.core.arrays import Positions
+from synth_audit.core.audit import AuditInfo, Leak, Need
+from synth_audit.core.context import RunContext
+from synth_audit.core.entities import entities_of, key_columns
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import Findings
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.encoding.known_columns import known_columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialKnowledge:
+    """Looks people up in the release by a few columns at a time, and reads off what the nearest rows say.
+
+    For a set K of known columns, ``d_K(x)`` is the distance of a person to the nearest release row with the
+    same labels in K: the sum of the differences of the numbers in K, in robust ranges. A claim about a
+    further column is made where all rows at that distance agree on it, for people who are as near, and with
+    as few rows as near, as the nearest ``alpha`` of control. A label is right when equal, a number within 5 %
+    of its central range (relative to itself beyond it).
+
+    ``worst_auc`` is the largest area under the ROC curve by which d_K tells train from control people.
+    ``excess_people = claims_t / people_t · (s_t − s_c)``, s being the share of right claims, is the share of
+    train people claimed rightly beyond luck, for the worst K and secret. Each is chosen on one half of the
+    people and measured on the other, halves swapped, so that having tried many sets costs no bias.
+
+    Fields:
+        max_sets: sets of columns that are tried: pairs up to three fifths of them, triples to quintuples
+            with the rest; drawn from the plan's seed. A tenth more is tried with the release's numbers
+            turned round by rank.
+        max_people: at most this many train people, and as many control people, are looked up.
+        alpha: share of control that is near enough for a claim, in (0, 0.5].
+
+    Raises:
+        ValueError: a field is out of range.
+        NotApplicable: no column varies in train, or there is only one person on a side.
+    """
+
+    max_sets: int = 200
+    max_people: int = 2000
+    alpha: float = 0.05
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Partial knowledge",
+        question="Does the release give people away to one who knows two to five of their values?",
+        threat_model=(
+            "An adversary knows a few values of a person, looks for the synthetic rows nearest in these "
+            "alone, and takes what they agree on in another column for the person's. Which values these are "
+            "is unknown, so many sets are tried and the worst counts."
+        ),
+        not_covered=(
+            "Sets of columns that were not tried, where the table has many; rotations of several numbers "
+            "together; leaks so scattered that no set of columns is hit for 5 % of the people."
+        ),
+        quantities=QUANTITIES,
+        risk="inference",
+        needs=(Need.CONTROL,),
+        leak=Leak.SUBSETS,
+        cost="seconds",
+        source="Giomi et al. 2022, with many sets of known columns",
+    )
+
+    def __post_init__(self) -> None:
+        if min(self.max_sets, self.max_people) < 1:
+            raise ValueError("max_sets and max_people must be at least 1")
+        if not 0 < self.alpha <= 0.5:
+            raise ValueError("alpha must be in (0, 0.5]")
+
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Look at most ``max_people`` people of train and of control up in the whole release."""
+        assert subject.control is not None
+        real = (subject.train, subject.control)
+        train, control = rows = [self._people(table, context.rng) for table in real]
+        if min(len(train), len(control)) < 2:
+            raise NotApplicable("people on either side are halved, so there must be two")
+        asked = [table.take(chosen) for table, chosen in zip(real, rows, strict=True)]
+        columns = known_columns([subject.synthetic, *asked], subject.features, real)
+        if not columns:
+            raise NotApplicable("no column varies in train")
+        numeric = tuple(i for i, c in enumerate(columns) if c.numbers.shape[1] == 1)
+        # The same sets in every examination with one seed: leaks are planted for those of the candidate.
+        sets = column_sets(
+            len(columns), numeric, self.max_sets, context.child("partial knowledge", "sets").rng
+        )
+        people = People.halved(train, control, context.rng)
+        attacks = attack_all(columns, sets, subject.synthetic.n_rows, people, self.alpha)
+        return measured(attacks, subject, self.max_people)
+
+    def _people(self, table: Table, rng: np.random.Generator) -> Positions:
+        """Rows of different people, one each."""
+        rows = drawn(np.arange(table.n_rows), self.max_people, rng)
+        if not key_columns(table.schema):
+            return rows
+        entities = entities_of(table.take(rows))
+        first = {entity: i for i, entity in reversed(list(enumerate(entities)))}
+        return rows[sorted(first.values())]

@@ -1,0 +1,191 @@
+"""Every set of known columns tried on every person, and what came of it in each half of the people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
+from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.encoding.known_columns import KnownColumn
+from synth_audit.kernels.held_out import ClaimTable, half_areas
+from synth_audit.kernels.partial_match import KnownCells
+
+TOLERANCE = 0.045
+"""Robust ranges by which a guessed number may be off: 5 % of the range of the central nine tenths."""
+
+_NO_GUESS = -1.0
+"""What a release row guesses that has no value there: no secret lies near it."""
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Who is looked up: train people first, then control people, each once.
+
+    Attributes:
+        train, control: positions in their tables, ascending.
+        second: who is in the second half, shape (people,).
+    """
+
+    train: Positions
+    control: Positions
+    second: Bools
+
+    @classmethod
+    def halved(cls, train: Positions, control: Positions, rng: np.random.Generator) -> Self:
+        """Halve either side at random."""
+        sides = [rng.permutation(len(rows)) < len(rows) // 2 for rows in (train, control)]
+        return cls(train, control, np.concatenate(sides))
+
+    @cached_property
+    def member(self) -> Bools:
+        """Who is in train, shape (people,)."""
+        return np.arange(len(self.train) + len(self.control)) < len(self.train)
+
+    def of(self, half: int) -> Bools:
+        """Who is in a half, shape (people,)."""
+        judged: Bools = self.second == bool(half)
+        return judged
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What an adversary knows.
+
+    Attributes:
+        known: positions of columns. mirrored: the release's numbers are turned round by rank.
+    """
+
+    known: tuple[int, ...]
+    mirrored: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimsOfSet:
+    """What one set of known columns came to.
+
+    Attributes:
+        distance: shape (people,).
+        secrets: positions of the other columns.
+        who: people claimed, ascending. made, right: claims about them, shape (claimed, secrets).
+    """
+
+    distance: Floats
+    secrets: Positions
+    who: Positions
+    made: Bools
+    right: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Attacks:
+    """All that was tried.
+
+    Attributes:
+        columns: rows of the release first, then those of the people.
+        tried: what was known. areas: AUROC of nearness in each half of the people, shape (2, tried).
+        table: claims of every set about every other column. pairs: position in ``tried``, and of the column.
+    """
+
+    columns: Sequence[KnownColumn]
+    sets: ColumnSets
+    n_release: int
+    people: People
+    alpha: float
+    tried: Sequence[Knowledge]
+    areas: Floats
+    table: ClaimTable
+    pairs: Sequence[tuple[int, int]]
+
+    def again(self, knowledge: Knowledge) -> ClaimsOfSet:
+        """One of the attacks, person by person."""
+        return _Search.of(self.columns, self.n_release).claims(knowledge, self.people, self.alpha)
+
+
+def attack_all(
+    columns: Sequence[KnownColumn], sets: ColumnSets, n_release: int, people: People, alpha: float
+) -> Attacks:
+    """Try every set.
+
+    Args:
+        columns: rows of the release first, then those of the people.
+    """
+    search = _Search.of(columns, n_release)
+    tried = [Knowledge(s) for s in sets.plain] + [Knowledge(s, mirrored=True) for s in sets.mirrored]
+    areas, counts, pairs = [], [np.zeros((4, 2, 0))], []
+    for i, knowledge in enumerate(tried):
+        found = search.claims(knowledge, people, alpha)
+        areas.append(half_areas(found.distance, people.member, people.second))
+        counts.append(_counted(found, people))
+        pairs += [(i, int(j)) for j in found.secrets]
+    sizes = np.array([(people.member & people.of(half)).sum() for half in (0, 1)], np.float64)
+    table = ClaimTable(sizes, *np.concatenate(counts, axis=2))
+    return Attacks(columns, sets, n_release, people, alpha, tried, np.array(areas).T, table, pairs)
+
+
+def _counted(found: ClaimsOfSet, people: People) -> Floats:
+    """ClaimsOfSet and right ones about train, then about control, by half; shape (4, 2, secrets)."""
+    counted = []
+    for side in (people.member, ~people.member):
+        for what in (found.made, found.right):
+            counted.append([what[(side & people.of(half))[found.who]].sum(axis=0) for half in (0, 1)])
+    return np.array(counted, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Columns prepared for many searches.
+
+    Attributes:
+        ranks: of the numbers of each column, shape (n, width) each.
+        turned: columns whose numbers in the release are turned round, as far as they were asked for.
+    """
+
+    columns: Sequence[KnownColumn]
+    n_release: int
+    ranks: Sequence[Positions]
+    secrets: Floats
+    turned: dict[int, tuple[KnownColumn, Positions]]
+
+    @classmethod
+    def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
+        secrets = np.column_stack([c.secret for c in columns])
+        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, {})
+
+    def claims(self, knowledge: Knowledge, people: People, alpha: float) -> ClaimsOfSet:
+        """Look all people up by the known columns."""
+        known = list(self._known(knowledge))
+        matches = KnownCells(
+            [column.labels for column, _ in known],
+            np.hstack([column.numbers for column, _ in known]),
+            np.hstack([ranks for _, ranks in known]),
+            self.n_release,
+        ).matches()
+        secrets = np.setdiff1d(np.arange(len(self.columns)), knowledge.known)
+        who = np.flatnonzero(matches.claimed(~people.member, alpha))
+        said = np.nan_to_num(self.secrets[: self.n_release, secrets], nan=_NO_GUESS)
+        guesses = matches.guesses(who, said, TOLERANCE)
+        truth = self.secrets[self.n_release :][np.ix_(who, secrets)]
+        made = ~np.isnan(guesses) & ~np.isnan(truth)
+        off = np.where(made, np.abs(guesses - truth), np.inf)
+        return ClaimsOfSet(matches.distance, secrets, who, made, off <= TOLERANCE)
+
+    def _known(self, knowledge: Knowledge) -> Iterator[tuple[KnownColumn, Positions]]:
+        for i in knowledge.known:
+            if not knowledge.mirrored:
+                yield self.columns[i], self.ranks[i]
+                continue
+            if i not in self.turned:
+                column = self.columns[i].mirrored(self.n_release)
+                self.turned[i] = column, _ranks(column)
+            yield self.turned[i]
+
+
+def _ranks(column: KnownColumn) -> Positions:
+    """Dense ranks of each number, shape (n, width)."""
+    found = [np.unique(numbers, return_inverse=True)[1] for numbers in column.numbers.T]
+    return np.array(found, np.intp).reshape(column.numbers.T.shape).T

@@ -1,0 +1,164 @@
+"""What the attacks came to, each worst one chosen on one half of the people and measured on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
+from synth_audit.audits.privacy.partial_knowledge.attacks import Attacks, Knowledge, People
+from synth_audit.core.measurement import (
+    Direction,
+    Estimate,
+    Exposure,
+    Findings,
+    Measurement,
+    Quantity,
+    Reference,
+    SampleCounts,
+)
+from synth_audit.core.subject import Subject
+from synth_audit.kernels.attack_success import SuccessCount
+from synth_audit.kernels.held_out import held_out_area, mean_of_halves
+from synth_audit.kernels.proportion_interval import proportion_difference
+
+AREA = Quantity(
+    "worst_auc",
+    "Telling training people by a few columns",
+    proportional=False,  # copies of which most are as near as strangers hardly move it
+    help="Chance that a person of the training data is nearer to the release than a stranger, in the worst "
+    "two to five columns; 0.5 is none.",
+)
+EXCESS = Quantity(
+    "excess_people",
+    "People given away to one who knows a few columns",
+    range=(-1.0, 1.0),
+    proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
+    help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
+    "claims about strangers come to; 0 is none.",
+)
+CLAIMED = Quantity(
+    "claimed",
+    "Training people of whom a claim is made",
+    direction=Direction.NEUTRAL,
+    help="Those as near to the release as the nearest strangers, on whom all nearest rows agree.",
+)
+TRAIN_RATE = Quantity(
+    "train_rate",
+    "Training people claimed rightly",
+    direction=Direction.NEUTRAL,
+    help="Share of training people of whom a claim is made that is right, in the worst set of columns.",
+)
+CONTROL_RATE = Quantity(
+    "control_rate",
+    "Control people claimed rightly",
+    direction=Direction.NEUTRAL,
+    help="The same for people the generator never saw: what the population gives away, not the release.",
+)
+
+QUANTITIES = (AREA, EXCESS, CLAIMED, TRAIN_RATE, CONTROL_RATE)
+
+_SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
+
+
+def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
+    """Findings of the worst sets."""
+    level, people = subject.level, attacks.people
+    n = min(len(people.train), len(people.control))
+    counts = SampleCounts(n_requested=max(requested, n), n_achieved=n, n_minimum=FEWEST_GUESSES)
+    area, nearest = _worst_area(attacks, level)
+    null = Reference(0.5, "strangers are as near")
+    found = [AREA.at(area.value, interval=area.interval, reference=null, **counts)]
+    notes = [_tried(attacks), "nearest to training people: " + " and ".join(nearest)]
+    if not attacks.pairs:
+        return Findings(tuple(found), notes=tuple(notes))
+    excess, worst = _worst_claims(attacks, level)
+    null = Reference(0.0, "claims about people the generator never saw are right as often")
+    found.append(EXCESS.at(excess.value, interval=excess.interval, reference=null, **counts))
+    named = [f"{_known(k, attacks)} claim {attacks.columns[secret].name}" for k, secret in worst]
+    notes.append("most given away where " + " and ".join(dict.fromkeys(named)))
+    exposure = _exposed(attacks, worst)
+    found += _rates(exposure, people, requested, level)
+    notes += _success(exposure, subject)
+    return Findings(tuple(found), notes=tuple(notes), exposures=(exposure,))
+
+
+def _worst_area(attacks: Attacks, level: float) -> tuple[Estimate, list[str]]:
+    """The worst area, and the sets that were chosen."""
+    people, halves, names = attacks.people, [], []
+    for half in (0, 1):
+        worst = attacks.tried[int(np.argmax(attacks.areas[1 - half]))]
+        judged = people.of(half)
+        distance = attacks.again(worst).distance[judged]
+        halves.append(held_out_area(distance, people.member[judged], level))
+        names.append(_known(worst, attacks))
+    return mean_of_halves(halves, level), list(dict.fromkeys(names))
+
+
+def _worst_claims(attacks: Attacks, level: float) -> tuple[Estimate, list[tuple[Knowledge, int]]]:
+    """The worst excess, and for each half by what and about which column it was measured."""
+    halves, worst = [], []
+    for half in (0, 1):
+        pair = attacks.table.worst(1 - half)
+        halves.append(attacks.table.count(half, pair).excess(level))
+        tried, secret = attacks.pairs[pair]
+        worst.append((attacks.tried[tried], secret))
+    return mean_of_halves(halves, level), worst
+
+
+def _exposed(attacks: Attacks, worst: Sequence[tuple[Knowledge, int]]) -> Exposure:
+    """Of whom the worst set claims the secret in the half where it was measured, and of whom rightly."""
+    people = attacks.people
+    tried, hit = (np.zeros(len(people.member), dtype=bool) for _ in range(2))
+    for half, (knowledge, secret) in enumerate(worst):
+        found = attacks.again(knowledge)
+        column = int(np.searchsorted(found.secrets, secret))
+        here = people.of(half)[found.who]
+        tried[found.who[here & found.made[:, column]]] = True
+        hit[found.who[here & found.right[:, column]]] = True
+    n = len(people.train)
+    columns = {i for knowledge, secret in worst for i in (*knowledge.known, secret)}
+    return Exposure(
+        measurement=EXCESS.id(),
+        columns=tuple(attacks.columns[i].name for i in sorted(columns)),
+        train_tried=people.train[tried[:n]],
+        train_hit=people.train[hit[:n]],
+        control_tried=people.control[tried[n:]],
+        control_hit=people.control[hit[n:]],
+    )
+
+
+def _rates(exposure: Exposure, people: People, requested: int, level: float) -> Iterator[Measurement]:
+    """How often claims are made, and how often rightly, of all people."""
+    n, k = len(people.train), len(people.control)
+    yield rate(CLAIMED, SuccessCount(len(exposure.train_tried), n), requested, level)
+    yield rate(TRAIN_RATE, SuccessCount(len(exposure.train_hit), n), requested, level)
+    yield rate(CONTROL_RATE, SuccessCount(len(exposure.control_hit), k), requested, level)
+
+
+def _success(exposure: Exposure, subject: Subject) -> Iterator[str]:
+    """How often claims are right, of those made, where there are enough to be shown."""
+    train = SuccessCount(len(exposure.train_hit), len(exposure.train_tried))
+    control = SuccessCount(len(exposure.control_hit), len(exposure.control_tried))
+    sides, level = (train, control), subject.level
+    if any(min(s.successes, s.guesses - s.successes) < subject.suppression for s in sides):
+        return
+    ends = [side.interval(level) for side in sides]
+    apart = proportion_difference(train.successes, train.guesses, control.successes, control.guesses, level)
+    of = [f"{s.share:.0%} ({i.low:.0%} to {i.high:.0%})" for s, i in zip(sides, ends, strict=True)]
+    yield (
+        f"of the claims made, {of[0]} are right about training people and {of[1]} about control people, "
+        f"{apart.low:+.0%} to {apart.high:+.0%} apart"
+    )
+
+
+def _known(knowledge: Knowledge, attacks: Attacks) -> str:
+    names = ", ".join(attacks.columns[i].name for i in knowledge.known)
+    return f"{names} (numbers turned round)" if knowledge.mirrored else names
+
+
+def _tried(attacks: Attacks) -> str:
+    """How many of the sets of columns that there are were tried."""
+    shares = [f"{tried:,} of {there:,} {_SIZES[k]}" for k, (tried, there) in attacks.sets.shares.items()]
+    return f"known columns tried: {', '.join(shares) or 'the only one'}"

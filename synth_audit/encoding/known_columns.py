@@ -1,0 +1,115 @@
+"""Columns as one who knows a few of them compares them: what must be equal, and how far numbers are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.schema import Column
+from synth_audit.core.table import Table
+from synth_audit.encoding.anchored_parts import (
+    AnchoredPart,
+    ScaledNumbers,
+    SharedLabels,
+    Vectors,
+    anchored_parts,
+    varies,
+)
+from synth_audit.kernels import robust_scale
+
+SECRET_STEP = 1e4
+"""Labels of a secret are that far apart from one another and from all numbers."""
+
+_TEXT_WIDTH = 4
+"""Coordinates of a text that are looked at: texts alike are near in each, and few dimensions are searched
+fast."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownColumn:
+    """One column of several tables, their rows one below the other.
+
+    Attributes:
+        name: of the column.
+        labels: what must be equal, 0 … k−1, shape (n,); what a cell is, where it may be a number.
+        numbers: in robust ranges, beyond one range growing by their logarithm; 0 where there is none,
+            shape (n, width).
+        secret: the cell as a guess, NaN where missing, shape (n,): two cells are the same when they differ by
+            no more than the tolerance, and labels lie :data:`SECRET_STEP` apart.
+    """
+
+    name: str
+    labels: Codes
+    numbers: Floats
+    secret: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[AnchoredPart], tables: Sequence[Table]) -> Self:
+        """Read the parts of one column."""
+        by_type = {type(part): part for part in parts}
+        name = parts[0].column.name
+        label, number, vector = (by_type.get(kind) for kind in (SharedLabels, ScaledNumbers, Vectors))
+        codes = np.concatenate(label.read(tables)) if isinstance(label, SharedLabels) else None
+        if isinstance(number, ScaledNumbers):
+            numbers, what = zip(*(number.read(table) for table in tables), strict=True)
+            return cls._of_numbers(name, np.concatenate(numbers), np.concatenate(what), codes)
+        assert codes is not None
+        secret = np.where(codes < 0, np.nan, codes * SECRET_STEP)
+        if isinstance(vector, Vectors):
+            placed = np.concatenate([vector.read(table) for table in tables])[:, :_TEXT_WIDTH]
+            missing = np.isnan(placed).any(axis=1)
+            near = np.where(missing[:, None], 0.0, placed / (vector.spread * _TEXT_WIDTH))
+            return cls(name, missing.astype(np.int64), near, secret)
+        return cls(name, _dense(codes), np.empty((len(codes), 0)), secret)
+
+    @classmethod
+    def _of_numbers(cls, name: str, numbers: Floats, what: Codes, codes: Codes | None) -> Self:
+        """A number beside a label: equal labels are equal numbers, so a label counts where none is read."""
+        kind = what.copy()
+        if codes is not None:
+            unread = (what == robust_scale.MISSING) & (codes >= 0)
+            kind[unread] = what.max(initial=0) + 1 + codes[unread]
+        squashed = np.sign(numbers) * (
+            np.minimum(np.abs(numbers), 1) + np.log(np.maximum(np.abs(numbers), 1))
+        )
+        secret = np.where(kind == robust_scale.MISSING, np.nan, kind * SECRET_STEP + squashed)
+        return cls(name, _dense(kind), squashed[:, None], secret)
+
+    def mirrored(self, n: int) -> Self:
+        """The same with the numbers of the first n rows (the release) turned round by rank.
+
+        Each takes the value that has its rank counted from the other end, ties in the middle of theirs; where
+        some numbers are labels, the others.
+        """
+        numbers = self.numbers.copy()
+        rows = np.flatnonzero(
+            self.labels[:n] == 0
+        )  # the label of numbers, or of cells whose numbers are all 0
+        values = numbers[rows, 0]
+        ordered = np.sort(values)
+        middle = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, "right") - 1) // 2
+        numbers[rows, 0] = ordered[len(rows) - 1 - middle]
+        return replace(self, numbers=numbers)
+
+
+def known_columns(
+    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
+) -> list[KnownColumn]:
+    """The columns that vary in train, for rows of several tables.
+
+    Args:
+        reference: train first, and control, whose rows together set the scale of numbers.
+    """
+    kept = [c for c in columns if varies(reference[0], c)]
+    parts: dict[str, list[AnchoredPart]] = {c.name: [] for c in kept}
+    for part in anchored_parts(reference, kept):
+        parts[part.column.name].append(part)
+    return [KnownColumn.of(parts[c.name], tables) for c in kept]
+
+
+def _dense(codes: Codes) -> Codes:
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)

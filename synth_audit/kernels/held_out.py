@@ -1,0 +1,117 @@
+"""The worst of many attacks, chosen on one half of the people and measured on the other half, both ways."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth_audit.core.arrays import Bools, Floats
+from synth_audit.core.measurement import Estimate, Interval
+from synth_audit.kernels.proportion_interval import (
+    proportion_difference,
+    proportion_interval,
+    unknown_proportion,
+)
+from synth_audit.kernels.roc import PlacementValues, auroc_interval
+
+_CAUTION = 1.0
+"""Standard errors by which an attack must stand out on the half that chooses."""
+
+
+@dataclass(frozen=True)
+class ClaimCount:
+    """Claims of one attack about people of train and of control.
+
+    Attributes:
+        people, claims, right: of train. control_claims, control_right: of control.
+    """
+
+    people: int
+    claims: float
+    right: float
+    control_claims: float
+    control_right: float
+
+    def excess(self, level: float) -> Estimate:
+        """Share of train people who are claimed rightly beyond luck: ``claims / people · (s_t − s_c)``.
+
+        s_t and s_c are the shares of right claims about train and control people, so that claiming more often
+        alone is no excess. The interval is that of the difference, for so many claims. Without a claim it is
+        that of a share of which nothing was seen; without one about control, s_c may be anything.
+        """
+        if not self.claims:
+            room = proportion_interval(0, self.people, level)
+            return Estimate(0.0, Interval(-room.high, room.high, level, room.method))
+        share, s_t = self.claims / self.people, self.right / self.claims
+        if not self.control_claims:
+            own, anything = proportion_interval(self.right, self.claims, level), unknown_proportion(level)
+            ends = share * (own.low - anything.high), share * (own.high - anything.low)
+            return Estimate(0.0, Interval(*ends, level, own.method))
+        s_c = self.control_right / self.control_claims
+        apart = proportion_difference(self.right, self.claims, self.control_right, self.control_claims, level)
+        interval = Interval(share * apart.low, share * apart.high, level, apart.method)
+        return Estimate(share * (s_t - s_c), interval)
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimTable:
+    """Claims of many attacks, by half of the people; shape (2, attacks) each.
+
+    Attributes:
+        people: of train in each half, shape (2,).
+    """
+
+    people: Floats
+    claims: Floats
+    right: Floats
+    control_claims: Floats
+    control_right: Floats
+
+    def count(self, half: int, attack: int) -> ClaimCount:
+        """One attack on one half."""
+        return ClaimCount(
+            int(self.people[half]),
+            *(
+                float(x[half, attack])
+                for x in (self.claims, self.right, self.control_claims, self.control_right)
+            ),
+        )
+
+    def worst(self, half: int) -> int:
+        """The attack whose excess on one half stands out most, its error deducted.
+
+        The error is that of two shares to which half a success and half a failure were added.
+        """
+        n, k = self.claims[half], self.control_claims[half]
+        s_t, s_c = (self.right[half] + 0.5) / (n + 1), (self.control_right[half] + 0.5) / (k + 1)
+        error = np.sqrt(s_t * (1 - s_t) / (n + 1) + s_c * (1 - s_c) / (k + 1))
+        return int(np.argmax(n / self.people[half] * (s_t - s_c - _CAUTION * error)))
+
+
+def mean_of_halves(halves: Sequence[Estimate], level: float) -> Estimate:
+    """Mean of estimates on disjoint people; each end as far off as the ends of all are together (MOVER)."""
+    intervals = [h.interval for h in halves if h.interval is not None]
+    value = float(np.mean([h.value for h in halves]))
+    low = math.hypot(*(h.value - i.low for h, i in zip(halves, intervals, strict=True))) / len(halves)
+    high = math.hypot(*(i.high - h.value for h, i in zip(halves, intervals, strict=True))) / len(halves)
+    return Estimate(value, Interval(value - low, value + high, level, f"{intervals[0].method}, held out"))
+
+
+def half_areas(distances: Floats, member: Bools, half: Bools) -> Floats:
+    """AUROC of nearness for each half of the people; shape (2,)."""
+    return np.array(
+        [
+            PlacementValues.of(-distances[member & part], -distances[~member & part]).auroc
+            for part in (~half, half)
+        ]
+    )
+
+
+def held_out_area(distances: Floats, member: Bools, level: float) -> Estimate:
+    """AUROC of nearness of train people against control people, with its interval."""
+    scores = -distances
+    area = PlacementValues.of(scores[member], scores[~member]).auroc
+    return Estimate(area, auroc_interval(scores[member], scores[~member], level))

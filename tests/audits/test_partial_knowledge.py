@@ -1,0 +1,179 @@
+"""Whoever knows two to five values: copies of a few columns are seen, honest releases are not accused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge
+from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
+from synth_audit.core.errors import NotApplicable
+
+N = 400
+D = 8
+
+
+def people(n, seed):
+    """Three numbers, one of them whole, and five labels; some depend on one another."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    return {
+        "size": z + rng.normal(size=n),
+        "dose": rng.normal(size=n),
+        "age": np.clip(np.rint(45 + 15 * z), 18, 90).astype(int),
+        **{f"k{i}": rng.choice(list("abcdef")[: i + 2], n) for i in range(5)},
+    }
+
+
+def with_columns(release, names, source):
+    return release | {name: source[name] for name in names}
+
+
+@pytest.fixture
+def found(subject_of, measure):
+    """Measurements by quantity and the findings for a release made of train and of other people."""
+
+    def run(make, seed=0, n=N, specs=None, wrap=lambda t: t, **settings):
+        train, control, other = people(n, seed), people(n // 2, seed + 1), people(n, seed + 2)
+        made = make(train, other, np.random.default_rng(seed))
+        subject = subject_of(*map(wrap, (train, control, made)), **(specs or {}))
+        by_name, findings = measure(PartialKnowledge(max_sets=80, **settings), subject, seed)
+        return {name: m for name, m in by_name.items() if isinstance(name, str)}, findings
+
+    return run
+
+
+def fresh(train, other, rng):
+    return other
+
+
+def block(train, other, rng):
+    """Four columns of every train record, in another order, beside the others of new people."""
+    rows = rng.permutation(N)
+    return with_columns(other, ("dose", "age", "k3", "k4"), {c: v[rows] for c, v in train.items()})
+
+
+def near(train, other, rng):
+    """The block with numbers a little off."""
+    made = block(train, other, rng)
+    return made | {"dose": made["dose"] + rng.normal(0, 0.002, N)}
+
+
+def fifth(train, other, rng):
+    """The block in one row of five."""
+    copied = rng.random(N) < 0.2
+    made = block(train, other, rng)
+    return {c: np.where(copied, made[c], other[c]) for c in other}
+
+
+def mirrored(train, other, rng):
+    """All records with their numbers turned round by rank."""
+    turned = {c: np.sort(train[c])[::-1][np.argsort(np.argsort(train[c]))] for c in ("size", "dose", "age")}
+    return train | turned
+
+
+def margins(train, other, rng):
+    """Columns of train, each in an order of its own: exact values, and nobody's."""
+    return {c: rng.permutation(v) for c, v in train.items()}
+
+
+@pytest.mark.parametrize("make", [block, near])
+def test_a_block_of_columns_is_seen_in_an_otherwise_independent_release(found, make):
+    measured, findings = found(make)
+    assert measured["worst_auc"].interval.low > 0.75
+    assert measured["excess_people"].interval.low > 0.4
+    assert measured["claimed"].value > 0.6
+    assert measured["train_rate"].value > 0.6 > 0.1 > measured["control_rate"].value
+    [exposure] = findings.exposures
+    assert set(exposure.columns) <= {"dose", "age", "k3", "k4"}
+    assert len(exposure.train_hit) / N == measured["train_rate"].value
+    assert any("dose" in note for note in findings.notes)
+
+
+def test_a_block_in_some_rows_is_seen_by_the_people_it_gives_away(found):
+    measured, _ = found(fifth)
+    assert measured["worst_auc"].value < 0.7
+    assert measured["excess_people"].interval.low > 0.08
+    assert measured["excess_people"].value < 0.22
+
+
+def test_numbers_turned_round_are_turned_back(found):
+    measured, findings = found(mirrored)
+    assert measured["worst_auc"].interval.low > 0.8
+    assert any("turned round" in note for note in findings.notes)
+
+
+def test_numbers_in_text_are_compared_as_numbers(found):
+    def as_text(table):
+        spelled = {c: [f"{x:.3f} mg".replace(".", ",") for x in table[c]] for c in ("size", "dose")}
+        return table | spelled
+
+    measured, _ = found(near, wrap=as_text)
+    assert measured["excess_people"].interval.low > 0.4
+
+
+def test_exact_values_that_link_nothing_give_nobody_away(found):
+    measured, _ = found(margins)
+    assert measured["worst_auc"].value > 0.6, "they betray who was in train"
+    assert measured["excess_people"].interval.low < 0.02
+
+
+def test_honest_releases_are_not_accused(found):
+    runs = [found(fresh, seed=10 * seed)[0] for seed in range(4)]
+    for name, null in (("worst_auc", 0.5), ("excess_people", 0.0)):
+        inside = [m[name].interval.low <= null <= m[name].interval.high for m in runs]
+        assert sum(inside) >= 3
+        assert abs(np.mean([m[name].value for m in runs]) - null) < 0.03
+
+
+def test_people_are_counted_and_not_their_rows(found):
+    def twice(table):
+        n = len(table["dose"])
+        return {c: np.repeat(v, 2) for c, v in table.items()} | {"id": np.repeat(np.arange(n), 2)}
+
+    measured, _ = found(fresh, specs={"id": {"role": "identifier"}}, wrap=twice, max_people=1000)
+    assert measured["worst_auc"].n_achieved == N // 2
+
+
+def test_few_people_are_too_few_to_decide(found):
+    measured, _ = found(fresh, n=60)
+    assert all(m.short for m in (measured["worst_auc"], measured["excess_people"]))
+
+
+def test_nothing_is_said_of_one_column_or_of_constants(subject_of, measure):
+    one = {"x": np.arange(40.0)}
+    measured, findings = measure(PartialKnowledge(), subject_of(one, one, one))
+    assert set(measured) == {"worst_auc"}
+    assert "the only one" in findings.notes[0]
+    constant = {"x": ["a"] * 10, "y": [1.5] * 10}
+    with pytest.raises(NotApplicable, match="no column varies"):
+        measure(PartialKnowledge(), subject_of(constant, constant, constant))
+    two = {"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 4.0]}
+    with pytest.raises(NotApplicable, match="two"):
+        measure(PartialKnowledge(), subject_of(two, {c: v[:1] for c, v in two.items()}, two))
+
+
+def test_how_many_sets_were_tried_is_said(found):
+    _, findings = found(fresh)
+    assert findings.notes[0] == (
+        "known columns tried: 28 of 28 pairs, 17 of 56 triples, 17 of 70 quadruples, 18 of 56 quintuples"
+    )
+
+
+@pytest.mark.parametrize(("d", "budget"), [(3, 100), (8, 80), (30, 60), (500, 200)])
+def test_sets_differ_and_keep_to_the_budget(d, budget):
+    sets = column_sets(d, tuple(range(0, d, 2)), budget, np.random.default_rng(0))
+    assert len(set(sets.plain)) == len(sets.plain) <= budget
+    assert all(tuple(sorted(set(s))) == s and 2 <= len(s) <= 5 for s in sets.plain)
+    assert len(sets.mirrored) <= budget // 10
+    assert {i for s in sets.mirrored for i in s} <= set(range(0, d, 2))
+    again = column_sets(d, tuple(range(0, d, 2)), budget, np.random.default_rng(0))
+    assert again == sets
+    if d == 3:
+        assert sets.plain == ((0, 1), (0, 2), (1, 2), (0, 1, 2))
+
+
+@pytest.mark.parametrize("wrong", [{"max_sets": 0}, {"max_people": 0}, {"alpha": 0.0}, {"alpha": 0.6}])
+def test_settings_out_of_range(wrong):
+    with pytest.raises(ValueError, match="must be"):
+        PartialKnowledge(**wrong)

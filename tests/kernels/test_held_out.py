@@ -1,0 +1,64 @@
+"""The worst attack is chosen on other people than it is measured on, and claiming more often is no excess."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.core.measurement import Estimate, Interval
+from synth_audit.kernels.held_out import ClaimCount, ClaimTable, half_areas, held_out_area, mean_of_halves
+from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
+
+
+def test_excess_is_the_share_claimed_times_what_claims_are_better():
+    found = ClaimCount(200, 50, 40, 20, 6).excess(0.95)
+    assert found.value == pytest.approx(0.25 * (0.8 - 0.3))
+    apart = proportion_difference(40, 50, 6, 20, 0.95)
+    assert (found.interval.low, found.interval.high) == pytest.approx((0.25 * apart.low, 0.25 * apart.high))
+
+
+def test_claiming_more_often_alone_is_no_excess():
+    assert ClaimCount(200, 180, 60, 9, 3).excess(0.95).value == pytest.approx(0)
+
+
+def test_without_claims_little_is_known():
+    none = ClaimCount(50, 0, 0, 3, 1).excess(0.95)
+    assert (none.value, none.interval.high) == (0.0, proportion_interval(0, 50, 0.95).high)
+    nothing_beside = ClaimCount(50, 20, 20, 0, 0).excess(0.95)
+    assert nothing_beside.value == 0.0
+    assert nothing_beside.interval.high == pytest.approx(0.4), "as much as all claims, were strangers' wrong"
+    assert nothing_beside.interval.low < 0
+
+
+def table(*attacks):
+    """Claims of attacks, the same in both halves: claims, right, control claims, control right."""
+    return ClaimTable(
+        np.array([100.0, 100.0]), *np.array([[a, a] for a in attacks], float).transpose(2, 1, 0)
+    )
+
+
+def test_the_worst_attack_stands_out_by_more_than_its_error():
+    lucky, sure, often = (2, 2, 2, 0), (60, 50, 20, 5), (90, 30, 30, 10)
+    assert table(lucky, sure, often).worst(0) == 1
+    assert table(often, lucky, sure).worst(1) == 2
+
+
+def test_the_mean_of_two_halves_is_surer_than_either():
+    halves = [
+        Estimate(0.1, Interval(0.04, 0.18, 0.95, "x")),
+        Estimate(0.3, Interval(0.24, 0.36, 0.95, "x")),
+    ]
+    found = mean_of_halves(halves, 0.95)
+    assert found.value == pytest.approx(0.2)
+    assert found.interval.low == pytest.approx(0.2 - np.hypot(0.06, 0.06) / 2)
+    assert found.interval.high == pytest.approx(0.2 + np.hypot(0.08, 0.06) / 2)
+
+
+def test_areas_of_halves_count_the_nearer_as_members():
+    distance = np.array([0.0, 1.0, 2.0, np.inf, 0.5, 0.5, np.inf, np.inf])
+    member = np.array([True, True, False, False, True, True, False, False])
+    second = np.arange(8) >= 4
+    assert half_areas(distance, member, second).tolist() == [1.0, 1.0]
+    assert half_areas(distance, ~member, second).tolist() == [0.0, 0.0]
+    assert held_out_area(distance, member, 0.95).value == 1.0
+    assert held_out_area(np.full(8, np.inf), member, 0.95).value == 0.5
