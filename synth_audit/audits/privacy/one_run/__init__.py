@@ -67,7 +67,7 @@ class OneRun:
     """
 
     max_rows: int = 50_000
-    subsets: int = 30
+    subsets: int = 20
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="What this release costs at least",
