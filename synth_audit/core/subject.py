@@ -25,6 +25,8 @@ class Subject:
         generator: its configuration, for audits that refit it; None for a table made elsewhere.
         level: confidence level of every interval, in (0, 1).
         suppression: no count below this may appear in findings.
+        planted: whether the release holds planted leaks: then only measurements that have a direction are
+            asked for, and an audit may leave the others out.
         terms: under which the generator may spend on privacy. base: where paths in its settings start.
     """
 
@@ -34,6 +36,7 @@ class Subject:
     generator: Generator | None = None
     level: float = 0.95
     suppression: int = 10
+    planted: bool = False
     terms: FitTerms = NO_BUDGET
     base: Path = field(default_factory=Path.cwd)
 

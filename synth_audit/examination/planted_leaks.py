@@ -86,7 +86,12 @@ class LeakInjector:
     def leaky(self, release: Table, generator: PlantedGenerator | None = None) -> Subject:
         """The subject in which this release stands for the candidate, and this generator for the plan's."""
         return replace(
-            self.subject, train=self.known, control=self.control, synthetic=release, generator=generator
+            self.subject,
+            train=self.known,
+            control=self.control,
+            synthetic=release,
+            generator=generator,
+            planted=True,
         )
 
     def generator(self, share: float, leak: Leak) -> PlantedGenerator:

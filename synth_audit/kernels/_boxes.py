@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,18 +31,25 @@ class Boxes:
 
     @classmethod
     def of(
-        cls, numbers: Scores, labels: npt.NDArray[Any], unlike: Floats, leaves: Leaves, dtype: np.dtype[Any]
+        cls,
+        numbers: Iterable[Scores],
+        labels: npt.NDArray[Any],
+        unlike: Floats,
+        leaves: Leaves,
+        dtype: np.dtype[Any],
     ) -> Boxes:
         """Boxes of rows that stand leaf by leaf.
 
         Args:
-            numbers: shape (p, m). labels: not negative, shape (q, m). unlike: what an unlike label adds to a
-                score, shape (q,). dtype: of the scores.
+            numbers: p columns of shape (m,). labels: not negative, shape (q, m). unlike: what an unlike label
+                adds to a score, shape (q,). dtype: of the scores.
         """
         starts = leaves.starts[:-1]
+        ends = [[end.reduceat(x, starts) for end in (np.minimum, np.maximum)] for x in numbers]
+        low, high = np.array(ends, dtype).reshape(-1, 2, len(leaves)).transpose(1, 0, 2)
         return cls(
-            np.minimum.reduceat(numbers, starts, axis=1).astype(dtype),
-            np.maximum.reduceat(numbers, starts, axis=1).astype(dtype),
+            low,
+            high,
             tuple(
                 np.where(_absent(column, leaves), dtype.type(cost), dtype.type(0))
                 for column, cost in zip(labels, unlike, strict=True)
@@ -56,16 +63,16 @@ class Boxes:
         )
 
     def bounds(
-        self, numbers: Scores, labels: npt.NDArray[Any], added: Callable[[int, Scores], Scores]
+        self, numbers: Iterable[Scores], labels: npt.NDArray[Any], added: Callable[[int, Scores], Scores]
     ) -> Scores:
         """The least possible score of each query in each leaf, shape (n, leaves).
 
         Args:
-            numbers: shape (p, n). labels: shape (q, n).
+            numbers: p columns of shape (n,). labels: shape (q, n).
             added: what a distance in a column, by its position, adds to a score; may change the distances.
         """
         dtype = self.low.dtype
-        total = np.zeros((numbers.shape[1], self.low.shape[1]), dtype)
+        total = np.zeros((labels.shape[1], self.low.shape[1]), dtype)
         apart = np.empty_like(total)
         for j, (x, low, high) in enumerate(zip(numbers, self.low, self.high, strict=True)):
             np.clip(x[:, None], low, high, out=apart)

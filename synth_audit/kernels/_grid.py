@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,53 @@ _LONG = 8.0
 _FINE = 2**24
 """Steps per unit of distance where there is room for them."""
 
+_SHORT, _SHORTEST = np.dtype(np.int16), 2**15 - 3
+"""The smallest type and the largest number that goes into it, with room for rounding."""
+
+_TOGETHER = (16, 32, 64, 128)
+"""Columns whose sums shall fit into the smallest type, where those of all columns do not: as few as leave
+most columns short enough for it."""
+
+_MOST_SHORT = 0.75
+"""Share of the columns that are short enough where it is worth while."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridColumns:
+    """Numbers of queries and a reference on the grid, in one type.
+
+    Attributes:
+        queries, reference: coordinates, shape (p, n) and (p, m).
+        caps: most that each may add; None where no pair can be that far apart, length p.
+        together: neighbouring columns whose sums fit into the type.
+    """
+
+    queries: Scores
+    reference: Scores
+    caps: tuple[int | None, ...]
+    together: tuple[slice, ...]
+
+    def add(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
+        """Add what pairs of rows are apart, in steps, shape of ``out``; through sums in the own, smaller type
+        where that of ``out`` is another."""
+        queries, reference = self.queries[:, rows], self.reference[:, columns]
+        one = np.empty(out.shape, reference.dtype)
+        own = out if out.dtype == one.dtype else np.empty_like(one)
+        most = np.zeros(out.shape[1], one.dtype)  # a scalar takes longer
+        for block in self.together:
+            if own is not out:
+                own[:] = 0
+            for mine, theirs, cap in zip(queries[block], reference[block], self.caps[block], strict=True):
+                np.subtract(mine[:, None], theirs, out=one)
+                np.abs(one, out=one)
+                if cap is not None:
+                    if cap != most[0]:
+                        most[:] = cap
+                    np.minimum(one, most, out=one)
+                own += one
+            if own is not out:
+                out += own
+
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -31,20 +79,19 @@ class Grid:
     numbers add up alike in any order, on any number of threads.
 
     Attributes:
-        queries, reference: coordinates, shape (p, n) and (p, m).
+        numbers: the numeric columns, those of one type together.
         query_labels, reference_labels: of the columns in which rows differ, shape (q, n) and (q, m).
-        caps: most that each number may add; None where no pair can be that far apart, length p.
         label_steps: what each unlike label adds, length q.
+        dtype: of the scores.
         steps: of the grid in a distance of 1.
         error: how many steps a score may be off.
     """
 
-    queries: Scores
-    reference: Scores
+    numbers: tuple[GridColumns, ...]
     query_labels: npt.NDArray[Any]
     reference_labels: npt.NDArray[Any]
-    caps: tuple[int | None, ...]
     label_steps: tuple[int, ...]
+    dtype: np.dtype[Any]
     steps: float
     error: int
 
@@ -65,58 +112,93 @@ class Grid:
         """
         p, q = numbers.shape[1], labels.shape[1]
         placed = [_placed(numbers[:, j], other_numbers[:, j], missing) for j in range(p)]
-        spans = [max(a.max(initial=0.0), b.max(initial=0.0)) for a, b in placed]
+        spans = np.array([max(a.max(initial=0.0), b.max(initial=0.0)) for a, b in placed])
         error = p + -(-q // 2) + 1
-        dtype, steps = _fitting(spans, weights[:p], error)
-        mine, theirs = np.empty((p, len(numbers)), dtype), np.empty((p, len(other_numbers)), dtype)
-        for j, (a, b) in enumerate(placed):
-            mine[j], theirs[j] = np.rint(a * (weights[j] * steps)), np.rint(b * (weights[j] * steps))
-        units = np.rint(weights * steps).astype(np.int64)
+        dtype, steps, short = _fitting(spans, weights[:p], error)
+        units = weights * steps
+        groups = []
+        for own, chosen in ((_SHORT, np.flatnonzero(short)), (dtype, np.flatnonzero(~short))):
+            if len(chosen):
+                of_group = [placed[j] for j in chosen]
+                groups.append(_on_grid(of_group, spans[chosen], units[chosen], own, apart=own != dtype))
         told = told_apart(labels, other_labels)
         mine_labels, their_labels = small_codes(labels[:, told], other_labels[:, told])
-        return cls(
-            mine,
-            theirs,
-            mine_labels,
-            their_labels,
-            tuple(unit if span > 1 else None for unit, span in zip(units[:p].tolist(), spans, strict=True)),
-            tuple(units[p:][told].tolist()),
-            steps,
-            error,
-        )
+        of_labels = tuple(np.rint(units[p:][told]).astype(np.int64).tolist())
+        return cls(tuple(groups), mine_labels, their_labels, of_labels, dtype, steps, error)
 
     def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
         """Score some queries against a block of the reference, shape (b, t) of ``out``."""
         out[:] = 0
-        one = np.empty_like(out)
-        reference = self.reference[:, columns]
-        for mine, theirs, cap in zip(self.queries[:, rows], reference, self.caps, strict=True):
-            np.subtract(mine[:, None], theirs, out=one)
-            np.abs(one, out=one)
-            if cap is not None:
-                np.minimum(one, np.full(out.shape[1], cap, out.dtype), out=one)  # faster than by a scalar
-            out += one
-        add_unlike(out, self.label_steps, self.query_labels[:, rows], self.reference_labels[:, columns], one)
+        for group in self.numbers:
+            group.add(rows, columns, out)
+        labels = self.query_labels[:, rows], self.reference_labels[:, columns]
+        add_unlike(out, self.label_steps, *labels, np.empty_like(out))
 
     def on(self, device: str) -> TensorScores:
         """The same scores on another device."""
         labels = self.query_labels, self.reference_labels
-        numbers = self.queries, self.reference
-        return TensorScores.differences(numbers, self.caps, labels, self.label_steps, device)
+        sides = [[g.queries for g in self.numbers], [g.reference for g in self.numbers]]
+        nothing = [np.empty((0, codes.shape[1])) for codes in labels]
+        mine, theirs = (
+            np.concatenate([none, *side]).astype(self.dtype)
+            for none, side in zip(nothing, sides, strict=True)
+        )
+        return TensorScores.differences((mine, theirs), self._caps, labels, self.label_steps, device)
 
     def boxes(self, leaves: Leaves) -> Boxes:
         """Boxes of the leaves, in whose order the reference stands."""
         steps = np.array(self.label_steps, dtype=np.float64)
-        return Boxes.of(self.reference, self.reference_labels, steps, leaves, self.reference.dtype)
+        reference = [row for group in self.numbers for row in group.reference]
+        return Boxes.of(reference, self.reference_labels, steps, leaves, self.dtype)
 
     def bounds(self, boxes: Boxes, rows: slice) -> Scores:
         """What no row of each leaf scores less than, shape (b, leaves)."""
-        return boxes.bounds(self.queries[:, rows], self.query_labels[:, rows], self._added)
+        queries = [row[rows] for group in self.numbers for row in group.queries]
+        return boxes.bounds(queries, self.query_labels[:, rows], self._added)
+
+    @property
+    def _caps(self) -> tuple[int | None, ...]:
+        return tuple(cap for group in self.numbers for cap in group.caps)
 
     def _added(self, column: int, apart: Scores) -> Scores:
-        cap = self.caps[column]
+        cap = self._caps[column]
         np.abs(apart, out=apart)
         return apart if cap is None else np.minimum(apart, apart.dtype.type(cap), out=apart)
+
+
+def _on_grid(
+    placed: Sequence[tuple[Floats, Floats]],
+    spans: Floats,
+    units: Floats,
+    dtype: np.dtype[Any],
+    *,
+    apart: bool,
+) -> GridColumns:
+    """Columns in steps, so many to each unit of distance.
+
+    Args:
+        apart: whether sums of all of them may be too large for the type.
+    """
+    mine, theirs = (
+        np.array([np.rint(side[i] * unit) for side, unit in zip(placed, units, strict=True)]).astype(dtype)
+        for i in (0, 1)
+    )
+    steps = np.rint(units).astype(np.int64).tolist()
+    caps = tuple(step if span > 1 else None for step, span in zip(steps, spans, strict=True))
+    most = np.ceil(units * np.minimum(spans, 1.0)) + 1
+    together = tuple(_fitting_together(most)) if apart else (slice(0, len(placed)),)
+    return GridColumns(mine, theirs, caps, together)
+
+
+def _fitting_together(most: Floats) -> Iterator[slice]:
+    """Neighbouring columns, of which each adds so much at most, whose sums fit into the smallest type."""
+    start, total = 0, 0.0
+    for j, step in enumerate(most):
+        if total + step > _SHORTEST:
+            yield slice(start, j)
+            start, total = j, 0.0
+        total += step
+    yield slice(start, len(most))
 
 
 def _placed(mine: Floats, theirs: Floats, missing: float) -> tuple[Floats, Floats]:
@@ -154,15 +236,27 @@ def _near(values: Floats, known: Bools, others: Floats) -> Floats:
     return np.where(known, np.clip(values, low, high), values)
 
 
-def _fitting(spans: list[Any], weights: Floats, error: int) -> tuple[np.dtype[Any], float]:
-    """The smallest type whose steps are fine enough, and how many of them make a distance of 1.
+def _fitting(spans: Floats, weights: Floats, error: int) -> tuple[np.dtype[Any], float, Bools]:
+    """Type of the scores, how many steps make a distance of 1, and which columns go into the smallest type.
 
-    All scores and differences of coordinates must fit, with room for the error and for one value more.
+    The smallest type whose steps are fine enough for all sums and differences, with room for the error and
+    for one value more. Where that is not the smallest, as with many columns, most of them are kept in it all
+    the same and summed a few at a time, if they are short: several times as fast, in coarser steps.
     """
-    longest = max([1.0, *(float(w * s) for w, s in zip(weights, spans, strict=True))])
-    for dtype, finest, coarsest in ((np.int16, 2**15, 1000 * error), (np.int32, _FINE, 2**16 * error)):
-        room = np.iinfo(dtype).max - 4 * error - 2
-        steps = min(finest, room / longest)
-        if steps >= coarsest:
-            return np.dtype(dtype), float(steps)
-    return np.dtype(np.float64), float(_FINE)
+    lengths = weights * spans
+    longest = max(1.0, float(lengths.max(initial=0.0)))
+    steps = min(2**15, (_SHORTEST - 4 * error) / longest)
+    if steps >= 1000 * error:
+        return _SHORT, float(steps), np.ones(len(spans), dtype=np.bool_)
+    room = np.iinfo(np.int32).max - 4 * error - 2
+    added = float((weights * np.minimum(spans, 1.0)).max(initial=0.0))
+    for together in _TOGETHER if added > 0 else ():
+        steps = min(_FINE, _SHORTEST / (together * added))
+        short: Bools = lengths * steps <= _SHORTEST
+        if 250 * error <= steps <= room / longest and short.mean() >= _MOST_SHORT:
+            return np.dtype(np.int32), float(steps), short
+    none = np.zeros(len(spans), dtype=np.bool_)
+    steps = min(_FINE, room / longest)
+    if steps >= min(2**16 * error, _FINE):
+        return np.dtype(np.int32), float(steps), none
+    return np.dtype(np.float64), float(_FINE), none

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -13,7 +14,7 @@ from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.gpu_scores import TensorScores
 from synth_audit.kernels.leaves import Leaves
-from synth_audit.kernels.neighbours import Nearest, search, search_k, worth_leaves
+from synth_audit.kernels.neighbours import Nearest, search, search_k, search_several, worth_leaves
 from synth_audit.kernels.repeats import Repeats, abound, copy_number, row_kinds, search_once
 
 MISSING = 1e300
@@ -111,22 +112,55 @@ def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
     return found
 
 
+def nearest_without(queries: Mixed, reference: Mixed, left_out: Sequence[Positions]) -> Positions:
+    """The nearest reference rows when some columns are left out, for several choices of these, in one search.
+
+    What is nearest without columns of weight u is at most u further off than what is nearest with them: the
+    candidates for all choices are those of one search that looks so much further.
+
+    Args:
+        queries: n rows, at least one. reference: m ≥ 1 rows. left_out: g choices of columns, by their
+            positions as :meth:`Mixed.without` counts them; none is of all columns.
+
+    Returns:
+        Positions in the reference, the first of several, shape (g, n): those that :func:`nearest` tells of
+        tables without the columns.
+    """
+    repeats = Repeats.of(reference.numbers, reference.labels)
+    different = reference if repeats is None else reference.take(repeats.first)
+    weights = [float(queries.weights[columns].sum()) for columns in left_out]
+    space = _GowerPairs.of(queries, different, further=max(weights, default=0.0))
+
+    def distances(rows: Positions, columns: Positions) -> Iterator[Floats]:
+        total = space.apart(rows, columns, range(len(queries.weights)))
+        for chosen, weight in zip(left_out, weights, strict=True):
+            yield np.round((total - space.apart(rows, columns, chosen)) / (1.0 - weight), 9)
+
+    found = search_several(space, distances)
+    return found if repeats is None else repeats.first[found]
+
+
 @dataclass(frozen=True, eq=False)
 class _GowerPairs:
-    """Queries and a reference, scored on a grid of whole numbers; there it stands in its leaves."""
+    """Queries and a reference, scored on a grid of whole numbers; there it stands in its leaves.
+
+    Attributes:
+        further: rows that are so much further away than the nearest are candidates too.
+    """
 
     queries: Mixed
     reference: Mixed
     grid: Grid
     leaves: Leaves | None
     boxes: Boxes | None
+    further: float = 0.0
 
     @classmethod
-    def of(cls, mine: Mixed, theirs: Mixed) -> _GowerPairs:
+    def of(cls, mine: Mixed, theirs: Mixed, further: float = 0.0) -> _GowerPairs:
         leaves = theirs.leaves if worth_leaves(len(mine), len(theirs), len(mine.weights)) else None
         put = theirs if leaves is None else theirs.take(leaves.order)
         grid = Grid.over(mine.numbers, mine.labels, put.numbers, put.labels, mine.weights, MISSING)
-        return cls(mine, theirs, grid, leaves, None if leaves is None else grid.boxes(leaves))
+        return cls(mine, theirs, grid, leaves, None if leaves is None else grid.boxes(leaves), further)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -138,7 +172,7 @@ class _GowerPairs:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.grid.reference.dtype
+        return self.grid.dtype
 
     def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
         self.grid.scores(rows, columns, out)
@@ -152,18 +186,23 @@ class _GowerPairs:
 
     def slack(self, rows: slice | Positions, limit: Floats) -> Floats:
         """Rows as near as one that scores ``limit`` are off by the error, and so is that one."""
-        return np.full(len(limit), 2.0 * self.grid.error)
+        return np.full(len(limit), 2.0 * self.grid.error + self.further * self.grid.steps)
 
     def distances(self, rows: Positions, columns: Positions) -> Floats:
         """Column by column in float64."""
+        rounded: Floats = np.round(self.apart(rows, columns, range(len(self.queries.weights))), 9)
+        return rounded
+
+    def apart(self, rows: Positions, columns: Positions, chosen: Iterable[int]) -> Floats:
+        """What some columns, numbers first, add to the distances of pairs."""
         total = np.zeros(len(rows))
         p = self.queries.numbers.shape[1]
-        for j, weight in enumerate(self.queries.weights):
+        for j in chosen:
+            weight = self.queries.weights[j]
             if j < p:
                 apart = np.abs(self.queries.numbers[rows, j] - self.reference.numbers[columns, j])
                 total += weight * np.minimum(apart, 1.0)
             else:
                 unlike = self.queries.labels[rows, j - p] != self.reference.labels[columns, j - p]
                 total += weight * unlike
-        rounded: Floats = np.round(total, 9)
-        return rounded
+        return total

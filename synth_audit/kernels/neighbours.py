@@ -8,7 +8,7 @@ it stands in leaves, and those whose bound says that nothing near is in them are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -102,6 +102,23 @@ def search_k(space: SearchSpace, k: int) -> Positions:
     return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
 
 
+def search_several(
+    space: SearchSpace, distances: Callable[[Positions, Positions], Iterator[Floats]]
+) -> Positions:
+    """Positions of the nearest reference rows by several distances, the first of several; shape (g, n).
+
+    Args:
+        distances: how far pairs of a query and a reference row are apart, by each distance. The slack of the
+            space allows for the nearest rows by any of them.
+    """
+
+    def answer(block: slice, row: Positions, column: Positions) -> Positions:
+        n = block.stop - block.start
+        return np.array([_first_least(row, column, d, n) for d in distances(row + block.start, column)])
+
+    return np.concatenate(_answers(space, 1, None, answer), axis=1)
+
+
 def _answers(
     space: SearchSpace,
     k: int,
@@ -152,6 +169,15 @@ def _exact(space: SearchSpace, rows: Positions, columns: Positions) -> Floats:
     for part in slices(len(rows), _PAIRS):
         distance[part] = space.distances(rows[part], columns[part])
     return distance
+
+
+def _first_least(row: Positions, column: Positions, distance: Floats, n: int) -> Positions:
+    """The first of the nearest candidates of each of n rows, which stand row by row and have at least one."""
+    least = np.minimum.reduceat(distance, np.searchsorted(row, np.arange(n)))
+    near = np.flatnonzero(distance == least[row])[::-1]
+    index = np.empty(n, dtype=np.intp)
+    index[row[near]] = column[near]  # the last assignment, of the first position, stays
+    return index
 
 
 def _two_least(row: Positions, column: Positions, distance: Floats, count: Integers, n: int) -> Nearest:

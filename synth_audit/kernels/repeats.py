@@ -80,6 +80,8 @@ def row_kinds(*parts: npt.NDArray[Any]) -> Integers:
 
     kinds = np.zeros(len(parts[0]), dtype=np.int64)
     for column in (column for part in parts for column in part.T):
+        if kinds.max(initial=0) + 1 >= len(kinds):
+            break  # all rows differ already
         values = factorize(np.ascontiguousarray(column))[0].astype(np.int64)
         kinds = factorize(kinds * (values.max(initial=0) + 1) + values)[0].astype(np.int64)
     return kinds

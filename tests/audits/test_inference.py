@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy.inference import Inference
+from synth_audit.audits.privacy import inference
+from synth_audit.audits.privacy.inference import Inference, targets
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.kernels.attack_success import SuccessCount, corrected_level, risk
@@ -250,6 +252,53 @@ def test_of_many_columns_some_are_drawn_and_the_same_ones_for_every_stream(subje
     )
     assert sum(m.id.quantity == "risk" for m in named.measurements) == 2
     assert not named.notes
+
+
+def many(n, seed):
+    """More known columns than have a search for each secret."""
+    rng = np.random.default_rng(seed)
+    return people(n, seed) | {f"v{i}": rng.normal(size=n) for i in range(50)}
+
+
+def test_over_many_columns_one_search_guesses_what_a_search_each_would(subject_of, measure, monkeypatch):
+    train = many(150, 1)
+    leaky = {name: np.where(np.arange(150) < 60, train[name], v) for name, v in many(150, 3).items()}
+    subject = subject_of(train, many(120, 2), leaky)
+    audit = Inference(secrets=("ill", "wage", "v7"))
+    _, together = measure(audit, subject)
+    monkeypatch.setattr(targets, "MOST_SEARCHED", 1000)
+    _, each = measure(audit, subject)
+    for one, other in zip(together.exposures, each.exposures, strict=True):
+        assert one.train_hit.tolist() == other.train_hit.tolist()
+        assert one.control_hit.tolist() == other.control_hit.tolist()
+        assert set(range(60)) <= set(one.train_hit.tolist())
+    assert not together.notes
+
+
+def test_over_many_columns_the_work_is_bounded_and_said(subject_of, measure, monkeypatch):
+    monkeypatch.setattr(inference, "MOST_LEARNT", 90)
+    train = many(100, 1)
+    train["wage"] = pa.array(train["wage"], mask=np.arange(100) % 2 == 0)
+    subject = subject_of(train, many(100, 2), many(100, 3))
+    found, findings = measure(Inference(secrets=("x", "y", "wage"), n_attacks=40), subject)
+    x, y, wage = (set(e.train_tried.tolist()) for e in findings.exposures)
+    assert x == y
+    assert len(x) == len(wage) == 40
+    assert {row for row in x if row % 2} < wage
+    assert not any(row % 2 == 0 for row in wage)
+    assert found["model_rate", "x"].n_achieved == 40
+    same, learnt = findings.notes
+    assert "same 40 records" in same
+    assert "learn from 90" in learnt
+
+
+def test_on_planted_leaks_only_what_has_a_direction_is_measured(subject_of, measure):
+    subject = subject_of(people(100, 1), people(100, 2), people(100, 3))
+    own, _ = measure(Inference(), subject)
+    planted, _ = measure(Inference(), replace(subject, planted=True))
+    left_out = {key for key in own if key[0] in ("naive_rate", "model_rate")}
+    assert len(left_out) == 10
+    assert planted == {key: m for key, m in own.items() if key not in left_out}
 
 
 def test_records_without_the_secret_are_not_attacked(subject_of, measure):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from synth_audit.core.text_form import standard_form
-from synth_audit.encoding.ngrams import WIDTH, ngram_vectors
+from synth_audit.encoding import ngrams
+from synth_audit.encoding.ngrams import WIDTH, _KeptVectors, _made, ngram_vectors
 
 NOTE = "Patient fell off a horse and broke her left wrist; cast for six weeks."
 OTHERS = [
@@ -38,6 +39,25 @@ def test_vectors_have_length_one_and_are_the_same_beside_any_other():
     assert alone.shape == (1, WIDTH)
     assert alone.dtype == np.float32
     assert np.linalg.norm(alone) == pytest.approx(1, abs=1e-6)
-    assert np.array_equal(ngram_vectors([*OTHERS, NOTE])[-1:], alone)
+    assert np.array_equal(_made([*OTHERS, NOTE])[-1:], alone)
     assert not ngram_vectors([""]).any()
     assert ngram_vectors([]).shape == (0, WIDTH)
+
+
+def test_the_vector_of_a_text_is_made_once_as_long_as_there_is_room(monkeypatch):
+    made = []
+    monkeypatch.setattr(ngrams, "_made", lambda texts: made.append(list(texts)) or _made(texts))
+    kept = _KeptVectors(3)
+    first = kept.vectors([NOTE, OTHERS[0], NOTE])
+    assert np.array_equal(first, _made([NOTE, OTHERS[0], NOTE]))
+    assert np.array_equal(kept.vectors([OTHERS[1], NOTE]), _made([OTHERS[1], NOTE]))
+    assert np.array_equal(kept.vectors([OTHERS[0]]), first[1:2])
+    assert made == [[NOTE, OTHERS[0]], [OTHERS[1]]]
+    assert np.array_equal(kept.vectors(OTHERS), _made(OTHERS))  # more than there is room for
+    assert np.array_equal(kept.vectors([NOTE]), first[:1])
+    assert made[2:] == [OTHERS, [NOTE]]
+
+
+def test_only_the_beginning_of_a_long_text_counts():
+    long = "word " * 400
+    assert np.array_equal(ngram_vectors([long + "one end"]), ngram_vectors([long + "another"]))

@@ -15,7 +15,7 @@ from synth_audit.core.table import read_table
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels import _pruned, gower, leaves, neighbours
 from synth_audit.kernels._grid import Grid
-from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other
+from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other, nearest_without
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -250,7 +250,7 @@ def test_every_grid_gives_the_exact_answer(width, spread, dtype):
     grid = Grid.over(
         queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
     )
-    assert grid.reference.dtype == dtype
+    assert grid.dtype == dtype
     check(queries, reference, k=10)
     check(reference.take(np.arange(40)), reference, own=np.arange(40))
 
@@ -263,9 +263,58 @@ def test_scores_are_within_the_stated_error(width):
     grid = Grid.over(
         queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
     )
-    scores = np.empty((50, 500), grid.reference.dtype)
+    scores = np.empty((50, 500), grid.dtype)
     grid.scores(slice(0, 50), slice(0, 500), scores)
     assert np.abs(scores - exact_distances(queries, reference) * grid.steps).max() <= grid.error
+
+
+@pytest.mark.parametrize(("long", "own"), [(0, [np.int16]), (12, [np.int16, np.int32]), (40, [np.int32])])
+def test_many_columns_are_summed_in_the_smallest_type_where_they_are_short(long, own):
+    """What few far values make long stays in the larger type; the answers are exact all the same."""
+    rng = np.random.default_rng(long)
+    weights = rng.uniform(0.5, 1.5, 90)
+    queries, reference = (smooth(n, 60, rng).numbers for n in (40, 600))
+    for numbers in (queries, reference):
+        numbers[:, :long] = numbers[:, :long] * np.where(rng.random((len(numbers), long)) < 0.5, 1.0, 4e3)
+        numbers[rng.random(numbers.shape) < 0.02] = MISSING
+    mine, theirs = (
+        mixed(numbers, rng.integers(0, 4, (len(numbers), 30)), weights / weights.sum())
+        for numbers in (queries, reference)
+    )
+    grid = Grid.over(mine.numbers, mine.labels, theirs.numbers, theirs.labels, mine.weights, MISSING)
+    assert grid.dtype == np.int32
+    assert [group.queries.dtype for group in grid.numbers] == own
+    assert sum(len(group.queries) for group in grid.numbers) == 60
+    assert all(len(g.together) > 1 for g in grid.numbers if g.queries.dtype != grid.dtype)
+    scores = np.empty((40, 600), grid.dtype)
+    grid.scores(slice(0, 40), slice(0, 600), scores)
+    assert np.abs(scores - exact_distances(mine, theirs) * grid.steps).max() <= grid.error
+    check(mine, theirs, k=5)
+    check(theirs.take(np.arange(40)), theirs, own=np.arange(40))
+
+
+def without(rows, columns):
+    for column in sorted(columns, reverse=True):
+        rows = rows.without(int(column))
+    return rows
+
+
+@settings(max_examples=30, deadline=None)
+@given(pair=clouds(), data=st.data(), twice=st.booleans())
+def test_one_search_leaves_out_columns_as_a_search_for_each_does(pair, data, twice):
+    """Ties and repeated rows included; also where many rows of the reference have a twin."""
+    queries, reference = pair
+    width = len(queries.weights)
+    if width < 2:
+        return
+    if twice:
+        reference = reference.take(np.tile(np.arange(len(reference)), 2))
+    some = st.lists(st.integers(0, width - 1), max_size=width - 1, unique=True)
+    chosen = [np.array(data.draw(some), dtype=np.intp) for _ in range(3)]
+    found = nearest_without(queries, reference, chosen)
+    for columns, answer in zip(chosen, found, strict=True):
+        alone = nearest(without(queries, columns), without(reference, columns))
+        assert answer.tolist() == alone.index.tolist()
 
 
 def test_few_candidates_are_left_to_compare_exactly(monkeypatch):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import drawn, named
+from synth_audit.audits.privacy._targets import named
 from synth_audit.audits.privacy.inference.attacks import (
     CONTROL_RATE,
     MODEL_RATE,
@@ -21,6 +21,13 @@ from synth_audit.audits.privacy.inference.attacks import (
     overall,
     worst,
 )
+from synth_audit.audits.privacy.inference.targets import (
+    MOST_SEARCHED,
+    Guesses,
+    KnownColumns,
+    Target,
+    guesses,
+)
 from synth_audit.core.arrays import Bools
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -28,11 +35,10 @@ from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
-from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.kernels.gower import Mixed, nearest
 from synth_audit.kernels.secret_guesses import predicted
+
+MOST_LEARNT = 5_000
+"""Control rows that a model learns from where many columns are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +54,11 @@ class Inference:
     at ``1 − (1 − level) / secrets``. ``overall_risk`` takes the guesses at all secrets together, those at one
     record as one: it is the number to gate where no column is declared sensitive, for the worst of many
     secrets is that of a column which nearly everybody shares, and hardly certain.
+
+    Where more than 50 columns are known the work is bounded: one search answers for all secrets, which are
+    guessed at the same records (others in place of those whose secret is missing), and models of control
+    learn from at most 5,000 rows. Every guess is the same as of a search of its own. On planted leaks nothing
+    is guessed without the release: these rates have no direction to check.
 
     Fields:
         secrets: columns to guess; left out, those of role sensitive, and every released column in turn
@@ -100,21 +111,28 @@ class Inference:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control for every secret."""
         known = named(subject, self.known, "known") or subject.features
-        secrets, skipped = self._secrets(subject, context)
-        prepared = _EncodedTables.of(subject, known)
-        attacks = []
+        secrets, notes = self._secrets(subject, context)
+        prepared = KnownColumns.of(subject, known)
+        attacked = []
         for secret in secrets:
             if reason := prepared.hindrance(secret):
-                skipped.append(f"{secret.name} is not attacked: {reason}")
+                notes.append(f"{secret.name} is not attacked: {reason}")
             else:
-                attacks.append(self._attack(prepared, secret, context.rng))
-        if not attacks:
-            raise NotApplicable("; ".join(skipped))
+                attacked.append(secret)
+        if not attacked:
+            raise NotApplicable("; ".join(notes))
+        if prepared.many:
+            notes += self._bounds(subject)
+        targets = (Target.of(prepared, secret, self.tolerance) for secret in attacked)
+        attacks = [
+            self._attack(prepared, target, guess, alone=not subject.planted)
+            for target, guess in guesses(prepared, targets, self.n_attacks, MOST_LEARNT, context.rng)
+        ]
         level = subject.level
         measured = [m for attack in attacks for m in attack.measured(self.n_attacks, level)]
         return Findings(
             (overall(attacks, self.n_attacks, level), worst(attacks, self.n_attacks, level), *measured),
-            notes=tuple(skipped),
+            notes=tuple(notes),
             exposures=tuple(attack.exposure for attack in attacks),
         )
 
@@ -134,63 +152,34 @@ class Inference:
         note = f"{self.max_secrets} of {len(every)} columns were drawn to be guessed; name others as secrets"
         return [every[i] for i in chosen], [note]
 
-    def _attack(self, prepared: _EncodedTables, secret: Column, rng: np.random.Generator) -> SecretAttack:
-        """Guess one secret for train and control rows, and for the train rows without the release as well."""
-        truth, judge = secret.kind.secret(prepared.tables, secret, self.tolerance)
-        train, control, synthetic = prepared.without(secret)
-        present = [np.flatnonzero(~np.isnan(values)) for values in truth[:2]]
-        chosen = [drawn(rows, self.n_attacks, rng) for rows in present]
-        shuffled = rng.permutation(len(synthetic))  # so that equal rows are met in no order of the release
-        reference, seed = synthetic.take(shuffled), int(rng.integers(2**31))
-        # One search for both sides, since a search of half as many rows takes more than half as long.
-        asked = _joined(train.take(chosen[0]), control.take(chosen[1]))
-        guesses = truth[2][shuffled[nearest(asked, reference).index]]
-        secrets = [values[rows] for values, rows in zip(truth[:2], chosen, strict=True)]
-        n = len(chosen[0])
-        without: list[Bools] = []
-        if len(present[1]):
-            others, learnt = control.take(present[1]), truth[1][present[1]]
-            model = predicted(judge, others, learnt, train.take(chosen[0]), self.n_trees, seed)
-            constant = np.full(n, judge.typical(truth[1]))
-            without = [judge.right(guess, secrets[0]) for guess in (constant, model)]
-        hits = judge.right(guesses[:n], secrets[0]), judge.right(guesses[n:], secrets[1])
-        return SecretAttack.of(secret.name, chosen, hits, without)
-
-
-@dataclass(frozen=True, eq=False)
-class _EncodedTables:
-    """The tables on the known columns, encoded once for all secrets."""
-
-    subject: Subject
-    tables: tuple[Table, ...]
-    order: tuple[str, ...]
-    rows: tuple[Mixed, ...]
-
-    @classmethod
-    def of(cls, subject: Subject, known: Sequence[Column]) -> _EncodedTables:
+    def _bounds(self, subject: Subject) -> list[str]:
+        """What the work over many known columns is held to, where the tables have more rows."""
         assert subject.control is not None
-        encoder = GowerEncoder.anchored_on(subject.train, known, beside=[subject.control])
-        tables = (subject.train, subject.control, subject.synthetic)
-        return cls(subject, tables, encoder.order, tuple(encoder.encode(tables)))
+        notes = []
+        if max(subject.train.n_rows, subject.control.n_rows) > self.n_attacks:
+            notes.append(
+                f"over more than {MOST_SEARCHED} known columns all secrets are guessed at the same "
+                f"{self.n_attacks} records of either side, so that overall_risk rests on these alone"
+            )
+        if subject.control.n_rows > MOST_LEARNT:
+            notes.append(f"models of control learn from {MOST_LEARNT} of its rows, drawn at random")
+        return notes
 
-    def hindrance(self, secret: Column) -> str:
-        """Why a column cannot be guessed; empty when it can."""
-        [values] = codes([self.subject.train], secret)
-        if len(np.unique(values[values >= 0])) < 2:
-            return "its values in train do not differ"
-        if not set(self.order) - {secret.name}:
-            return "no known column varies in train"
-        return ""
+    def _attack(self, prepared: KnownColumns, target: Target, guess: Guesses, *, alone: bool) -> SecretAttack:
+        """Judge the guesses at one secret.
 
-    def without(self, secret: Column) -> tuple[Mixed, ...]:
-        """Train, control and synthetic rows without the secret."""
-        rows = self.rows
-        for place in reversed([i for i, name in enumerate(self.order) if name == secret.name]):
-            rows = tuple(table.without(place) for table in rows)
-        return rows
-
-
-def _joined(one: Mixed, other: Mixed) -> Mixed:
-    return Mixed(
-        np.concatenate([one.numbers, other.numbers]), np.concatenate([one.labels, other.labels]), one.weights
-    )
+        Args:
+            alone: whether to guess at the train rows without the release as well.
+        """
+        truth, judge = target.truth, target.judge
+        secrets = [values[rows] for values, rows in zip(truth[:2], guess.chosen, strict=True)]
+        hits = [judge.right(truth[2][rows], own) for rows, own in zip(guess.found, secrets, strict=True)]
+        without: list[Bools] = []
+        if alone and len(guess.learnt):
+            train, control, _ = prepared.rows
+            asked = prepared.without(target.secret, train.take(guess.chosen[0]))
+            others = prepared.without(target.secret, control.take(guess.learnt))
+            model = predicted(judge, others, truth[1][guess.learnt], asked, self.n_trees, guess.seed)
+            constant = np.full(len(secrets[0]), judge.typical(truth[1]))
+            without = [judge.right(answer, secrets[0]) for answer in (constant, model)]
+        return SecretAttack.of(target.secret.name, guess.chosen, hits, without)

@@ -1,0 +1,165 @@
+"""Whose secrets are guessed at, and the synthetic rows that the guesses are taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth_audit.audits.privacy._targets import drawn
+from synth_audit.core.arrays import Floats, Positions
+from synth_audit.core.kind_prediction import GuessRule
+from synth_audit.core.schema import Column
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.encoding.codes import codes
+from synth_audit.encoding.gower import GowerEncoder
+from synth_audit.kernels.gower import Mixed, nearest, nearest_without
+
+MOST_SEARCHED = 50
+"""Known columns up to which every secret has records and a search of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownColumns:
+    """The tables on the known columns, encoded once for all secrets.
+
+    Attributes:
+        tables: train, control and release. rows: the same, encoded.
+        order: name of the column of each number, then of each label, of the rows.
+    """
+
+    tables: tuple[Table, ...]
+    order: tuple[str, ...]
+    rows: tuple[Mixed, ...]
+
+    @classmethod
+    def of(cls, subject: Subject, known: Sequence[Column]) -> KnownColumns:
+        """Encode the three tables."""
+        assert subject.control is not None
+        encoder = GowerEncoder.anchored_on(subject.train, known, beside=[subject.control])
+        tables = (subject.train, subject.control, subject.synthetic)
+        return cls(tables, encoder.order, tuple(encoder.encode(tables)))
+
+    @property
+    def many(self) -> bool:
+        """Whether they are too many for a search for each secret."""
+        return len(set(self.order)) > MOST_SEARCHED
+
+    def hindrance(self, secret: Column) -> str:
+        """Why a column cannot be guessed; empty when it can."""
+        [values] = codes([self.tables[0]], secret)
+        if len(np.unique(values[values >= 0])) < 2:
+            return "its values in train do not differ"
+        if not set(self.order) - {secret.name}:
+            return "no known column varies in train"
+        return ""
+
+    def places(self, secret: Column) -> Positions:
+        """Where the secret stands among the columns of the rows."""
+        return np.array([i for i, name in enumerate(self.order) if name == secret.name], dtype=np.intp)
+
+    def without(self, secret: Column, rows: Mixed) -> Mixed:
+        """Encoded rows without the secret."""
+        for place in self.places(secret)[::-1]:
+            rows = rows.without(int(place))
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A secret and its values.
+
+    Attributes:
+        truth: values in train, control and release, NaN where missing.
+        judge: which guesses are right.
+        present: positions of the train and of the control rows that have one.
+    """
+
+    secret: Column
+    truth: tuple[Floats, ...]
+    judge: GuessRule
+    present: tuple[Positions, ...]
+
+    @classmethod
+    def of(cls, known: KnownColumns, secret: Column, tolerance: float) -> Target:
+        """Read the values of a secret."""
+        truth, judge = secret.kind.secret(known.tables, secret, tolerance)
+        present = tuple(np.flatnonzero(~np.isnan(values)) for values in truth[:2])
+        return cls(secret, tuple(truth), judge, present)
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """What an attack on one secret guesses.
+
+    Attributes:
+        chosen: positions of the train and of the control rows attacked, ascending.
+        found: position of the synthetic row that is nearest to each of them, of train and of control.
+        learnt: control rows that a model may learn the secret from. seed: of the model.
+    """
+
+    chosen: tuple[Positions, ...]
+    found: tuple[Positions, ...]
+    learnt: Positions
+    seed: int
+
+
+def guesses(
+    known: KnownColumns, targets: Iterable[Target], most: int, most_learnt: int, rng: np.random.Generator
+) -> Iterator[tuple[Target, Guesses]]:
+    """Each secret with the guesses at it, of the nearest rows without it, at most so many on either side.
+
+    Over many known columns one search answers for all secrets, which are then guessed at the same records as
+    far as these have them, and no model learns from more than ``most_learnt`` rows. The release is shuffled,
+    so that equal rows are met in no order of it.
+    """
+    if known.many:
+        yield from _at_once(known, list(targets), most, most_learnt, rng)
+        return
+    for target in targets:
+        chosen = tuple(drawn(rows, most, rng) for rows in target.present)
+        train, control, synthetic = (known.without(target.secret, rows) for rows in known.rows)
+        shuffled = rng.permutation(len(synthetic))
+        seed = int(rng.integers(2**31))
+        # One search for both sides, since a search of half as many rows takes more than half as long.
+        asked = _joined(train.take(chosen[0]), control.take(chosen[1]))
+        found = shuffled[nearest(asked, synthetic.take(shuffled)).index]
+        yield target, Guesses(chosen, _halves(found, len(chosen[0])), target.present[1], seed)
+
+
+def _at_once(
+    known: KnownColumns, targets: Sequence[Target], most: int, most_learnt: int, rng: np.random.Generator
+) -> Iterator[tuple[Target, Guesses]]:
+    train, control, synthetic = known.rows
+    orders = [rng.permutation(len(table)) for table in (train, control)]
+    shuffled = rng.permutation(len(synthetic))
+    chosen = [
+        tuple(_first(order, rows, most) for order, rows in zip(orders, t.present, strict=True))
+        for t in targets
+    ]
+    asked = [np.unique(np.concatenate(side)) for side in zip(*chosen, strict=True)]
+    queries = _joined(train.take(asked[0]), control.take(asked[1]))
+    left_out = [known.places(target.secret) for target in targets]
+    found = shuffled[nearest_without(queries, synthetic.take(shuffled), left_out)]
+    for target, rows, answer in zip(targets, chosen, found, strict=True):
+        places = zip(_halves(answer, len(asked[0])), asked, rows, strict=True)
+        own = tuple(of_side[np.searchsorted(every, some)] for of_side, every, some in places)
+        learnt = _first(orders[1], target.present[1], most_learnt)
+        yield target, Guesses(rows, own, learnt, int(rng.integers(2**31)))
+
+
+def _first(order: Positions, rows: Positions, most: int) -> Positions:
+    """At most so many of these rows, those that come first in an order, ascending."""
+    return np.sort(order[np.isin(order, rows)][:most])
+
+
+def _halves(values: Positions, n: int) -> tuple[Positions, Positions]:
+    return values[:n], values[n:]
+
+
+def _joined(one: Mixed, other: Mixed) -> Mixed:
+    return Mixed(
+        np.concatenate([one.numbers, other.numbers]), np.concatenate([one.labels, other.labels]), one.weights
+    )
