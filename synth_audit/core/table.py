@@ -157,6 +157,10 @@ class Table:
         names = [c.name for c in schema]
         return Table(schema, self.data.select(names), self.place and self.place.select(names))
 
+    def under(self, schema: Schema) -> Table:
+        """The same rows under a schema of the same columns."""
+        return Table(schema, self.data)
+
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""
         import pandas as pd
@@ -231,10 +235,17 @@ def assemble(schema: Schema, columns: Mapping[str, Floats | Labels]) -> Table:
 
     Args:
         columns: for every column of ``schema`` float64 with NaN (numeric kinds; datetimes in
-            microseconds; integers are rounded) or labels with None (categorical, boolean).
+            microseconds) or labels with None (categorical, boolean). Numbers are rounded to the column's
+            resolution, that of train or of the plan: finer digits would be nobody's measurement.
     """
-    stored = {c.name: c.kind.stored(columns[c.name], c.storage) for c in schema}
+    stored = {c.name: c.kind.stored(_rounded(c, columns[c.name]), c.storage) for c in schema}
     return Table(schema, pa.table(stored))
+
+
+def _rounded(column: Column, values: Floats | Labels) -> Floats | Labels:
+    if column.resolution is None:
+        return values
+    return column.resolution.nearest(np.asarray(values, dtype=np.float64), column.declared_bounds)
 
 
 def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
