@@ -37,7 +37,7 @@ _TRIED = 64
 """Queries on which it is tried whether leaves can be ruled out at all."""
 
 _WORTH_TRYING = 2**12
-"""Queries up to which a trial takes longer than to find out with all of them that no leaf can be ruled out."""
+"""Queries up to which a trial takes longer than finding out with all of them that no leaf can be spared."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,7 +104,8 @@ def test_scores_of_products_are_those_of_the_processor(device, scale):
 @pytest.mark.parametrize("kind", [np.int16, np.int32, np.float64])
 def test_scores_of_differences_are_those_of_the_processor(device, kind, monkeypatch):
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(_grid, "_fitting", lambda *_: (np.dtype(kind), 2.0**11))
+    short = np.full(3, kind is np.int16)
+    monkeypatch.setattr(_grid, "_fitting", lambda *_: (np.dtype(kind), 2.0**11, short))
     queries, reference = mixed(70, rng), mixed(300, rng)
     space = gower._GowerPairs.of(queries, reference)
     assert space.dtype == kind
