@@ -18,11 +18,11 @@ from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.neighbours import Nearest
 
-Distance = Literal["euclidean", "robust", "gower", "ranks", "embedding"]
+Distance = Literal["euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding"]
 Part = Literal["train", "control", "synthetic"]
 Rows = TypeVar("Rows", Coordinates, gower.Mixed)
 
-DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "embedding")
+DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,11 @@ def spaces(
             continue
         if name == "embedding":
             placed = embed(subject.train, tables, columns, settings=settings, context=context)
-        elif name == "ranks":  # control is in train's units for certain, the release perhaps in its own
+        elif name in ("ranks", "mirrored_ranks"):
+            # Control is in train's units for certain, the release perhaps in its own.
             placed = RankEncoder(columns).encode([subject.train, subject.train, subject.synthetic], tables)
+            if name == "mirrored_ranks":
+                placed = [rows.folded() for rows in placed]
         elif name == "robust":
             encoder = RobustEuclideanEncoder.anchored_on(subject.train, columns, beside=[subject.control])
             placed = encoder.encode(tables)
