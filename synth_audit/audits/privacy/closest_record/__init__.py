@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.audits.privacy.closest_record import closer_shares, neighbour_measures
 from synth_audit.audits.privacy.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
-from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, spaces
+from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, space_of
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -69,10 +69,10 @@ class ClosestRecord:
     ``gower`` and ``embedding`` take Gower's distance and that in the contrastive embedding, ``ranks`` the
     Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter;
     ``mirrored_ranks`` between their distances from the middle, which no reversed column alters either.
-    ``robust`` is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor a code for
-    "unknown" can set; see :class:`~synth_audit.kernels.robust_scale.RobustScale`. The score in setting
-    ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/18 of the
-    robust range), which a few spoilt columns cannot swamp.
+    ``robust`` is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor
+    a code for "unknown" can set; see :class:`~synth_audit.kernels.robust_scale.RobustScale`. The score in
+    setting ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/18
+    of the robust range), which a few spoilt columns cannot swamp.
 
     ``share = P(the nearest real row of s is in train)``, whose expectation is n_train / (n_train + n_control)
     if the release is independent of the split; ``share_excess = share − expectation`` and
@@ -157,10 +157,13 @@ class ClosestRecord:
         found = [self._score(*self._disagreements(subject, rng), AGREEMENT, subject.level, rng)]
         series: tuple[Series, ...] = ()
         notes: tuple[str, ...] = ()
-        for name, space in spaces(subject, self.distances, self.embedding_settings, context):
-            chosen = self._draw(space.size("synthetic"), self.max_queries, rng)
-            to_train = space.nearest("synthetic", chosen, "train")
-            to_control = space.nearest("synthetic", chosen, "control")
+        assert subject.control is not None
+        for name in self.distances:
+            chosen = self._draw(subject.synthetic.n_rows, self.max_queries, rng)
+            space = space_of(subject, name, chosen, self.embedding_settings, context)
+            every = np.arange(len(chosen))
+            to_train = space.nearest("synthetic", every, "train")
+            to_control = space.nearest("synthetic", every, "control")
             real = space.nearest("control", self._draw(space.size("control"), self.max_queries, rng), "train")
             setting = "" if name == "euclidean" else name
             found.append(self._score(to_train.first, real.first, setting, subject.level, rng))
@@ -200,8 +203,8 @@ class ClosestRecord:
         """Least disagreement with a train row, of sampled synthetic and of sampled control rows."""
         assert subject.control is not None
         tables = [subject.train, subject.synthetic, subject.control]
-        train, synthetic, control = robust_cells(tables, subject.features, beside=[subject.control])
-        made, real = (t.take(self._draw(len(t), self.max_compared, rng)) for t in (synthetic, control))
+        asked = [None, *(self._draw(t.n_rows, self.max_compared, rng) for t in tables[1:])]
+        train, made, real = robust_cells(tables, subject.features, beside=[subject.control], rows=asked)
         return least_disagreement(made, train), least_disagreement(real, train)
 
     def _score(
