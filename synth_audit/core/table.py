@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Labels, Positions
-from synth_audit.core.arrow_files import Place, Rows, kept
+from synth_audit.core.arrow_files import Place, PlacedRows, kept
 from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import content_hash, fingerprint, row_digests
@@ -174,7 +174,9 @@ def joined(tables: Sequence[Table]) -> Table:
     return Table(tables[0].schema, pa.concat_tables([t.data for t in tables]).combine_chunks())
 
 
-def read_table(data: pa.Table | Rows | Table, schema: Schema, *, where: str, partial: bool = False) -> Table:
+def read_table(
+    data: pa.Table | PlacedRows | Table, schema: Schema, *, where: str, partial: bool = False
+) -> Table:
     """Check data against a schema and return it in the schema's column order, NaN read as missing.
 
     Args:
