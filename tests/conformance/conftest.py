@@ -20,7 +20,7 @@ from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
-from synth_audit.encoding.codes import row_groups
+from synth_audit.encoding.row_groups import row_groups
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.planted_generator import PlantedGenerator
 
