@@ -153,13 +153,12 @@ class Table:
 
     def released_only(self) -> Table:
         """Without identifiers and split keys: what a generator may see."""
-        schema = self.schema.released_only()
-        names = [c.name for c in schema]
-        return Table(schema, self.data.select(names), self.place and self.place.select(names))
+        return self.under(self.schema.released_only())
 
     def under(self, schema: Schema) -> Table:
-        """The same rows under a schema of the same columns."""
-        return Table(schema, self.data)
+        """The columns of another schema, read as that one says; the values are the same."""
+        names = [c.name for c in schema]
+        return Table(schema, self.data.select(names), self.place and self.place.select(names))
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""
