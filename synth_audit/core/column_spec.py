@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from synth_audit.core.kind import Bounds, DomainTerm, kind_named, kinds
+from synth_audit.core.kind_novelty import TimeUnit
 from synth_audit.core.schema import Role
 from synth_audit.core.timestamps import microseconds
 
@@ -48,6 +49,12 @@ class ColumnSpec(BaseModel):
         None, description="every label that may occur"
     )
     nullable: bool = Field(True, description="may values be missing")
+    precision: Annotated[float, Field(gt=0, allow_inf_nan=False)] | TimeUnit | None = Field(
+        None,
+        description="how finely values are given: a step such as 0.01, or a unit of time such as minute; "
+        "generators round to it",
+    )
+    release_text: bool = Field(False, description="may free text leave; it does not unless the plan says so")
 
     @model_validator(mode="after")
     def _consistent(self) -> ColumnSpec:

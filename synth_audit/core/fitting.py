@@ -62,8 +62,10 @@ def fit(generator: Generator, train: Table, context: FitContext) -> Fitted:
         BudgetSpent: the budget does not bear it; nothing ran that was not paid for.
     """
     needs_of(generator).check(train, context.device, generator.info.title)
-    model = generator.fit(train, context)
     accountant = context.accountant
+    if accountant.budget is not None:  # digits of train are private: its numbers are rounded to the plan's
+        train = train.under(train.schema.without_inferred_resolution())
+    model = generator.fit(train, context)
     return Fitted(model, accountant.guarantee(), bool(accountant.mechanisms))
 
 

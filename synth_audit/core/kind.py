@@ -3,7 +3,7 @@
 A kind is one file in ``synth_audit/encoding/kinds/``, holding one frozen dataclass with a class variable
 ``info``; its name is the file's. What kinds of numbers and kinds of labels have in common is in ``_numbers``
 and ``_labels`` there, to be inherited. Facets that only statistics ask for are declared beside this file, by
-subject: ``kind_cells``, ``kind_distribution`` and ``kind_prediction``.
+subject: ``kind_cells``, ``kind_distribution``, ``kind_novelty`` and ``kind_prediction``.
 
 No code outside these files asks which kind a column is of: it asks for a facet, or selects columns by their
 scale of measurement.
@@ -24,6 +24,7 @@ from synth_audit.core import registry
 from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.kind_cells import Countable
 from synth_audit.core.kind_distribution import Distributed
+from synth_audit.core.kind_novelty import Familiar
 from synth_audit.core.kind_prediction import Predictable
 from synth_audit.core.parts import LabelPart, NumberPart, Part
 
@@ -102,7 +103,7 @@ class Disturbance:
     flip: float
 
 
-class Kind(Countable, Distributed, Predictable, Protocol):
+class Kind(Countable, Distributed, Familiar, Predictable, Protocol):
     """How the values of a column are read, compared, disturbed and given back."""
 
     info: ClassVar[KindInfo]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.kind import Bounds, Domain, Kind, Scale
+from synth_audit.core.resolution import Resolution
 
 if TYPE_CHECKING:
     from synth_audit.core.rules import Rule
@@ -40,8 +41,10 @@ class Column:
         storage: Arrow type as the source gave it; synthetic values are returned in it.
         kind_declared: False when the kind was inferred.
         declared_bounds, declared_categories: from the plan; public knowledge.
-        inferred_bounds, inferred_categories: read off train; private, and never a basis for a
-            differential privacy claim. Categories are labels, sorted.
+        declared_resolution: how finely numbers are given, from the plan; public knowledge.
+        inferred_bounds, inferred_categories, inferred_resolution: read off train; private, and never a basis
+            for a differential privacy claim. Categories are labels, sorted.
+        release_text: the plan lets free text leave.
     """
 
     name: str
@@ -54,6 +57,9 @@ class Column:
     declared_categories: tuple[str, ...] | None = None
     inferred_bounds: Bounds | None = None
     inferred_categories: tuple[str, ...] | None = None
+    declared_resolution: Resolution | None = None
+    inferred_resolution: Resolution | None = None
+    release_text: bool = False
 
     @property
     def bounds(self) -> Bounds | None:
@@ -64,6 +70,11 @@ class Column:
     def categories(self) -> tuple[str, ...]:
         """Declared categories, else inferred ones; empty for a numeric column."""
         return self.declared_categories or self.inferred_categories or ()
+
+    @property
+    def resolution(self) -> Resolution | None:
+        """Declared resolution, else the inferred one; None where nothing finer could be told."""
+        return self.declared_resolution or self.inferred_resolution
 
     @property
     def n_categories(self) -> int | None:
@@ -136,6 +147,10 @@ class Schema:
     def released_only(self) -> Schema:
         """The schema of the synthetic table."""
         return Schema(self.features, self.rules)
+
+    def without_inferred_resolution(self) -> Schema:
+        """The same without what train tells of digits, which a fit under differential privacy may not use."""
+        return Schema(tuple(replace(c, inferred_resolution=None) for c in self.columns), self.rules)
 
 
 def quantitative(columns: Iterable[Column]) -> tuple[Column, ...]:

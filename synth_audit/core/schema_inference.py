@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from synth_audit.core.arrow_files import Rows
+from synth_audit.core.arrow_files import PlacedRows
 from synth_audit.core.arrow_values import nan_as_missing
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.kind import Clues, Kind, kind_named, kinds
+from synth_audit.core.resolution import Resolution
 from synth_audit.core.rules import Rule, check_rules, ordering
 from synth_audit.core.schema import (
     RELEASED,
@@ -29,7 +30,7 @@ _NO_CLUES = Clues()
 
 
 def infer_schema(
-    data: pa.Table | Rows | Table,
+    data: pa.Table | PlacedRows | Table,
     specs: Mapping[str, ColumnSpec] | None = None,
     *,
     rules: Sequence[Rule] = (),
@@ -99,6 +100,8 @@ def _infer_column(
         nullable=spec.nullable if spec else True,
         declared_bounds=spec.numeric_bounds if spec else None,
         declared_categories=_declared_labels(spec, kind),
+        declared_resolution=_declared_resolution(name, spec, kind, where),
+        release_text=bool(spec and spec.release_text),
     )
     return _with_domain(column, values, where) if column.released else column
 
@@ -107,6 +110,20 @@ def _declared_labels(spec: ColumnSpec | None, kind: Kind) -> tuple[str, ...] | N
     if spec is None or spec.categories is None:
         return None
     return tuple(kind.label_meant(label) for label in spec.categories)
+
+
+def _declared_resolution(name: str, spec: ColumnSpec | None, kind: Kind, where: str) -> Resolution | None:
+    if spec is None or spec.precision is None:
+        return None
+    try:
+        return kind.declared_resolution(spec.precision)
+    except TypeError as odd:
+        raise DataError(
+            f"column {name!r} is declared with a precision that does not suit it: {odd}",
+            where=where,
+            expected="a step for numbers, a unit of time for dates and times",
+            fix=f"drop the precision of {name!r}, or declare its kind",
+        ) from None
 
 
 def _infer_kind(
@@ -149,7 +166,12 @@ def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
             expected=expected,
             fix=f"give {column.name!r} `role: identifier`, or group its values at the source",
         )
-    return replace(column, inferred_bounds=found.bounds, inferred_categories=found.categories)
+    return replace(
+        column,
+        inferred_bounds=found.bounds,
+        inferred_categories=found.categories,
+        inferred_resolution=column.kind.resolution(values),
+    )
 
 
 def _outside(column: Column, what: str, where: str) -> DataError:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from synth_audit.core.kind import Bounds, kind_named
+from synth_audit.core.resolution import Resolution
 from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.schema import Column, Role, Schema
 
@@ -52,6 +53,9 @@ def _from_column(column: Column) -> dict[str, Any]:
         "inferred_bounds": range_to_plain(column.inferred_bounds),
         "declared_categories": column.declared_categories,
         "inferred_categories": column.inferred_categories,
+        "release_text": column.release_text,
+        "declared_resolution": _resolution_to_plain(column.declared_resolution),
+        "inferred_resolution": _resolution_to_plain(column.inferred_resolution),
     }
 
 
@@ -59,9 +63,18 @@ def _to_column(plain: Mapping[str, Any]) -> Column:
     storage = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(plain["storage"]))).field(0).type
     lists = {k: None if plain[k] is None else tuple(plain[k]) for k in plain if k.endswith("_categories")}
     bounds = {k: range_from_plain(plain[k]) for k in plain if k.endswith("_bounds")}
+    resolutions = {
+        k: None if plain[k] is None else Resolution.from_plain(plain[k])
+        for k in plain
+        if k.endswith("_resolution")
+    }
     read = {
         "kind": kind_named(plain["kind"]),
         "storage": storage,
         "roles": frozenset(Role(r) for r in plain["roles"]),
     }
-    return Column(**(dict(plain) | read | lists | bounds))
+    return Column(**(dict(plain) | read | lists | bounds | resolutions))
+
+
+def _resolution_to_plain(resolution: Resolution | None) -> dict[str, Any] | None:
+    return None if resolution is None else resolution.plain()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Labels, Positions
-from synth_audit.core.arrow_files import Place, Rows, kept
+from synth_audit.core.arrow_files import Place, PlacedRows, kept
 from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import content_hash, fingerprint, row_digests
@@ -153,7 +153,10 @@ class Table:
 
     def released_only(self) -> Table:
         """Without identifiers and split keys: what a generator may see."""
-        schema = self.schema.released_only()
+        return self.under(self.schema.released_only())
+
+    def under(self, schema: Schema) -> Table:
+        """The columns of another schema, read as that one says; the values are the same."""
         names = [c.name for c in schema]
         return Table(schema, self.data.select(names), self.place and self.place.select(names))
 
@@ -170,7 +173,9 @@ def joined(tables: Sequence[Table]) -> Table:
     return Table(tables[0].schema, pa.concat_tables([t.data for t in tables]).combine_chunks())
 
 
-def read_table(data: pa.Table | Rows | Table, schema: Schema, *, where: str, partial: bool = False) -> Table:
+def read_table(
+    data: pa.Table | PlacedRows | Table, schema: Schema, *, where: str, partial: bool = False
+) -> Table:
     """Check data against a schema and return it in the schema's column order, NaN read as missing.
 
     Args:
@@ -233,10 +238,17 @@ def assemble(schema: Schema, columns: Mapping[str, Floats | Labels]) -> Table:
 
     Args:
         columns: for every column of ``schema`` float64 with NaN (numeric kinds; datetimes in
-            microseconds; integers are rounded) or labels with None (categorical, boolean).
+            microseconds) or labels with None (categorical, boolean). Numbers are rounded to the column's
+            resolution, that of train or of the plan: finer digits would be nobody's measurement.
     """
-    stored = {c.name: c.kind.stored(columns[c.name], c.storage) for c in schema}
+    stored = {c.name: c.kind.stored(_rounded(c, columns[c.name]), c.storage) for c in schema}
     return Table(schema, pa.table(stored))
+
+
+def _rounded(column: Column, values: Floats | Labels) -> Floats | Labels:
+    if column.resolution is None:
+        return values
+    return column.resolution.nearest(np.asarray(values, dtype=np.float64), column.declared_bounds)
 
 
 def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.table import Table
-from synth_audit.encoding.label_forms import label_forms
+from synth_audit.core.text_form import column_forms
 from synth_audit.kernels.distributions import cell_codes, quantile_cells
 
 _RARER, _UNSEEN, _MISSING = 0, 1, 2
@@ -66,8 +66,9 @@ class LabelCells:
     @classmethod
     def on(cls, train: Table, name: str, most: int) -> LabelCells:
         """At most so many labels have a cell of their own."""
-        held = Counter(label_forms(train, name).tolist())
-        counts = {label: n for label, n in held.items() if label is not None}
+        labels, held = pc.value_counts(column_forms(train.texts(name))).flatten()
+        counts = dict(zip(labels.to_pylist(), held.to_pylist(), strict=True))
+        counts.pop(None, None)
         frequent = _frequent(counts, most)
         return cls(name, {label: i for i, label in enumerate(sorted(frequent))}, frozenset(counts) - frequent)
 
@@ -79,12 +80,12 @@ class LabelCells:
     def of(self, table: Table) -> Codes:
         """The cell of each row, shape (n,)."""
         first = len(self.places)
-        place: dict[str | None, int] = dict(self.places.items())
-        place |= dict.fromkeys(self.rarer, first + _RARER)
-        place[None] = first + _MISSING
-        labels = label_forms(table, self.name)
-        found = (place.get(x, first + _UNSEEN) for x in labels)
-        return np.fromiter(found, dtype=np.int64, count=len(labels))
+        place = {**self.places, **dict.fromkeys(self.rarer, first + _RARER)}
+        coded = column_forms(table.texts(self.name)).combine_chunks().dictionary_encode()
+        cells = [place.get(label, first + _UNSEEN) for label in coded.dictionary.to_pylist()]
+        numbers = coded.indices.fill_null(len(cells)).to_numpy()
+        found: Codes = np.array([*cells, first + _MISSING], dtype=np.int64)[numbers]
+        return found
 
 
 def _frequent(counts: Mapping[str, int], most: int) -> frozenset[str]:

@@ -89,6 +89,8 @@ CONVENTIONS: Mapping[str, Callable[[str], Quantity | None]] = {
 """Each reads a text in standard form as a number, None where it is none. Dates are microseconds since 1970
 (UTC), times of day seconds."""
 
+_DATES = ("ISO dates", "year/month/day", "day.month.year", "day/month/year", "month/day/year")
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -101,6 +103,11 @@ class Reading:
 
     convention: str
     unit: str
+
+    @property
+    def dates(self) -> bool:
+        """Whether it reads dates, as microseconds."""
+        return self.convention in _DATES
 
     @classmethod
     def of(cls, labels: Sequence[str]) -> Reading | None:

@@ -84,14 +84,14 @@ class PlantedGenerator:
 
 
 def telling_columns(table: Table) -> tuple[str, ...]:
-    """Names of the columns that are copied together: half of those that vary, at most five and at least two.
+    """Names of the columns that are copied together: half of those that vary, but three to five.
 
     Those of the largest entropies, ties by name: a few columns that hardly tell people apart give nobody
     away, copied or not.
     """
     bits = {c.name: _entropy(codes([table], c)[0]) for c in table.schema.features if c.name in table.names}
     varying = sorted((name for name in bits if bits[name] > 0), key=lambda name: (-bits[name], name))
-    return tuple(varying[: min(_MOST_TOGETHER, max(2, len(varying) // 2))])
+    return tuple(varying[: min(_MOST_TOGETHER, max(3, len(varying) // 2))])
 
 
 def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:

@@ -80,15 +80,19 @@ class ClaimTable:
             ),
         )
 
-    def worst(self, half: int) -> int:
+    def worst(self, half: int, able: Bools) -> int:
         """The attack whose excess on one half stands out most, its error deducted.
 
         The error is that of two shares to which half a success and half a failure were added.
+
+        Args:
+            able: which attacks may be chosen, at least one.
         """
         n, k = self.claims[half], self.control_claims[half]
         s_t, s_c = (self.right[half] + 0.5) / (n + 1), (self.control_right[half] + 0.5) / (k + 1)
         error = np.sqrt(s_t * (1 - s_t) / (n + 1) + s_c * (1 - s_c) / (k + 1))
-        return int(np.argmax(n / self.people[half] * (s_t - s_c - _CAUTION * error)))
+        excess = n / self.people[half] * (s_t - s_c - _CAUTION * error)
+        return int(np.argmax(np.where(able, excess, -np.inf)))
 
 
 def mean_of_halves(halves: Sequence[Estimate], level: float) -> Estimate:

@@ -72,7 +72,7 @@ class _Combinations:
 
     @classmethod
     def of(cls, cells: Codes) -> Self:
-        order = np.argsort(cells, kind="stable")
+        order = np.argsort(cells)
         ordered = cells[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1) != 0)
         return cls(order, np.append(starts, len(cells)), ordered[starts])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -18,11 +17,7 @@ from synth_audit.audits.fidelity.associations.gaps import (
     readable_pairs,
 )
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.kind import kind_named
 from synth_audit.core.measurement import Direction
-from synth_audit.core.schema import Column
-from synth_audit.encoding.anchored_cells import LabelCells, NumberCells
-from synth_audit.kernels.association import JackknifeRows
 
 
 def mixed(n, seed, strength=0.8):
@@ -283,7 +278,7 @@ def test_a_large_table_is_read_in_part_and_says_so(subject_of, measure):
     train, control, made = mixed(900, 1), mixed(300, 2), mixed(900, 3)
     found, findings = measure(Associations(most_rows=400), subject_of(train, control, made))
     whole, _ = measure(Associations(), subject_of(train, control, made))
-    assert findings.notes == ("Read from 400 random rows of each larger table.",)
+    assert [n.partition(";")[0] for n in findings.notes] == ["Read from 400 random rows of each larger table"]
     assert 0 < abs(found["difference"].value - whole["difference"].value) < 0.05
     again, _ = measure(Associations(most_rows=400), subject_of(train, control, made))
     assert again == found
@@ -406,15 +401,22 @@ def test_information_of_two_cells_is_withheld_where_it_tells_a_count():
     here = np.arange(300) < 60
     cells = np.column_stack([~here, (np.arange(300) < 4) | (np.arange(300) >= 250)]).astype(np.int64)
     numbers = np.where(here, 5.0 + np.arange(300), np.nan)[:, None]
-    rows = JackknifeRows.of(cells, np.array([2, 2]), numbers)
-    lab, rare = (
-        Column("lab", kind_named("continuous"), pa.float64()),
-        Column("rare", kind_named("categorical"), pa.string()),
+    rare = cells[:, 1]
+    assert readable_pairs([cells[:, 0], rare], 10)[0, 1]
+    assert not readable_pairs([numbers[:, 0], rare], 10)[0, 1]
+    assert not readable_pairs([cells[:, 0], rare], 4)[0, 1]
+
+
+def test_columns_are_given_one_by_one_as_cells_or_as_numbers(subject_of):
+    subject = subject_of(mixed(100, 1), None, mixed(100, 2))
+    scale = ColumnCells.of(subject.train, subject.features, 4, 3)
+    in_cells, compared = (
+        [*scale.values(subject.synthetic, missing_counts=counted)] for counted in (True, False)
     )
-    scale = ColumnCells((lab, rare), (NumberCells("lab", np.empty(0)), LabelCells("rare", {}, frozenset())))
-    assert readable_pairs(rows, scale, 10, missing_counts=True)[0, 1]
-    assert not readable_pairs(rows, scale, 10)[0, 1]
-    assert not readable_pairs(rows, scale, 4, missing_counts=True)[0, 1]
+    rows = scale.rows(subject.synthetic)
+    assert np.array_equal(np.column_stack(in_cells), rows.cells)
+    numbers = [x for x, number in zip(compared, scale.numeric, strict=True) if number]
+    assert np.array_equal(np.column_stack(numbers), rows.numbers, equal_nan=True)
 
 
 def test_lost_is_the_norm_of_the_difference_by_that_of_the_real_matrix(subject_of, measure):

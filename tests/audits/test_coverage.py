@@ -142,6 +142,29 @@ def test_only_so_many_rows_are_asked(subject_of, measure):
     assert found["alpha_precision"].n_achieved == 400
 
 
+def test_balls_of_large_tables_rest_on_a_sample_and_say_so(subject_of, measure):
+    rng = np.random.default_rng(11)
+    subject = subject_of(people(600, rng), people(200, rng), people(600, rng))
+    audit = Coverage(n_bootstrap=100, max_queries=150, most_rows=150)
+    (found, findings), (whole, _) = measure(audit, subject), measure(AUDIT, subject)
+    assert [n.partition(";")[0] for n in findings.notes] == [
+        "All but authenticity is read from 150 random rows of each larger table"
+    ]
+    drawn, all_rows = found["alpha_precision"], whole["alpha_precision"]
+    assert (drawn.n_requested, drawn.n_achieved) == (600, 150)
+    assert drawn.interval.high - drawn.interval.low > 1.3 * (all_rows.interval.high - all_rows.interval.low)
+    assert 0 < abs(drawn.value - all_rows.value) < 0.15
+    assert measure(audit, subject)[0] == found
+
+
+def test_all_of_train_is_searched_for_copies_whatever_is_sampled(subject_of, measure):
+    rng = np.random.default_rng(12)
+    train = {name: x.tolist() for name, x in normal(500, rng).items()}
+    copied = {name: [x[i] for i in range(499, -1, -1)] for name, x in train.items()}
+    found, _ = measure(Coverage(n_bootstrap=100, most_rows=100), subject_of(train, None, copied))
+    assert found["authenticity"].value == 0
+
+
 def test_one_seed_gives_one_answer(subject_of):
     rng = np.random.default_rng(8)
     subject = subject_of(people(300, rng), people(100, rng), people(200, rng))
@@ -349,9 +372,11 @@ def test_intervals_of_scores_hold_their_level(case):
 def test_the_interval_of_authenticity_holds_for_the_training_rows_at_hand():
     rng = np.random.default_rng(18)
     train = rng.normal(size=(200, 3))
-    truth = authenticity(pair(train, rng.normal(size=(40_000, 3))), 40_000, 0.95, rng).value
+    many = pair(train, rng.normal(size=(40_000, 3)))
+    truth = authenticity(many.other, many.train, 0.95, rng).value
     held = []
     for _ in range(300):
-        found = authenticity(pair(train, rng.normal(size=(150, 3))), 150, 0.95, rng)
+        few = pair(train, rng.normal(size=(150, 3)))
+        found = authenticity(few.other, few.train, 0.95, rng)
         held.append(found.interval.low <= truth <= found.interval.high)
     assert np.mean(held) >= 0.93

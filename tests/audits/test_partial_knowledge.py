@@ -72,6 +72,12 @@ def mirrored(train, other, rng):
     return train | turned
 
 
+def wide(n, seed):
+    """Forty numbers that have nothing to do with one another."""
+    values = np.random.default_rng(seed).normal(size=(40, n))
+    return {f"x{i:02}": v for i, v in enumerate(values)}
+
+
 def margins(train, other, rng):
     """Columns of train, each in an order of its own: exact values, and nobody's."""
     return {c: rng.permutation(v) for c, v in train.items()}
@@ -95,6 +101,24 @@ def test_a_block_in_some_rows_is_seen_by_the_people_it_gives_away(found):
     assert measured["worst_auc"].value < 0.7
     assert measured["excess_people"].interval.low > 0.08
     assert measured["excess_people"].value < 0.22
+
+
+@pytest.mark.parametrize(("copied", "seen"), [(4, True), (0, False)])
+def test_a_block_is_found_among_more_pairs_than_can_be_tried(subject_of, measure, copied, seen):
+    train, control, made = (wide(500, seed) for seed in (1, 2, 3))
+    rows = np.random.default_rng(0).permutation(500)
+    made = with_columns(made, list(made)[20 : 20 + copied], {c: v[rows] for c, v in train.items()})
+    measured, _ = measure(PartialKnowledge(max_sets=40), subject_of(train, control, made))
+    assert (measured["worst_auc"].interval.low > 0.7) is seen
+    assert (measured["excess_people"].interval.low > 0.3) is seen
+
+
+def test_in_a_narrow_table_one_value_is_enough(found):
+    def two(table):
+        return {c: table[c] for c in ("dose", "size")}
+
+    measured, _ = found(lambda train, other, rng: train, wrap=two)
+    assert measured["excess_people"].interval.low > 0.5
 
 
 def test_numbers_turned_round_are_turned_back(found):
@@ -162,15 +186,30 @@ def test_how_many_sets_were_tried_is_said(found):
 
 @pytest.mark.parametrize(("d", "budget"), [(3, 100), (8, 80), (30, 60), (500, 200)])
 def test_sets_differ_and_keep_to_the_budget(d, budget):
-    sets = column_sets(d, tuple(range(0, d, 2)), budget, np.random.default_rng(0))
-    assert len(set(sets.plain)) == len(sets.plain) <= budget
-    assert all(tuple(sorted(set(s))) == s and 2 <= len(s) <= 5 for s in sets.plain)
+    numeric = tuple(range(0, d, 2))
+    looks = []
+
+    def look(half):
+        looks.append(half)
+        apart = np.zeros((d, d))
+        apart[4 + half, 9] = apart[9, 4 + half] = 5.0
+        return apart
+
+    sets = column_sets(d, numeric, budget, look, np.random.default_rng(0))
+    both = [*sets.drawn, *sets.guided[0], *sets.guided[1]]
+    assert len(set(sets.drawn)) == len(sets.drawn)
+    assert len(both) <= budget + 3
+    assert all(tuple(sorted(set(s))) == s and (2 if d > 4 else 1) <= len(s) <= 5 for s in both)
     assert len(sets.mirrored) <= budget // 10
-    assert {i for s in sets.mirrored for i in s} <= set(range(0, d, 2))
-    again = column_sets(d, tuple(range(0, d, 2)), budget, np.random.default_rng(0))
-    assert again == sets
+    assert {i for s in sets.mirrored for i in s} <= set(numeric)
+    assert column_sets(d, numeric, budget, look, np.random.default_rng(0)) == sets
+    if d < 30:
+        assert not looks, "all pairs are tried"
+        assert {s for s in sets.drawn if len(s) == 2} == {(i, j) for j in range(d) for i in range(j)}
+    else:
+        assert [half[0] for half in sets.guided] == [(4, 9), (5, 9)]
     if d == 3:
-        assert sets.plain == ((0, 1), (0, 2), (1, 2), (0, 1, 2))
+        assert sets.drawn == ((0, 1), (0, 2), (1, 2), (0,), (1,), (2,), (0, 1, 2))
 
 
 @pytest.mark.parametrize("wrong", [{"max_sets": 0}, {"max_people": 0}, {"alpha": 0.0}, {"alpha": 0.6}])

@@ -140,7 +140,9 @@ def test_one_varying_column_has_no_directions(subject_of, measure):
         measure(QUICK, subject_of(columns, None, columns))
 
 
-@pytest.mark.parametrize("wrong", [{"n_bootstrap": 10}, {"most_coordinates": 5}, {"cells": 25}, {"cells": 3}])
+@pytest.mark.parametrize(
+    "wrong", [{"n_bootstrap": 10}, {"most_coordinates": 5}, {"cells": 25}, {"most_rows": 999}]
+)
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ValueError, match="must be"):
         Projection(**wrong)
@@ -214,6 +216,19 @@ def test_there_is_no_picture_of_a_line(subject_of, measure):
 def test_without_control_there_are_two_pictures(subject_of, measure):
     series, _ = drawn(subject_of(people(2000, 1), None, people(2000, 3)), measure)
     assert list(series) == ["train", "synthetic"]
+
+
+def test_large_tables_are_read_in_part_and_it_is_said(subject_of, measure):
+    subject = subject_of(people(1500, 1), people(1200, 2), people(1400, 3))
+    audit = Projection(n_bootstrap=50, most_rows=1000)
+    (found, findings), (whole, _) = measure(audit, subject), measure(QUICK, subject)
+    assert findings.notes[-1].startswith("Read from 1,000 random rows of each larger table")
+    angle = found["angle"]
+    assert angle.n_requested == 1400
+    assert angle.n_achieved == 1000
+    assert angle.reference is not None
+    assert 0 < abs(angle.value - whole["angle"].value) < 0.1
+    assert measure(audit, subject)[0] == found
 
 
 def test_the_same_seed_gives_the_same_bits(subject_of, measure):

@@ -140,13 +140,27 @@ def test_assemble_gives_numeric_booleans_back(values):
     assert made.data.equals(data)
 
 
-def test_assemble_rounds_integers_only():
-    data = pa.table({"n": [1, 5, 9], "x": [1.0, 5.0, 9.0]})
-    made = assemble(
-        infer_schema(data), {"n": np.array([1.6, np.nan, -0.4]), "x": np.array([1.6, np.nan, -0.4])}
+def test_assemble_rounds_to_what_train_has_or_the_plan_says():
+    data = pa.table(
+        {"n": [1, 5, 9], "x": [1.2, 5.0, 9.0], "y": [1.0, 5.0, 9.0], "noise": [np.pi, np.e, 0.1**0.5]}
     )
+    drawn = np.array([1.63, np.nan, -0.44])
+    schema = infer_schema(data, {"y": ColumnSpec(precision=0.25)})
+    made = assemble(schema, dict.fromkeys(data.column_names, drawn))
     assert made.data.column("n").to_pylist() == [2, None, 0]
     assert made.data.column("x").to_pylist() == [1.6, None, -0.4]
+    assert made.data.column("y").to_pylist() == [1.75, None, -0.5]
+    assert made.data.column("noise").to_pylist() == [1.63, None, -0.44]
+    public = assemble(schema.without_inferred_resolution(), dict.fromkeys(data.column_names, drawn))
+    assert public.data.column("x").to_pylist() == [1.63, None, -0.44]
+    assert public.data.column("y").to_pylist() == [1.75, None, -0.5]
+
+
+def test_assemble_keeps_declared_bounds_where_it_rounds():
+    data = pa.table({"x": [0.0, 10.0, 20.0]})
+    schema = infer_schema(data, {"x": ColumnSpec(bounds=(-4, 27), precision=10)})
+    made = assemble(schema, {"x": np.array([-4.0, 26.0, 27.0])})
+    assert made.data.column("x").to_pylist() == [0, 20, 20]
 
 
 def test_one_value_is_one_label_in_train_and_release_whatever_their_storage():

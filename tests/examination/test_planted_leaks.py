@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.generator import FitContext
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.subject import Subject
+from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import read_table
 from synth_audit.examination.planted_generator import telling_columns
 from synth_audit.examination.planted_leaks import FEWEST_ROWS, prepare_injection
@@ -45,6 +47,16 @@ def test_a_release_holds_the_planted_share_of_copies(share):
     assert len(copied) == round(share * release.n_rows)
     assert release.n_rows == 500
     assert rows(release) <= rows(injector.subject.train), "real people, none of whom is in control"
+
+
+@pytest.mark.parametrize(
+    ("was", "then"), [(None, None), (RandomSplit(0.8), RandomSplit()), (RandomSplit(),) * 2]
+)
+def test_chance_that_divided_the_table_divided_its_parts_too(was, then):
+    """In sizes that are fixed; and no guarantee is made of a planted leak."""
+    subject = replace(subject_of(), random_split=was, guarantee="a guarantee")
+    planted = prepare_injection(subject, 10_000, 0).planted(0.1, Leak.COPIES)
+    assert (planted.random_split, planted.guarantee) == (then, None)
 
 
 def test_the_two_halves_do_not_meet():
@@ -126,15 +138,15 @@ def test_a_partial_leak_copies_a_few_telling_columns_together():
         subject_of(**more, made=lambda n: {name: make(n) for name, make in more.items()}), 10_000, 0
     )
     names = telling_columns(injector.known)
-    assert names == ("dose", "x"), "half of the columns that vary, those of the largest entropies"
+    assert names == ("dose", "x", "code"), "three of those that vary, of the largest entropies"
     release = injector.planted(0.4, Leak.SUBSETS).synthetic
     of_known = {x: i for i, x in enumerate(injector.known.numbers("x"))}
     copies = [(i, of_known[x]) for i, x in enumerate(release.numbers("x")) if x in of_known]
     assert len(copies) == round(0.4 * release.n_rows)
     at, source = (np.array(side) for side in zip(*copies, strict=True))
     assert np.array_equal(release.numbers("dose")[at], injector.known.numbers("dose")[source])
-    same = release.numbers("code")[at] == injector.known.numbers("code")[source]
-    assert same.mean() < 0.3, "the other columns are those of new people"
+    same = release.labels("y")[at] == injector.known.labels("y")[source]
+    assert 0.3 < same.mean() < 0.7, "the other columns are those of new people"
 
 
 def test_a_generator_plants_a_partial_leak_too():

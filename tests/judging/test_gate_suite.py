@@ -261,20 +261,23 @@ def shipped(monkeypatch):
             "identifier_reuse",
         ),
         "closest_record": ("privacy_score", "share_leak", "epsilon_identifiability_loss"),
+        "identifiability": ("loss", "near_copies", "worst_subgroup_near_copies", "unjudged_people"),
         "singling_out": ("worst_risk",),
         "linkability": ("risk",),
         "inference": ("overall_risk",),
+        "partial_knowledge": ("worst_auc", "excess_people"),
         "membership_data_only": ("worst_auc",),
         "attribute_attack": ("retained",),
         "attribute_game": ("retained",),
         "membership_game": ("privacy_gain", "worst_target_gain"),
+        "novel_content": ("novel",),
         "marginals": ("total_variation", "worst_total_variation"),
         "associations": ("lost",),
         "coverage": ("auprc",),
         "constraints": ("worst_violations",),
         "prediction": ("loss",),
     }
-    useful = ("marginals", "associations", "coverage", "constraints", "prediction")
+    useful = ("novel_content", "marginals", "associations", "coverage", "constraints", "prediction")
     found = {
         name: ref(*names, family="fidelity" if name in useful else "privacy")
         for name, names in quantities.items()
@@ -286,9 +289,9 @@ def shipped(monkeypatch):
 def test_the_shipped_suite(tmp_path):
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 22
+    assert len(suite.gates) == 29
     useful = ["marginals", "worst_column", "associations", "coverage", "rules", "prediction"]
-    advisory = ["linkability", *useful]
+    advisory = ["small_subgroups", "linkability", *useful]
     assert [g.id for g in suite.gates if not g.blocking] == advisory
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
     check_suite(suite)

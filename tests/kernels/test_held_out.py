@@ -39,8 +39,9 @@ def table(*attacks):
 
 def test_the_worst_attack_stands_out_by_more_than_its_error():
     lucky, sure, often = (2, 2, 2, 0), (60, 50, 20, 5), (90, 30, 30, 10)
-    assert table(lucky, sure, often).worst(0) == 1
-    assert table(often, lucky, sure).worst(1) == 2
+    assert table(lucky, sure, often).worst(0, np.ones(3, bool)) == 1
+    assert table(often, lucky, sure).worst(1, np.ones(3, bool)) == 2
+    assert table(often, lucky, sure).worst(1, np.array([True, True, False])) == 1, "the best of what may be"
 
 
 def test_the_mean_of_two_halves_is_surer_than_either():

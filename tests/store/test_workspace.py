@@ -12,8 +12,10 @@ import pytest
 
 from synth_audit.core import arrow_files
 from synth_audit.core.errors import DataError
+from synth_audit.core.fingerprint import fingerprint
+from synth_audit.store import workspace_files
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import read_parquet, write_text
+from synth_audit.store.workspace_files import hash_parquet, read_parquet, write_text
 
 
 def refused(workspace, folder, *says):
@@ -129,6 +131,8 @@ def test_a_damaged_table_is_told_with_what_to_do(tmp_path, monkeypatch, most, ma
     assert caught.value.where == str(path)
     assert caught.value.fix == "run the split stage again"
     assert "swordfish" not in str(caught.value)
+    with pytest.raises(DataError, match=f"a workspace file {says}"):
+        hash_parquet(path, made_by="split")
 
 
 def test_a_table_without_rows_of_which_some_are_declared_is_damaged(tmp_path):
@@ -138,3 +142,14 @@ def test_a_table_without_rows_of_which_some_are_declared_is_damaged(tmp_path):
     for folder in (None, tmp_path):
         with pytest.raises(DataError, match="declares 30 rows and holds 0"):
             read_parquet(path, made_by="split", folder=folder)
+    with pytest.raises(DataError, match="declares 30 rows and holds 0"):
+        hash_parquet(path, made_by="split")
+
+
+def test_a_file_is_hashed_by_batches_as_the_table_that_it_holds(tmp_path, monkeypatch):
+    data = pa.table({"n": range(10), "word": [None, *"abcdefghi"]})
+    pq.write_table(data, tmp_path / "rows.parquet")
+    monkeypatch.setattr(workspace_files, "BATCH", 3)
+    assert hash_parquet(tmp_path / "rows.parquet", made_by="split") == fingerprint(data)
+    pq.write_table(data.slice(0, 0), tmp_path / "none.parquet")
+    assert hash_parquet(tmp_path / "none.parquet", made_by="split") == fingerprint(data.slice(0, 0))

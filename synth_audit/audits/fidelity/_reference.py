@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -70,6 +71,26 @@ def measured_together(
         )
         for x, found in own.items()
     ]
+
+
+def sampled(subject: Subject, most_rows: int, rng: np.random.Generator) -> Subject:
+    """The subject with so many random rows of each table that has more, the control rows drawn last.
+
+    What is measured on them has the intervals of so many rows.
+    """
+    train, synthetic = (t.sample(most_rows, rng) for t in (subject.train, subject.synthetic))
+    control = subject.control and subject.control.sample(most_rows, rng)
+    return replace(subject, train=train, synthetic=synthetic, control=control)
+
+
+def sampling_note(subject: Subject, most_rows: int, what: str = "Read from") -> tuple[str, ...]:
+    """That tables were sampled, where one was."""
+    if max(subject.train.n_rows, subject.synthetic.n_rows) <= most_rows:
+        return ()
+    return (
+        f"{what} {most_rows:,} random rows of each larger table; intervals are as wide as so few rows make "
+        "them.",
+    )
 
 
 def _reference(found: Estimate | None, alike: Estimate | None) -> Reference | None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import Found, measured
+from synth_audit.audits.fidelity._reference import Found, measured, sampled, sampling_note
 from synth_audit.core.arrays import Counts, Floats
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
@@ -58,6 +58,7 @@ class Projection:
         n_bootstrap: resamples behind an interval, at least 50.
         most_coordinates: rarer labels are counted together to keep to so many, at least 10.
         cells: cells of the picture along each axis, 4 to 24; fewer where train has few rows.
+        most_rows: rows that are read of a table, at random where it has more, at least 1,000.
 
     Source: Disjoint Generative Models, section 3; Rajabinasab, Lautrup & Zimek 2025; TableDiffusion thesis,
     section 7.4.
@@ -66,6 +67,7 @@ class Projection:
     n_bootstrap: int = 100
     most_coordinates: int = 300
     cells: int = 24
+    most_rows: int = 100_000
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Principal components",
@@ -84,6 +86,8 @@ class Projection:
             raise ValueError(
                 "n_bootstrap must be at least 50, most_coordinates at least 10, cells between 4 and 24"
             )
+        if self.most_rows < 1_000:
+            raise ValueError("most_rows must be at least 1,000")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare the release, and control as its reference, with train.
@@ -91,7 +95,9 @@ class Projection:
         Raises:
             NotApplicable: fewer than two columns vary in train.
         """
-        rng = context.rng
+        rng, n = context.rng, subject.synthetic.n_rows
+        read = sampling_note(subject, self.most_rows)
+        subject = sampled(subject, self.most_rows, rng)
         tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
         frame = StandardisedCoordinates.of(tables, subject.features, self.most_coordinates)
         if len(frame.parts) < 2:
@@ -100,7 +106,7 @@ class Projection:
         comparison = _Comparison.of(frame, train, self.n_bootstrap, subject.level, rng)
         found = measured(subject, comparison.compare, self.info.quantities, rng)
         series, notes = _Pictures(subject, frame, train, self.cells).drawn()
-        return Findings(tuple(found), series, notes)
+        return Findings(tuple(replace(m, n_requested=n) for m in found), series, (*notes, *read))
 
 
 @dataclass(frozen=True, eq=False)

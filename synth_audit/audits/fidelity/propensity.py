@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import measured
+from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
@@ -134,7 +134,8 @@ class Propensity:
         if not any(m.id.quantity == PMSE_RATIO.name for m in found):
             raise NotApplicable("no column has two different values, so that nothing could tell rows apart")
         pictured = dict(zip((_RELEASE, _CONTROL), curves, strict=False))  # in the order of the comparisons
-        return Findings(tuple(found), (_picture(pictured, subject),))
+        notes = sampling_note(subject, self.most_rows, "Models were fitted to")
+        return Findings(tuple(found), (_picture(pictured, subject),), notes)
 
     def _compare(
         self, subject: Subject, table: Table, rng: np.random.Generator, curves: list[_Curve]

@@ -14,9 +14,13 @@ import pyarrow as pa
 from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.arrow_values import labels_of, values_of
 from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
+from synth_audit.core.kind_novelty import Novelty, Precision
 from synth_audit.core.parts import LabelPart, NumberPart, Part
+from synth_audit.core.resolution import Resolution
+from synth_audit.core.schema import Column
 from synth_audit.core.text_form import standard_forms
 from synth_audit.encoding.kinds._label_views import LabelViews
+from synth_audit.encoding.novelty import exact_decimals, label_novelties, read_novelties
 from synth_audit.encoding.readings import Reading
 from synth_audit.kernels.coordinates import MISSING
 
@@ -39,6 +43,7 @@ class TextLabels(LabelViews):
     order: Order | None = None
     domain_terms: frozenset[DomainTerm] = frozenset({"categories"})
     fixed_domain: Domain | None = None
+    as_it_is = False
 
     @property
     def name(self) -> str:
@@ -179,6 +184,27 @@ class TextLabels(LabelViews):
     def framed_bound(self, bound: float) -> float | str:
         """Labels have no bounds."""
         raise TypeError(f"a {self.name} column has no bounds")
+
+    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
+        """Labels have no digits."""
+        return None
+
+    def declared_resolution(self, precision: Precision) -> Resolution:
+        """Labels have no digits."""
+        raise TypeError(f"a {self.name} column has no precision")
+
+    def novelties(
+        self, column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
+    ) -> tuple[Novelty, ...]:
+        """New labels; and where labels read as numbers or dates, finer ones, and text among them."""
+        declared = column.declared_categories or ()
+        known, given = (self.labels(exact_decimals(x)).cast(pa.large_string()) for x in (train, values))
+        found = label_novelties(known, given, declared, entities)
+        reading = Reading.of([x for x in self._distinct(train)[1] if x is not None])
+        if reading is None or declared:
+            return found
+        numbers, made = (self._read(reading, x) for x in (train, values))
+        return (*found, *read_novelties(numbers, made, reading.dates, known, given, entities))
 
     def too_many_labels(self, distinct: int) -> str:
         """Beyond ``most_labels``."""

@@ -12,9 +12,13 @@ import pyarrow.compute as pc
 from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.arrow_values import labels_of, numbers_of
 from synth_audit.core.kind import Clues, Disturbance, Domain, DomainTerm, Order, Scale
+from synth_audit.core.kind_novelty import Novelty, Precision
 from synth_audit.core.parts import NumberPart, Part
+from synth_audit.core.resolution import Resolution, ValueGrid, decimal_grids, resolution_of
 from synth_audit.core.rules import as_number, read_value
+from synth_audit.core.schema import Column
 from synth_audit.encoding.kinds._number_views import NumberViews
+from synth_audit.encoding.novelty import number_novelties
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +32,7 @@ class Numbers(NumberViews):
     order: Order | None = Order.NUMBERS
     domain_terms: frozenset[DomainTerm] = frozenset({"bounds"})
     fixed_domain: Domain | None = None
+    as_it_is = False
 
     @property
     def name(self) -> str:
@@ -138,6 +143,27 @@ class Numbers(NumberViews):
         """The number itself."""
         return bound
 
+    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
+        """Multiples of a power of ten, or of 2, 2.5, 5 or 25 of it; thirds and the like."""
+        return resolution_of(self._floats(values), decimal_grids(), single=is_single(values.type))
+
+    def declared_resolution(self, precision: Precision) -> Resolution:
+        """A step."""
+        if isinstance(precision, str):
+            raise TypeError(f"a {self.name} column has a number as its precision")
+        return Resolution(ValueGrid.of_step(precision))
+
+    def novelties(
+        self, column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
+    ) -> tuple[Novelty, ...]:
+        """Other numbers than a constant, finer digits, numbers far out."""
+        bounded, single = column.declared_bounds is not None, is_single(values.type)
+        known, given = self._floats(train), self._floats(values)
+        resolutions = [column.inferred_resolution]
+        if column.declared_resolution is not None:
+            resolutions.append(column.declared_resolution)
+        return number_novelties(known, given, resolutions, entities, bounded=bounded, single=single)
+
     def too_many_labels(self, distinct: int) -> str:
         """Numbers are no categories."""
         return ""
@@ -151,6 +177,11 @@ def is_number(storage: pa.DataType) -> bool:
     """True for integers, floats and decimals."""
     types = pa.types
     return bool(types.is_integer(storage) or types.is_floating(storage) or types.is_decimal(storage))
+
+
+def is_single(storage: pa.DataType) -> bool:
+    """True for floats of fewer digits than Python's."""
+    return bool(pa.types.is_float32(storage) or pa.types.is_float16(storage))
 
 
 _FIRST = 1000

@@ -33,6 +33,8 @@ class Text(TextLabels):
         title="Text", summary="Free text, compared by its letters.", precedence=15, frame_types=("str",)
     )
 
+    as_it_is = True
+
     def allows(self, storage: pa.DataType) -> bool:
         """Text, and what has no type."""
         if pa.types.is_dictionary(storage):

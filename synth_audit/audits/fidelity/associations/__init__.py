@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import measured
+from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.audits.fidelity.associations.cells import ColumnCells
 from synth_audit.audits.fidelity.associations.gaps import (
     N_GROUPS,
@@ -34,7 +34,6 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.kernels.association import JackknifeRows
 
 DIFFERENCE = Quantity(
     "difference",
@@ -165,7 +164,8 @@ class Associations:
         if len(subject.features) < 2:
             raise NotApplicable("a table of one column has no pairs of columns")
         scale = ColumnCells.of(subject.train, subject.features, self.cells, self.most_labels)
-        rows = scale.rows(subject.train.sample(self.most_rows, rng), N_GROUPS, rng)
+        part = subject.train.sample(self.most_rows, rng)
+        rows = scale.rows(part, N_GROUPS, rng)
         pairs = told_pairs(rows, scale, subject.suppression)
         if not pairs.any():
             raise NotApplicable(
@@ -174,8 +174,8 @@ class Associations:
             )
         cell_pairs = told_pairs(rows, scale, subject.suppression, missing_counts=True)
         varied = np.asarray(pairs.any(axis=1))
-        pairs, withheld = _withheld(subject, rows, scale, pairs)
-        cell_pairs, _ = _withheld(subject, rows, scale, cell_pairs, missing_counts=True)
+        pairs, withheld = _withheld(subject, part, scale, pairs)
+        cell_pairs, _ = _withheld(subject, part, scale, cell_pairs, missing_counts=True)
         if not pairs.any():
             raise NotApplicable("every pair of columns that could be compared tells of a few rows")
         train = AssociationMatrices.of(rows, scale.numeric)
@@ -192,13 +192,13 @@ class Associations:
 
 
 def _withheld(
-    subject: Subject, train: JackknifeRows, scale: ColumnCells, pairs: Bools, *, missing_counts: bool = False
+    subject: Subject, train: Table, scale: ColumnCells, pairs: Bools, *, missing_counts: bool = False
 ) -> tuple[Bools, int]:
     """The pairs whose association tells no small count of training or control rows, and how many do."""
-    told = readable_pairs(train, scale, subject.suppression, missing_counts=missing_counts)
-    if subject.control is not None:
-        control = scale.rows(subject.control)
-        told |= readable_pairs(control, scale, subject.suppression, missing_counts=missing_counts)
+    told = np.zeros_like(pairs)
+    for table in (train, *([] if subject.control is None else [subject.control])):
+        columns = scale.values(table, missing_counts=missing_counts)
+        told |= readable_pairs(columns, subject.suppression)
     return pairs & ~told, int(np.triu(pairs & told).sum())
 
 
@@ -253,6 +253,4 @@ def _notes(subject: Subject, varied: Bools, withheld: int, most_rows: int) -> tu
             f"{withheld} pairs of columns are left out: their association would tell how many rows, fewer "
             "than may be told of, hold two of their values."
         )
-    if max(subject.train.n_rows, subject.synthetic.n_rows) > most_rows:
-        notes.append(f"Read from {most_rows} random rows of each larger table.")
-    return tuple(notes)
+    return (*notes, *sampling_note(subject, most_rows))

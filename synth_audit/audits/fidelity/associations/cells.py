@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools, Codes
+from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.kind_cells import AnchoredCells
 from synth_audit.core.schema import Column, quantitative
 from synth_audit.core.table import Table
@@ -48,6 +48,15 @@ class ColumnCells:
     def not_compared(self) -> Codes:
         """The cell of missing numbers, which correlations pass over; −1 for labels; shape (d,)."""
         return np.array([cells.not_compared for cells in self.cells])
+
+    def values(self, table: Table, *, missing_counts: bool) -> Iterator[Codes | Floats]:
+        """One column after the other: its cells, or as numbers what correlations compare.
+
+        Args:
+            missing_counts: cells of numbers too, of which a missing number is one.
+        """
+        for column, cells, number in zip(self.columns, self.cells, self.numeric, strict=True):
+            yield table.numbers(column.name) if number and not missing_counts else cells.of(table)
 
     def rows(self, table: Table, n_groups: int = 1, rng: np.random.Generator | None = None) -> JackknifeRows:
         """The rows of a table, in groups to be left out once each."""

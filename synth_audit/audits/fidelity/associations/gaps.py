@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from synth_audit.audits.fidelity.associations.cells import ColumnCells
-from synth_audit.core.arrays import Bools, Floats
+from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels import association as kernel
 from synth_audit.kernels.association import JackknifeRows
@@ -113,27 +114,22 @@ def told_pairs(
     return told
 
 
-def readable_pairs(
-    rows: JackknifeRows, scale: ColumnCells, suppression: int, *, missing_counts: bool = False
-) -> Bools:
+def readable_pairs(columns: Iterable[Codes | Floats], suppression: int) -> Bools:
     """Pairs whose association gives away a count of few rows, shape (d, d).
 
     Of two columns with two levels each, what one knows of either column leaves one count free in the table of
     both, so that their association tells all four; they are withheld where any is 1 … suppression − 1.
 
     Args:
-        missing_counts: cells are crossed, of which a missing number is one, as mutual information has it;
-            else the values of a number, over the rows that have one, as correlations do.
+        columns: values of each, such as :meth:`ColumnCells.values` gives them; one is held at a time.
     """
-    d = len(scale.columns)
-    found = np.zeros((d, d), dtype=bool)
-    numbers = dict(zip(np.flatnonzero(scale.numeric).tolist(), rows.numbers.T, strict=True))
-    halves = {}
-    for i in range(d):
-        values = rows.cells[:, i] if missing_counts or i not in numbers else numbers[i]
+    halves, d = {}, 0
+    for i, values in enumerate(columns):
         levels = np.unique(values[~np.isnan(values)])
         if len(levels) == 2:
             halves[i] = [values == level for level in levels]
+        d = i + 1
+    found = np.zeros((d, d), dtype=bool)
     for i, j in combinations(halves, 2):
         counts = [int(np.sum(a & b)) for a in halves[i] for b in halves[j]]
         found[i, j] = found[j, i] = any(0 < n < suppression for n in counts)

@@ -8,18 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import measured
-from synth_audit.audits.fidelity.coverage.pair import Curves, RowsInSpace, authenticity, resampled, scored
+from synth_audit.audits.fidelity._reference import measured, sampling_note
+from synth_audit.audits.fidelity.coverage.pair import Curves, authenticity, drawn_part, resampled, scored
 from synth_audit.audits.fidelity.coverage.picture import CONTROL, curves
-from synth_audit.audits.fidelity.coverage.spaces import SPACES, SpaceName, placed
+from synth_audit.audits.fidelity.coverage.spaces import SPACES, AnchoredSpace, SpaceName
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Estimate, Findings, Quantity
+from synth_audit.core.measurement import Direction, Estimate, Findings, Measurement, Quantity
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import row_groups
+from synth_audit.encoding.row_groups import row_groups
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 
 ALPHA_PRECISION = Quantity(
@@ -75,6 +75,7 @@ class Coverage:
         spaces: ``features`` (without a setting), standardised and one-hot, and ``embedding``, the contrastive
             embedding, which takes minutes.
         embedding_settings: how the network of the embedding is built and trained.
+        most_rows: rows of a table, drawn at random where it has more, that lie in balls and span them.
         max_queries: at most this many rows, drawn at random, are asked for authenticity, all of train being
             searched.
         max_resampled: the bootstrap weights at most this many rows of each table, drawn at random, as
@@ -89,6 +90,7 @@ class Coverage:
 
     spaces: tuple[SpaceName, ...] = ("features",)
     embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    most_rows: int = 100_000
     max_queries: int = 3000
     max_resampled: int = 5000
     n_bootstrap: int = 200
@@ -113,44 +115,48 @@ class Coverage:
             raise ValueError(f"spaces must be some of {', '.join(SPACES)}, and features among them")
         if len(set(self.spaces)) < len(self.spaces):
             raise ValueError("spaces must differ from one another")
-        if self.max_queries < 1 or self.max_resampled < 100 or self.n_bootstrap < 100:
+        if self.max_queries < 1 or min(self.most_rows, self.max_resampled, self.n_bootstrap) < 100:
             raise ValueError(
-                "max_queries must be positive, max_resampled and n_bootstrap must be at least 100"
+                "max_queries must be positive; most_rows, max_resampled and n_bootstrap at least 100"
             )
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare the release, and control rows as its reference, with train in every space."""
         seen: list[dict[SpaceName, Curves]] = []
         with context.keeping() as keeping:  # or the embedding would be learnt anew for every table
+            spaces = [
+                AnchoredSpace.on(name, subject, self.embedding_settings, keeping) for name in self.spaces
+            ]
 
             def compare(table: Table, draws: np.random.Generator) -> dict[MeasurementId, Estimate]:
                 found: dict[MeasurementId, Estimate] = {}
                 seen.append({})
-                for space in self.spaces:
-                    pair = placed(space, subject, table, self.embedding_settings, keeping)
-                    seen[-1][space] = Curves.of(pair)
-                    estimates = self._estimates(pair, seen[-1][space], subject.level, draws)
-                    found |= {
-                        MeasurementId("", name, _setting(space)): estimate
-                        for name, estimate in estimates.items()
-                    }
+                for space in spaces:
+                    known, part = (t.sample(self.most_rows, draws) for t in (subject.train, table))
+                    pair = space.rows(known, part)
+                    seen[-1][space.name] = Curves.of(pair)
+                    drawn = resampled(pair, self.max_resampled, self.n_bootstrap, draws)
+                    estimates = scored(seen[-1][space.name], pair.least, drawn, subject.level)
+                    asked = [pair.other, pair.train]
+                    if known is not subject.train:
+                        asked = space.coordinates([part.sample(self.max_queries, draws), subject.train])
+                    made = drawn_part(asked[0], self.max_queries, draws)
+                    estimates[AUTHENTICITY.name] = authenticity(made, asked[1], subject.level, draws)
+                    found |= {MeasurementId("", n, _setting(space.name)): e for n, e in estimates.items()}
                 return found
 
             measurements = measured(subject, compare, self.info.quantities, context.rng)
-        asked = min(self.max_queries, subject.synthetic.n_rows)
-        counted = tuple(
-            replace(m, n_requested=asked, n_achieved=asked) if m.id.quantity == AUTHENTICITY.name else m
-            for m in measurements
-        )
+        counted = tuple(self._counted(m, subject.synthetic.n_rows) for m in measurements)
         pictures = [p for s in self.spaces for p in _pictures([c[s] for c in seen], subject, _setting(s))]
-        return Findings(counted, tuple(pictures), _doubles(subject))
+        read = sampling_note(subject, self.most_rows, "All but authenticity is read from")
+        return Findings(counted, tuple(pictures), (*_doubles(subject), *read))
 
-    def _estimates(
-        self, pair: RowsInSpace, curves: Curves, level: float, rng: np.random.Generator
-    ) -> dict[str, Estimate]:
-        drawn = resampled(pair, self.max_resampled, self.n_bootstrap, rng)
-        new = authenticity(pair, self.max_queries, level, rng)
-        return {**scored(curves, pair.least, drawn, level), AUTHENTICITY.name: new}
+    def _counted(self, found: Measurement, n: int) -> Measurement:
+        """With the rows of the release that it rests on."""
+        if found.id.quantity == AUTHENTICITY.name:
+            n = min(self.max_queries, n)
+            return replace(found, n_requested=n, n_achieved=n)
+        return replace(found, n_achieved=min(self.most_rows, n))
 
 
 def _setting(space: SpaceName) -> str:

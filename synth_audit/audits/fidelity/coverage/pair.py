@@ -121,12 +121,12 @@ def _weighted(
     return part, bootstrap_weights(len(rows), len(part), n_draws, rng)
 
 
-def authenticity(pair: RowsInSpace, most: int, level: float, rng: np.random.Generator) -> Estimate:
-    """Share of authentic rows among at most ``most``; rows with one nearest training row are one cluster.
+def authenticity(made: Coordinates, train: Coordinates, level: float, rng: np.random.Generator) -> Estimate:
+    """Share of authentic rows; those with one nearest training row are one cluster.
 
     The interval takes the training rows as given.
     """
-    found = strangers(drawn_part(pair.other, most, rng), pair.train, rng)
+    found = strangers(made, train, rng)
     _, owner = np.unique(found.nearest, return_inverse=True)
     tries = np.bincount(owner)
     hits = np.bincount(owner, found.authentic).astype(np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.audits.privacy.closest_record import closer_shares, neighbour_measures
 from synth_audit.audits.privacy.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
-from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, spaces
+from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, space_of
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -152,10 +152,13 @@ class ClosestRecord:
         found = [self._score(*self._disagreements(subject, rng), AGREEMENT, subject.level, rng)]
         series: tuple[Series, ...] = ()
         notes: tuple[str, ...] = ()
-        for name, space in spaces(subject, self.distances, self.embedding_settings, context):
-            chosen = self._draw(space.size("synthetic"), self.max_queries, rng)
-            to_train = space.nearest("synthetic", chosen, "train")
-            to_control = space.nearest("synthetic", chosen, "control")
+        assert subject.control is not None
+        for name in self.distances:
+            chosen = self._draw(subject.synthetic.n_rows, self.max_queries, rng)
+            space = space_of(subject, name, chosen, self.embedding_settings, context)
+            every = np.arange(len(chosen))
+            to_train = space.nearest("synthetic", every, "train")
+            to_control = space.nearest("synthetic", every, "control")
             real = space.nearest("control", self._draw(space.size("control"), self.max_queries, rng), "train")
             setting = "" if name == "euclidean" else name
             found.append(self._score(to_train.first, real.first, setting, subject.level, rng))
@@ -195,8 +198,8 @@ class ClosestRecord:
         """Least disagreement with a train row, of sampled synthetic and of sampled control rows."""
         assert subject.control is not None
         tables = [subject.train, subject.synthetic, subject.control]
-        train, synthetic, control = robust_cells(tables, subject.features, beside=[subject.control])
-        made, real = (t.take(self._draw(len(t), self.max_compared, rng)) for t in (synthetic, control))
+        asked = [None, *(self._draw(t.n_rows, self.max_compared, rng) for t in tables[1:])]
+        train, made, real = robust_cells(tables, subject.features, beside=[subject.control], rows=asked)
         return least_disagreement(made, train), least_disagreement(real, train)
 
     def _score(

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._targets import drawn
-from synth_audit.audits.privacy.partial_knowledge.attacks import People, attack_all
+from synth_audit.audits.privacy.partial_knowledge.attacks import People, attack_all, looked_at
 from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
 from synth_audit.audits.privacy.partial_knowledge.measures import QUANTITIES, measured
 from synth_audit.core.arrays import Positions
@@ -38,8 +38,9 @@ class PartialKnowledge:
     people and measured on the other, halves swapped, so that having tried many sets costs no bias.
 
     Fields:
-        max_sets: sets of columns that are tried: pairs up to three fifths of them, triples to quintuples
-            with the rest; drawn from the plan's seed. A tenth more is tried with the release's numbers
+        max_sets: about how many sets of columns are tried: all pairs where three fifths of them suffice, else
+            pairs at random, from the plan's seed, and those in which train people agree with single rows more
+            often than strangers do; triples to quintuples. A tenth more is tried with the release's numbers
             turned round by rank.
         max_people: at most this many train people, and as many control people, are looked up.
         alpha: share of control that is near enough for a claim, in (0, 0.5].
@@ -91,12 +92,16 @@ class PartialKnowledge:
         if not columns:
             raise NotApplicable("no column varies in train")
         numeric = tuple(i for i, c in enumerate(columns) if c.numbers.shape[1] == 1)
-        # The same sets in every examination with one seed: leaks are planted for those of the candidate.
-        sets = column_sets(
-            len(columns), numeric, self.max_sets, context.child("partial knowledge", "sets").rng
-        )
         people = People.halved(train, control, context.rng)
-        attacks = attack_all(columns, sets, subject.synthetic.n_rows, people, self.alpha)
+        n = subject.synthetic.n_rows
+        sets = column_sets(
+            len(columns),
+            numeric,
+            self.max_sets,
+            lambda half: looked_at(columns, n, people, half),
+            context.child("partial knowledge", "sets").rng,
+        )
+        attacks = attack_all(columns, sets, n, people, self.alpha)
         return measured(attacks, subject, self.max_people)
 
     def _people(self, table: Table, rng: np.random.Generator) -> Positions:

@@ -11,7 +11,8 @@ import numpy as np
 
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
 from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.encoding.known_columns import KnownColumn
+from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
+from synth_audit.kernels.co_agreement import co_agreement
 from synth_audit.kernels.held_out import ClaimTable, half_areas
 from synth_audit.kernels.partial_match import KnownCells
 
@@ -58,10 +59,13 @@ class Knowledge:
 
     Attributes:
         known: positions of columns. mirrored: the release's numbers are turned round by rank.
+        halves: of the people that may choose it; not the one in which it was not looked for, for where it
+            was it stands out by selection.
     """
 
     known: tuple[int, ...]
     mirrored: bool = False
+    halves: tuple[int, ...] = (0, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +105,20 @@ class Attacks:
     table: ClaimTable
     pairs: Sequence[tuple[int, int]]
 
+    def worst_area(self, half: int) -> Knowledge:
+        """What tells train people best in one half, of what that half may choose.
+
+        Of single columns only where there is no pair: an exact value of one tells who is in train, no more.
+        """
+        least = min(2, len(self.columns))
+        able = np.array([half in k.halves and len(k.known) >= least for k in self.tried])
+        return self.tried[int(np.argmax(np.where(able, self.areas[half], -np.inf)))]
+
+    def worst_pair(self, half: int) -> int:
+        """Position in ``pairs`` of what gives most people away in one half, of what that half may choose."""
+        able = np.array([half in self.tried[i].halves for i, _ in self.pairs])
+        return self.table.worst(half, able)
+
     def again(self, knowledge: Knowledge) -> ClaimsOfSet:
         """One of the attacks, person by person."""
         return _Search.of(self.columns, self.n_release).claims(knowledge, self.people, self.alpha)
@@ -115,7 +133,7 @@ def attack_all(
         columns: rows of the release first, then those of the people.
     """
     search = _Search.of(columns, n_release)
-    tried = [Knowledge(s) for s in sets.plain] + [Knowledge(s, mirrored=True) for s in sets.mirrored]
+    tried = _knowledge(sets)
     areas, counts, pairs = [], [np.zeros((4, 2, 0))], []
     for i, knowledge in enumerate(tried):
         found = search.claims(knowledge, people, alpha)
@@ -125,6 +143,26 @@ def attack_all(
     sizes = np.array([(people.member & people.of(half)).sum() for half in (0, 1)], np.float64)
     table = ClaimTable(sizes, *np.concatenate(counts, axis=2))
     return Attacks(columns, sets, n_release, people, alpha, tried, np.array(areas).T, table, pairs)
+
+
+def _knowledge(sets: ColumnSets) -> list[Knowledge]:
+    """All sets, each once."""
+    drawn = dict.fromkeys(sets.drawn)
+    by_set: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for half, guided in enumerate(sets.guided):
+        for s in guided:
+            if s not in drawn:
+                by_set[s] = (*by_set.get(s, ()), half)
+    found = [Knowledge(s) for s in sets.drawn]
+    found += [Knowledge(s, halves=halves) for s, halves in by_set.items()]
+    return found + [Knowledge(s, mirrored=True) for s in sets.mirrored]
+
+
+def looked_at(columns: Sequence[KnownColumn], n_release: int, people: People, half: int) -> Floats:
+    """How much each pair of columns stands out on one half of the people; see :func:`co_agreement`."""
+    cells = np.nan_to_num(np.column_stack([c.secret for c in columns]), nan=-SECRET_STEP)
+    chosen = people.of(half)
+    return co_agreement(cells[:n_release], cells[n_release:][chosen], people.member[chosen], SECRET_STEP)
 
 
 def _counted(found: ClaimsOfSet, people: People) -> Floats:

@@ -1,61 +1,90 @@
-"""Which sets of known columns are tried: all pairs as far as the budget goes, and random larger sets."""
+"""Which sets of known columns are tried: all pairs or those that stand out, and larger sets."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 
 import numpy as np
 
+from synth_audit.core.arrays import Floats
+from synth_audit.kernels.co_agreement import grown, strongest_pairs
+
 LARGEST = 5
 """Columns that the adversary knows at most."""
+
+_NARROW = 4
+"""Columns up to which single ones are tried too."""
 
 
 @dataclass(frozen=True)
 class ColumnSets:
-    """Sets of columns, by position.
+    """Sets of columns, by position, each ascending.
 
     Attributes:
-        plain: each ascending. mirrored: of columns whose numbers are turned round.
+        drawn: at random, or all there are. mirrored: of columns whose numbers are turned round.
+        guided: chosen on one half of the people, which alone may choose among them; one tuple for each half.
         possible: sets of two to :data:`LARGEST` columns that there are, by size.
     """
 
-    plain: tuple[tuple[int, ...], ...]
+    drawn: tuple[tuple[int, ...], ...]
     mirrored: tuple[tuple[int, ...], ...]
+    guided: tuple[tuple[tuple[int, ...], ...], ...]
     possible: dict[int, int]
 
     @property
     def shares(self) -> dict[int, tuple[int, int]]:
         """Sets tried and sets there are, by size."""
-        tried = np.bincount([len(s) for s in self.plain], minlength=LARGEST + 1)
-        return {k: (int(tried[k]), n) for k, n in self.possible.items() if n}
+        different = {*self.drawn, *(s for half in self.guided for s in half)}
+        tried = Counter(map(len, different))
+        return {k: (tried[k], n) for k, n in self.possible.items() if n}
 
 
-def column_sets(d: int, numeric: tuple[int, ...], budget: int, rng: np.random.Generator) -> ColumnSets:
-    """Draw sets of d columns.
+Look = Callable[[int], Floats]
+"""How much each pair of columns stands out on one half of the people; (d, d)."""
 
-    Three fifths of the budget, or what it takes, go to pairs; the rest to triples, quadruples and quintuples
-    in equal parts; a tenth more to sets with numbers turned round.
+
+def column_sets(
+    d: int, numeric: tuple[int, ...], budget: int, look: Look, rng: np.random.Generator
+) -> ColumnSets:
+    """Choose sets of d columns.
+
+    Where three fifths of the budget hold all pairs these are tried, and with the rest triples, quadruples and
+    quintuples at random, in equal parts. Otherwise a fifth each goes to random pairs, to random larger sets
+    and, on each half of the people, to the pairs that stand out most and (half as many) what these grow to.
+    A tenth more goes to sets with numbers turned round. In a narrow table single columns are tried too: who
+    knows two of three may know all that was copied together.
 
     Args:
         numeric: columns that hold numbers.
     """
     possible = {k: comb(d, k) for k in range(2, LARGEST + 1)}
-    if d < 2:
-        return ColumnSets(((0,),) if d else (), (), possible)
-    plain: list[tuple[int, ...]] = []
-    left = budget
-    for k in range(2, LARGEST + 1):
-        share = budget * 3 // 5 if k == 2 else left // (LARGEST + 1 - k)
-        found = _drawn(d, k, share, rng)
-        plain += found
+    every = possible[2] <= budget * 3 // 5
+    drawn = _drawn(d, 2, budget * 3 // 5 if every else budget // 5, rng)
+    if d <= _NARROW:
+        drawn += [(i,) for i in range(d)]
+    left = budget - len(drawn) if every else budget // 5
+    for k in range(3, LARGEST + 1):
+        found = _drawn(d, k, left // (LARGEST + 1 - k), rng)
+        drawn += found
         left -= len(found)
     turned = _drawn(len(numeric), 2, budget // 20, rng) + _drawn(len(numeric), 3, budget // 20, rng)
     mirrored = [tuple(numeric[i] for i in s) for s in turned]
     if len(numeric) == 1:
         mirrored = [(numeric[0],)]
-    return ColumnSets(tuple(plain), tuple(mirrored), possible)
+    guided = ((), ()) if every else tuple(_guided(look(half), budget // 5) for half in (0, 1))
+    return ColumnSets(tuple(drawn), tuple(mirrored), guided, possible)
+
+
+def _guided(apart: Floats, most: int) -> tuple[tuple[int, ...], ...]:
+    """The pairs that stand out most, and larger sets that the first of them grow to."""
+    pairs = strongest_pairs(apart, most)
+    sizes = range(3, LARGEST + 1)
+    larger = [grown(apart, pair, k) for pair in pairs[: most // (2 * len(sizes))] for k in sizes]
+    return tuple(dict.fromkeys([*pairs, *larger]))
 
 
 def _drawn(d: int, k: int, most: int, rng: np.random.Generator) -> list[tuple[int, ...]]:

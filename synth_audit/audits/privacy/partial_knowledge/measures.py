@@ -88,7 +88,7 @@ def _worst_area(attacks: Attacks, level: float) -> tuple[Estimate, list[str]]:
     """The worst area, and the sets that were chosen."""
     people, halves, names = attacks.people, [], []
     for half in (0, 1):
-        worst = attacks.tried[int(np.argmax(attacks.areas[1 - half]))]
+        worst = attacks.worst_area(1 - half)
         judged = people.of(half)
         distance = attacks.again(worst).distance[judged]
         halves.append(held_out_area(distance, people.member[judged], level))
@@ -100,7 +100,7 @@ def _worst_claims(attacks: Attacks, level: float) -> tuple[Estimate, list[tuple[
     """The worst excess, and for each half by what and about which column it was measured."""
     halves, worst = [], []
     for half in (0, 1):
-        pair = attacks.table.worst(1 - half)
+        pair = attacks.worst_pair(1 - half)
         halves.append(attacks.table.count(half, pair).excess(level))
         tried, secret = attacks.pairs[pair]
         worst.append((attacks.tried[tried], secret))

@@ -1,0 +1,217 @@
+"""Values that no training row has: room in which a release could carry real records spelt out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from synth_audit.audits.fidelity._free_text import copied
+from synth_audit.core.arrays import Bools, Codes
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
+from synth_audit.core.entities import entities_of, key_columns
+from synth_audit.core.kind_novelty import Aspect, Novelty
+from synth_audit.core.measurement import Direction, Findings, Quantity
+from synth_audit.core.schema import Column
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.kernels.rare_counts import chance_of_more
+
+NOVEL = Quantity(
+    "novel",
+    "Content that train cannot have had",
+    unit="flag",
+    direction=Direction.NEUTRAL,
+    help="1 where the release holds more that is new to a column than fresh rows of the same people would, "
+    "0 where it does not. How much it is, is not told.",
+)
+FREE_TEXT = "free text"
+"""Setting of the flag for columns of text that may not leave, or that copy training rows."""
+
+CHANCE = 0.01
+"""Of an honest release being refused here: half for all cells together, half for single columns."""
+
+_NOTHING_USUAL = (Aspect.FORM,)
+"""Of which not one cell is let pass."""
+
+_WHAT: Mapping[Aspect, tuple[str, str]] = {
+    Aspect.LABEL: (
+        "labels that neither train nor the plan has",
+        "put labels of train in their place, or declare them under `categories`",
+    ),
+    Aspect.SPELLING: (
+        "labels in other spellings than train's (case, blanks, look-alike letters)",
+        "write labels as train does",
+    ),
+    Aspect.FORM: (
+        "text far longer than any label of train, or with characters that nobody sees",
+        "find out where it comes from, and write labels as train does",
+    ),
+    Aspect.CONSTANT: ("other values than the one of train", "keep it constant, or leave the column out"),
+    Aspect.RESOLUTION: (
+        "finer digits or times than train has",
+        "round it as train is rounded, or declare its `precision`",
+    ),
+    Aspect.RANGE: ("numbers far beyond those of train", "clip it, or declare its `bounds`"),
+    Aspect.MISSING: ("missing values, of which train has none", "fill them, or leave the column out"),
+}
+_NOT_DECLARED = (
+    "holds free text, which leaves only if the plan says so: drop the column, give it `role: identifier`, or "
+    "declare `release_text: true` for it"
+)
+_NOT_ATTACKED = (
+    "holds free text, which leaves only if control rows tell that it copies nobody: set some aside"
+)
+_COPIED = (
+    "holds texts of training rows, word for word or nearly, more often than of control rows: drop the "
+    "column, or make its texts anew"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NovelContent:
+    """Flags content of a release that is new to a column: nobody's distance to anybody shows what it says.
+
+    New is, column by column: a label that neither train nor the plan has in these very letters; another value
+    in a column that is constant or wholly missing in train; digits or times finer than train's (or than the
+    plan's ``precision``); a number more than ten spans of train's beyond its ends; a missing value where
+    train has none; text twice as long as the longest label, or with characters that nobody sees.
+
+    Fresh rows of the same people bring new labels too: as many, on average, as training rows have one that no
+    other has (Good 1953). So a flag is 1 where ``P(X ≥ k) < α``, ``X ~ Binomial(k + f, m / (m + n))``: k rows
+    of m in the release are new, f of n in train would have been, had their entity not been there. That is
+    asked of every column in every aspect (α = 0.005 over their number) and of all rows that are new in any
+    (α = 0.005). Of text that no label looks like not one cell is let pass. Control rows make nothing known.
+
+    Free text, of which half of the rows have one of their own, leaves only if the plan declares
+    ``release_text`` for its column and control rows are no farther from the texts of the release than
+    training rows are.
+
+    Source: Good 1953 (unseen species); Przyborowski & Wilenski 1940 (comparison of two rates).
+    """
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Novel content",
+        question="Does the release hold anything that no training row can have had?",
+        threat_model="Whoever made the release spelt real records into labels, digits, times or gaps that "
+        "the table never had, and whoever knows of it reads them there.",
+        not_covered="Messages in values that train has as well, such as the choice of labels: only "
+        "differential privacy bounds these. A few cells may be new, as they are in fresh rows.",
+        quantities=(NOVEL,),
+        risk="singling out",
+        cost="seconds",
+        source="Good 1953; Przyborowski & Wilenski 1940",
+    )
+
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Compare every column with train; control rows are read for free text alone."""
+        release = _Release.of(subject)
+        text = dict(_held_text(subject, context.rng))
+        flagged = {name: aspects for name, aspects in release.flagged() if aspects}
+        spread = release.spread()
+        measured = [
+            NOVEL.at(bool(flagged or text or spread)),
+            *(NOVEL.at(any(a in x for x in flagged.values()), setting=str(a)) for a in Aspect),
+            NOVEL.at(bool(text), setting=FREE_TEXT),
+            *(NOVEL.at(c.name in {*flagged, *text}, column=c.name) for c in subject.features),
+        ]
+        return Findings(tuple(measured), notes=tuple(_notes(release, flagged, text, spread=spread)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Release:
+    """What is new in the columns of a release of m rows, beside n training rows."""
+
+    novelties: Mapping[str, tuple[Novelty, ...]]
+    n_rows: int
+    n_train: int
+
+    @classmethod
+    def of(cls, subject: Subject) -> _Release:
+        train, made = subject.train, subject.synthetic
+        entities = _entities(train)
+        found = {
+            c.name: (
+                *c.kind.novelties(c, train.column(c.name), made.column(c.name), entities),
+                _missing(c, train, made),
+            )
+            for c in subject.features
+        }
+        return cls(found, made.n_rows, train.n_rows)
+
+    def flagged(self) -> Iterator[tuple[str, tuple[Aspect, ...]]]:
+        """Of each column, the aspects in which more is new than fresh rows would bring."""
+        asked = sum(map(len, self.novelties.values()))
+        for name, novelties in self.novelties.items():
+            yield name, tuple(n.aspect for n in novelties if self._more(n, CHANCE / 2 / asked))
+
+    def spread(self) -> bool:
+        """Whether more rows hold anything new than fresh rows would."""
+        every = [n for novelties in self.novelties.values() for n in novelties]
+        rows, usual = np.zeros(self.n_rows, dtype=bool), np.zeros(self.n_train, dtype=bool)
+        for novelty in every:
+            rows |= novelty.rows
+            usual |= novelty.usual
+        return self._chance(rows, usual) < CHANCE / 2
+
+    def noticed(self, name: str) -> bool:
+        """Whether a column holds anything new at all."""
+        return any(n.rows.any() for n in self.novelties[name])
+
+    def _more(self, novelty: Novelty, chance: float) -> bool:
+        if novelty.aspect in _NOTHING_USUAL:
+            return bool(novelty.rows.any())
+        return self._chance(novelty.rows, novelty.usual) < chance
+
+    def _chance(self, rows: Bools, usual: Bools) -> float:
+        return chance_of_more(int(rows.sum()), int(usual.sum()), self.n_rows, self.n_train)
+
+
+def _held_text(subject: Subject, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
+    """The columns of free text that may not leave, and why."""
+    columns = [c for c in subject.features if c.kind.as_it_is]
+    for column in columns:
+        if not column.release_text:
+            yield column.name, _NOT_DECLARED
+        elif subject.control is None:
+            yield column.name, _NOT_ATTACKED
+        elif copied(subject, column, CHANCE / len(columns), rng):
+            yield column.name, _COPIED
+
+
+def _entities(train: Table) -> Codes | None:
+    """Whose each training row is, where the table says so."""
+    if not key_columns(train.schema):
+        return None
+    coded = pa.array(entities_of(train), pa.binary()).dictionary_encode()
+    return np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _missing(column: Column, train: Table, made: Table) -> Novelty:
+    """Gaps in a column that has none in train; a single gap of train would have been one."""
+    own, gaps = train.missing(column.name), made.missing(column.name)
+    return Novelty(Aspect.MISSING, gaps & (not own.any()), own & (own.sum() == 1))
+
+
+def _notes(
+    release: _Release, flagged: Mapping[str, tuple[Aspect, ...]], text: Mapping[str, str], *, spread: bool
+) -> Iterator[str]:
+    """What each column holds and what to do about it; no count and no value."""
+    for name, aspects in flagged.items():
+        for aspect in dict.fromkeys(aspects):
+            what, fix = _WHAT[aspect]
+            yield f"column {name!r} holds {what}: {fix}"
+    for name, why in text.items():
+        yield f"column {name!r} {why}"
+    some = [name for name in release.novelties if name not in flagged and release.noticed(name)]
+    if set(some) - set(text):
+        named = ", ".join(map(repr, some))
+        yield (
+            f"new content in {named}: no more in any one of them than fresh rows of the same people would "
+            f"bring{', but more in all together' if spread else ''}; declared `categories`, `precision` and "
+            "`bounds` would leave no room for it"
+        )
