@@ -84,5 +84,12 @@ def anchored_parts(reference: Sequence[Table], columns: Sequence[Column]) -> lis
 
 def varies(train: Table, column: Column) -> bool:
     """Whether a column tells any two rows of train apart, missing counted as a value."""
+    part = column.kind.part
+    if isinstance(part, NumberPart):  # whose codes would take sorting them
+        numbers = part.read(train.column(column.name))
+        missing = np.isnan(numbers)
+        if missing.any():
+            return not missing.all()
+        return bool(len(numbers)) and bool(numbers.min() < numbers.max())
     [values] = codes([train], column)
     return bool(len(values)) and bool((values != values[0]).any())
