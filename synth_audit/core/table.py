@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Labels, Positions
-from synth_audit.core.arrow_files import Place, Rows, kept
+from synth_audit.core.arrow_files import Place, PlacedRows, kept
 from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import content_hash, fingerprint, row_digests
@@ -153,13 +153,12 @@ class Table:
 
     def released_only(self) -> Table:
         """Without identifiers and split keys: what a generator may see."""
-        schema = self.schema.released_only()
-        names = [c.name for c in schema]
-        return Table(schema, self.data.select(names), self.place and self.place.select(names))
+        return self.under(self.schema.released_only())
 
     def under(self, schema: Schema) -> Table:
-        """The same rows under a schema of the same columns."""
-        return Table(schema, self.data)
+        """The columns of another schema, read as that one says; the values are the same."""
+        names = [c.name for c in schema]
+        return Table(schema, self.data.select(names), self.place and self.place.select(names))
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""
@@ -174,7 +173,9 @@ def joined(tables: Sequence[Table]) -> Table:
     return Table(tables[0].schema, pa.concat_tables([t.data for t in tables]).combine_chunks())
 
 
-def read_table(data: pa.Table | Rows | Table, schema: Schema, *, where: str, partial: bool = False) -> Table:
+def read_table(
+    data: pa.Table | PlacedRows | Table, schema: Schema, *, where: str, partial: bool = False
+) -> Table:
     """Check data against a schema and return it in the schema's column order, NaN read as missing.
 
     Args:
@@ -190,8 +191,10 @@ def read_table(data: pa.Table | Rows | Table, schema: Schema, *, where: str, par
     given, whole = data, data if isinstance(data, pa.Table) else data.data
     data = whole if isinstance(given, Table) else plain(whole, where=where)
     optional = {c.name for c in schema if not c.released} if partial else set()
-    lacking = [n for n in schema.names if n not in data.column_names and n not in optional]
-    extra = [n for n in data.column_names if n not in schema.names]
+    held = dict.fromkeys(data.column_names)  # Arrow makes the list anew whenever it is asked for
+    known = set(schema.names)
+    lacking = [n for n in schema.names if n not in held and n not in optional]
+    extra = [n for n in held if n not in known]
     if lacking or extra:
         parts = [f"lacks {', '.join(lacking)}"] * bool(lacking)
         parts += [_unknown(extra, named=where != "synthetic" or not lacking)] * bool(extra)
@@ -209,7 +212,7 @@ def read_table(data: pa.Table | Rows | Table, schema: Schema, *, where: str, par
             expected="at least one row",
             fix="check the file or query it comes from",
         )
-    present = [c for c in schema if c.name in data.column_names]
+    present = [c for c in schema if c.name in held]
     before = {c.name: data.column(c.name) for c in present}
     columns = {c.name: _checked(c, before[c.name], where) for c in present}
     for c in quantitative(c for c in present if c.released):
@@ -217,8 +220,8 @@ def read_table(data: pa.Table | Rows | Table, schema: Schema, *, where: str, par
     place = None if isinstance(given, pa.Table) else given.place
     unchanged = data is whole and all(columns[name] is before[name] for name in before)
     table = Table(schema, pa.table(columns), place.select([*columns]) if place and unchanged else None)
-    if isinstance(given, Table) and (known := given.known_fingerprint):
-        table._hashed(known)  # no order of columns and no schema is in it, nor what becomes of NaN
+    if isinstance(given, Table) and (taken := given.known_fingerprint):
+        table._hashed(taken)  # no order of columns and no schema is in it, nor what becomes of NaN
     return table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Floats32
+from synth_audit.core.arrays import Codes, Floats, Floats32
 from synth_audit.kernels.neighbours import Nearest
 from synth_audit.kernels.parallel import over_blocks
 
@@ -66,3 +66,24 @@ def tree_share(
         total += some
     share: Floats = np.round(total / n_trees, 9)
     return share
+
+
+def log_frequency_ratio(of_synthetic: Codes, of_reference: Codes) -> Floats:
+    """How much more often the release holds what a record holds than the population without it does.
+
+    ``log((n_s + ½) / N_s) − log((n_r − 1 + ½) / (N_r − 1))`` with n the rows that agree with the record:
+    the density ratio on columns of which one only asks whether they agree. The halves keep it finite where
+    nobody does (Haldane 1956).
+
+    Args:
+        of_synthetic, of_reference: numbers ≥ 0 that rows share exactly when they agree, shape (N_s,) and
+            (N_r,); the records are the rows of the reference, at least two.
+
+    Returns:
+        Shape (N_r,), higher for likelier members; rounded to nine decimals.
+    """
+    size = 1 + max(int(of_synthetic.max(initial=0)), int(of_reference.max(initial=0)))
+    made, real = (np.bincount(x, minlength=size)[of_reference] for x in (of_synthetic, of_reference))
+    scale = np.log((len(of_reference) - 1) / len(of_synthetic))
+    ratio: Floats = np.round(np.log(made + 0.5) - np.log(real - 0.5) + scale, 9)
+    return ratio
