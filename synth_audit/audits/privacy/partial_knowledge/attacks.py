@@ -24,7 +24,7 @@ _NO_GUESS = -1.0
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class AskedPeople:
     """Who is looked up: train people first, then control people, each once.
 
     Attributes:
@@ -98,7 +98,7 @@ class Attacks:
     columns: Sequence[KnownColumn]
     sets: ColumnSets
     n_release: int
-    people: People
+    people: AskedPeople
     alpha: float
     tried: Sequence[Knowledge]
     areas: Floats
@@ -125,7 +125,7 @@ class Attacks:
 
 
 def attack_all(
-    columns: Sequence[KnownColumn], sets: ColumnSets, n_release: int, people: People, alpha: float
+    columns: Sequence[KnownColumn], sets: ColumnSets, n_release: int, people: AskedPeople, alpha: float
 ) -> Attacks:
     """Try every set.
 
@@ -158,14 +158,14 @@ def _knowledge(sets: ColumnSets) -> list[Knowledge]:
     return found + [Knowledge(s, mirrored=True) for s in sets.mirrored]
 
 
-def looked_at(columns: Sequence[KnownColumn], n_release: int, people: People, half: int) -> Floats:
+def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople, half: int) -> Floats:
     """How much each pair of columns stands out on one half of the people; see :func:`co_agreement`."""
     cells = np.nan_to_num(np.column_stack([c.secret for c in columns]), nan=-SECRET_STEP)
     chosen = people.of(half)
     return co_agreement(cells[:n_release], cells[n_release:][chosen], people.member[chosen], SECRET_STEP)
 
 
-def _counted(found: ClaimsOfSet, people: People) -> Floats:
+def _counted(found: ClaimsOfSet, people: AskedPeople) -> Floats:
     """ClaimsOfSet and right ones about train, then about control, by half; shape (4, 2, secrets)."""
     counted = []
     for side in (people.member, ~people.member):
@@ -194,7 +194,7 @@ class _Search:
         secrets = np.column_stack([c.secret for c in columns])
         return cls(columns, n_release, [_ranks(c) for c in columns], secrets, {})
 
-    def claims(self, knowledge: Knowledge, people: People, alpha: float) -> ClaimsOfSet:
+    def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
         """Look all people up by the known columns."""
         known = list(self._known(knowledge))
         matches = KnownCells(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
-from synth_audit.audits.privacy.partial_knowledge.attacks import Attacks, Knowledge, People
+from synth_audit.audits.privacy.partial_knowledge.attacks import AskedPeople, Attacks, Knowledge
 from synth_audit.core.measurement import (
     Direction,
     Estimate,
@@ -129,7 +129,7 @@ def _exposed(attacks: Attacks, worst: Sequence[tuple[Knowledge, int]]) -> Exposu
     )
 
 
-def _rates(exposure: Exposure, people: People, requested: int, level: float) -> Iterator[Measurement]:
+def _rates(exposure: Exposure, people: AskedPeople, requested: int, level: float) -> Iterator[Measurement]:
     """How often claims are made, and how often rightly, of all people."""
     n, k = len(people.train), len(people.control)
     yield rate(CLAIMED, SuccessCount(len(exposure.train_tried), n), requested, level)
