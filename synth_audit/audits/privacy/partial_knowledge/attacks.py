@@ -90,14 +90,12 @@ class Attacks:
     """All that was tried.
 
     Attributes:
-        columns: rows of the release first, then those of the people.
         tried: what was known. areas: AUROC of nearness in each half of the people, shape (2, tried).
         table: claims of every set about every other column. pairs: position in ``tried``, and of the column.
     """
 
-    columns: Sequence[KnownColumn]
+    search: _Search
     sets: ColumnSets
-    n_release: int
     people: AskedPeople
     alpha: float
     tried: Sequence[Knowledge]
@@ -110,7 +108,7 @@ class Attacks:
 
         Of single columns only where there is no pair: an exact value of one tells who is in train, no more.
         """
-        least = min(2, len(self.columns))
+        least = min(2, len(self.search.columns))
         able = np.array([half in k.halves and len(k.known) >= least for k in self.tried])
         return self.tried[int(np.argmax(np.where(able, self.areas[half], -np.inf)))]
 
@@ -121,7 +119,11 @@ class Attacks:
 
     def again(self, knowledge: Knowledge) -> ClaimsOfSet:
         """One of the attacks, person by person."""
-        return _Search.of(self.columns, self.n_release).claims(knowledge, self.people, self.alpha)
+        return self.search.claims(knowledge, self.people, self.alpha)
+
+    def name(self, column: int) -> str:
+        """Of the column at a position."""
+        return self.search.columns[column].name
 
 
 def attack_all(
@@ -142,7 +144,7 @@ def attack_all(
         pairs += [(i, int(j)) for j in found.secrets]
     sizes = np.array([(people.member & people.of(half)).sum() for half in (0, 1)], np.float64)
     table = ClaimTable(sizes, *np.concatenate(counts, axis=2))
-    return Attacks(columns, sets, n_release, people, alpha, tried, np.array(areas).T, table, pairs)
+    return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs)
 
 
 def _knowledge(sets: ColumnSets) -> list[Knowledge]:
