@@ -77,6 +77,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say(f"  ! {blocker}", fg="red")
     for warning in evidence.warnings:
         say(f"  warning: {warning}", fg="yellow")
+    _show_cost(evidence)
     say()
     sentence = _SENTENCES[evidence.verdict]
     if trial:
@@ -87,6 +88,14 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     say(sentence, fg=_SIGNS[evidence.verdict][1], bold=True)
     for path in files:
         say_whole(f"  {path}")
+
+
+def _show_cost(evidence: Evidence) -> None:
+    from synth_audit.judging.proven_cost import proven_cost
+
+    proved = proven_cost(evidence.outcomes)
+    if proved is not None:
+        say(textwrap.fill(proved.sentence, 110, initial_indent="  ", subsequent_indent="  "))
 
 
 def show_calibration(found: Calibration, files: Sequence[Path], *, as_json: bool) -> None:
@@ -245,7 +254,9 @@ def _criteria(evidence: Evidence) -> dict[str, list[str]]:
 
 def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, object]:
     from synth_audit.judging.criteria import answers
+    from synth_audit.judging.proven_cost import proven_cost
 
+    proved = proven_cost(evidence.outcomes)
     return {
         "table": evidence.table,
         "attempt": evidence.attempt or None,
@@ -266,6 +277,7 @@ def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, obje
             a.criterion: {"state": str(a.state), "reason": a.reason}
             for a in answers(evidence.outcomes, evidence.gates.results)
         },
+        "proven_cost": proved and {"epsilon": proved.epsilon, "ceiling": _finite(proved.ceiling)},
         "errors": list(evidence.gates.blockers),
         "warnings": list(evidence.warnings),
         "digest": evidence.digest,

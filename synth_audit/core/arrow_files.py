@@ -52,7 +52,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PlacedRows:
     """Arrow data and, where they are mapped from a file that lasts, where that is."""
 
     data: pa.Table = field(repr=False)  # Arrow's own form prints cell values
@@ -81,7 +81,7 @@ def mapped(path: Path) -> pa.Table:
         return pa.ipc.open_file(file).read_all()
 
 
-def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> Rows:
+def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> PlacedRows:
     """Rows in a mapped file of a private folder, floats as :func:`regular_floats` has them.
 
     Few rows, and those with columns of codes, whose labels may differ by batch, are held in memory.
@@ -102,13 +102,13 @@ def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> Rows:
         if size > MOST_HELD and not _coded(batch.schema) and (folder or scratch()):
             break
     else:
-        return Rows(pa.Table.from_batches(held))
+        return PlacedRows(pa.Table.from_batches(held))
     if folder is not None:
         path = _written(folder, held, batches)
         data = mapped(path)
-        return Rows(data, Place(path, tuple(range(data.num_columns)), tuple(data.column_names)))
+        return PlacedRows(data, Place(path, tuple(range(data.num_columns)), tuple(data.column_names)))
     with temporary_folder() as own:
-        return Rows(mapped(_written(Path(own), held, batches)))
+        return PlacedRows(mapped(_written(Path(own), held, batches)))
 
 
 def _coded(schema: pa.Schema) -> bool:

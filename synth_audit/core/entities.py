@@ -71,6 +71,11 @@ def key_columns(schema: Schema) -> tuple[Column, ...]:
     return identifiers if len(identifiers) == 1 else ()
 
 
+def has_key(entity: bytes) -> bool:
+    """Whether an entity of :func:`entities_of` is told by a key, and not by what its row holds."""
+    return entity.startswith(_BY_KEY)
+
+
 def entities_of(table: Table) -> list[bytes]:
     """The entity of each row as bytes that no other entity has.
 

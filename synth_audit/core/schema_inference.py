@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from synth_audit.core.arrow_files import Rows
+from synth_audit.core.arrow_files import PlacedRows
 from synth_audit.core.arrow_values import nan_as_missing
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.kind import Clues, Kind, kind_named, kinds
@@ -30,7 +30,7 @@ _NO_CLUES = Clues()
 
 
 def infer_schema(
-    data: pa.Table | Rows | Table,
+    data: pa.Table | PlacedRows | Table,
     specs: Mapping[str, ColumnSpec] | None = None,
     *,
     rules: Sequence[Rule] = (),

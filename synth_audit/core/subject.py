@@ -6,12 +6,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synth_audit.core.accounting.guarantee import PrivacyGuarantee
 from synth_audit.core.accounting.terms import NO_BUDGET, FitTerms
 from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table
 
 if TYPE_CHECKING:
     from synth_audit.core.generator import Generator
+
+
+@dataclass(frozen=True)
+class RandomSplit:
+    """That chance alone decided which entities are in train, and which in control.
+
+    Attributes:
+        train: probability of train, by an independent coin for each entity, in (0, 1); None where the sizes
+            were fixed and every division of these sizes was equally likely.
+    """
+
+    train: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +41,8 @@ class Subject:
         planted: whether the release holds planted leaks: then only measurements that have a direction are
             asked for, and an audit may leave the others out.
         terms: under which the generator may spend on privacy. base: where paths in its settings start.
+        random_split: how train and control were divided; None where it is not known to have been by chance.
+        guarantee: what differential privacy promises of the candidate; None where nothing does.
     """
 
     train: Table
@@ -39,6 +54,8 @@ class Subject:
     planted: bool = False
     terms: FitTerms = NO_BUDGET
     base: Path = field(default_factory=Path.cwd)
+    random_split: RandomSplit | None = None
+    guarantee: PrivacyGuarantee | None = None
 
     @property
     def schema(self) -> Schema:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Floats, Labels, Positions
-from synth_audit.core.arrow_files import Place, Rows, kept
+from synth_audit.core.arrow_files import Place, PlacedRows, kept
 from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import content_hash, fingerprint, row_digests
@@ -153,13 +153,12 @@ class Table:
 
     def released_only(self) -> Table:
         """Without identifiers and split keys: what a generator may see."""
-        schema = self.schema.released_only()
-        names = [c.name for c in schema]
-        return Table(schema, self.data.select(names), self.place and self.place.select(names))
+        return self.under(self.schema.released_only())
 
     def under(self, schema: Schema) -> Table:
-        """The same rows under a schema of the same columns."""
-        return Table(schema, self.data)
+        """The columns of another schema, read as that one says; the values are the same."""
+        names = [c.name for c in schema]
+        return Table(schema, self.data.select(names), self.place and self.place.select(names))
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""
@@ -174,7 +173,9 @@ def joined(tables: Sequence[Table]) -> Table:
     return Table(tables[0].schema, pa.concat_tables([t.data for t in tables]).combine_chunks())
 
 
-def read_table(data: pa.Table | Rows | Table, schema: Schema, *, where: str, partial: bool = False) -> Table:
+def read_table(
+    data: pa.Table | PlacedRows | Table, schema: Schema, *, where: str, partial: bool = False
+) -> Table:
     """Check data against a schema and return it in the schema's column order, NaN read as missing.
 
     Args:

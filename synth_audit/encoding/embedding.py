@@ -17,8 +17,8 @@ from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.seeds import child_sequence
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import row_groups
 from synth_audit.encoding.euclidean import EuclideanEncoder
+from synth_audit.encoding.row_groups import row_groups
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.embedding_settings import FEWEST_ROWS, EmbeddingSettings
 

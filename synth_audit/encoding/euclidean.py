@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.arrays import Floats
 from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
@@ -19,8 +21,9 @@ from synth_audit.encoding.anchored_parts import (
     anchored_parts,
     varies,
 )
-from synth_audit.encoding.codes import codes, split_rows
+from synth_audit.encoding.codes import Wanted, codes, wanted_codes
 from synth_audit.kernels.coordinates import Coordinates, drawn_in
+from synth_audit.kernels.labels import side_by_side
 
 _FARTHEST = 1e100
 """Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
@@ -59,33 +62,57 @@ class EuclideanEncoder:
         constant = {c.name for c in columns if np.ptp(codes([train], c)[0]) == 0}
         return cls(tuple(columns), centre, scale, frozenset(constant))
 
-    def encode(self, tables: Sequence[Table]) -> list[Coordinates]:
-        """Coordinates of several tables in one common space."""
-        total = sum(t.n_rows for t in tables)
-        dense: list[Floats] = [np.empty((total, 0))]
-        labels: list[Codes] = [np.empty((total, 0), dtype=np.int64)]
-        for column in self.columns:
-            if column.name in self.constant:
-                dense.append(np.zeros((total, 1)))
-                continue
-            part = column.kind.part
-            if isinstance(part, NumberPart):
-                values = np.concatenate([part.read(t.column(column.name)) for t in tables])
-                dense.append(self._numeric(values, column.name))
-                continue
-            labels.append(np.concatenate(codes(tables, column))[:, None])
-        parts = zip(split_rows(np.hstack(dense), tables), split_rows(np.hstack(labels), tables), strict=True)
-        return [Coordinates.of(d, c) for d, c in parts]
+    def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Coordinates]:
+        """Coordinates of several tables in one common space.
 
-    def _numeric(self, values: Floats, name: str) -> Floats:
-        missing, scale = np.isnan(values), self.scale[name]
-        scaled = np.zeros(len(values))
-        if np.isfinite(scale):  # by infinity even an infinite difference is divided to 0
+        Args:
+            rows: positions of those that are wanted of each table, None for all; all of all if left out.
+        """
+        wanted = rows or [None] * len(tables)
+        numeric, labels = list[_Numbers](), list[list[npt.NDArray[Any]]]()
+        width = 0
+        for column in self.columns:
+            constant, part = column.name in self.constant, column.kind.part
+            if not constant and not isinstance(part, NumberPart):
+                labels.append(wanted_codes(codes(tables, column), wanted))
+                continue
+            if not constant and isinstance(part, NumberPart):
+                gaps = any(t.column(column.name).null_count for t in tables)
+                scale = self.centre[column.name], self.scale[column.name]
+                numeric.append(_Numbers(column.name, part, *scale, width, width + 1 if gaps else None))
+                width += gaps
+            width += 1
+        placed = []
+        for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
+            read = table if some is None else table.take(some)
+            dense = np.zeros((read.n_rows, width))
+            for numbers in numeric:  # each written where it stays: there may be millions
+                numbers.write(read, dense)
+            placed.append(Coordinates.of(dense, side_by_side([part[i] for part in labels], read.n_rows)))
+        return placed
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Numbers of a column: their coordinate, and that of whether they are missing, None where none is."""
+
+    name: str
+    part: NumberPart
+    centre: float
+    scale: float
+    place: int
+    gap: int | None
+
+    def write(self, table: Table, out: Floats) -> None:
+        """Put the coordinates of a table into its rows, which are 0, shape (n, width)."""
+        values = self.part.read(table.column(self.name))
+        missing = np.isnan(values)
+        if self.gap is not None:
+            out[:, self.gap] = missing
+        if np.isfinite(self.scale):  # by infinity even an infinite difference is divided to 0
             with np.errstate(over="ignore"):
-                scaled[~missing] = np.clip(
-                    (values[~missing] - self.centre[name]) / scale, -_FARTHEST, _FARTHEST
-                )
-        return np.column_stack([scaled, missing] if missing.any() else [scaled]).astype(np.float64)
+                scaled = np.clip((values - self.centre) / self.scale, -_FARTHEST, _FARTHEST)
+            out[:, self.place] = np.where(missing, 0.0, scaled)
 
 
 def _centre_and_scale(values: Floats) -> tuple[float, float]:
@@ -125,23 +152,27 @@ class RobustEuclideanEncoder:
         kept = [c for c in columns if varies(train, c)]
         return cls(tuple(anchored_parts([train, *beside], kept)))
 
-    def encode(self, tables: Sequence[Table]) -> list[Coordinates]:
-        """Coordinates of several tables in one common space."""
+    def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Coordinates]:
+        """Coordinates of several tables in one common space; see :meth:`EuclideanEncoder.encode`."""
+        wanted = rows or [None] * len(tables)
         shared = [p for p in self.parts if isinstance(p, SharedLabels)]
-        joint = [p.read(tables) for p in shared]
+        joint = [wanted_codes(p.read(tables), wanted) for p in shared]
         numbers = [p for p in self.parts if isinstance(p, ScaledNumbers)]
         vectors = [p for p in self.parts if isinstance(p, Vectors)]
         unlike = [2 * p.part.weight for p in shared] + [p.part.weight for p in numbers]
         placed = []
-        for i, table in enumerate(tables):
-            dense, labels = [np.empty((table.n_rows, 0))], [part[i] for part in joint]
-            for part in numbers:
-                scaled, what = part.read(table)
-                root = np.sqrt(part.part.weight)
-                dense.append(root * drawn_in(scaled * part.scale.deviations_in_range)[:, None])
-                labels.append(what)
+        for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
+            read = table if some is None else table.take(some)
+            labels = [part[i] for part in joint]
+            dense = np.empty((read.n_rows, len(numbers) + sum(v.part.width for v in vectors)))
+            for j, part in enumerate(numbers):
+                scaled, what = part.read(read)
+                dense[:, j] = np.sqrt(part.part.weight) * drawn_in(scaled * part.scale.deviations_in_range)
+                labels.append(what.astype(np.int8))  # at most sixteen values of a column are labels
+            start = len(numbers)
             for vector in vectors:
-                dense.append(np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(table)))
-            stacked = np.array(labels, dtype=np.int64).reshape(-1, table.n_rows).T
-            placed.append(Coordinates.of(np.hstack(dense), stacked, np.array(unlike)))
+                found = np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(read))
+                dense[:, start : start + found.shape[1]] = found
+                start += found.shape[1]
+            placed.append(Coordinates.of(dense, side_by_side(labels, read.n_rows), np.array(unlike)))
         return placed

@@ -19,8 +19,10 @@ from synth_audit.encoding.anchored_parts import (
     anchored_parts,
     varies,
 )
+from synth_audit.encoding.codes import Wanted, wanted_codes
 from synth_audit.kernels import robust_scale
 from synth_audit.kernels.gower import MISSING, Mixed
+from synth_audit.kernels.labels import side_by_side
 
 _LABEL = 1e110
 """Numbers that are labels are put at multiples of it: at least 1 from all else."""
@@ -109,18 +111,29 @@ class GowerEncoder:
         """Name of the column of each number, then of each label, of a preparation."""
         return tuple(p.column.name for p in self.parts for _ in range(_width(p)))
 
-    def encode(self, tables: Sequence[Table]) -> list[Mixed]:
-        """Prepare tables with shared codes, so that any of them may be compared with any other."""
+    def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Mixed]:
+        """Prepare tables with shared codes, so that any of them may be compared with any other.
+
+        Args:
+            rows: positions of those that are wanted of each table, None for all; all of all if left out. The
+                codes are those that they have among all rows.
+        """
+        wanted = rows or [None] * len(tables)
         numbers = [p for p in self.parts if not isinstance(p, SharedLabels)]
-        joint = [p.read(tables) for p in self.parts if isinstance(p, SharedLabels)]
+        joint = [wanted_codes(p.read(tables), wanted) for p in self.parts if isinstance(p, SharedLabels)]
         widths = [_width(p) for p in self.parts]
         weights = np.repeat(np.array(self.weights) / widths, widths)
         prepared = []
-        for position, table in enumerate(tables):
-            dense = np.hstack([np.empty((table.n_rows, 0)), *(_coordinates(p, table) for p in numbers)])
-            labels = np.array([part[position] for part in joint], dtype=np.int64)
-            stacked = labels.reshape(len(joint), table.n_rows).T
-            prepared.append(Mixed.of(dense, stacked, weights))
+        for position, (table, some) in enumerate(zip(tables, wanted, strict=True)):
+            read = table if some is None else table.take(some)
+            dense = np.empty((read.n_rows, sum(map(_width, numbers))))
+            start = 0
+            for part in numbers:  # each written where it stays: there may be millions
+                found = _coordinates(part, read)
+                dense[:, start : start + found.shape[1]] = found
+                start += found.shape[1]
+            labels = side_by_side([part[position] for part in joint], read.n_rows)
+            prepared.append(Mixed.of(dense, labels, weights))
         return prepared
 
 

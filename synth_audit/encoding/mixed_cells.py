@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.arrays import Floats, Floats32
 from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
@@ -18,7 +20,7 @@ from synth_audit.encoding.anchored_parts import (
     anchored_parts,
     varies,
 )
-from synth_audit.encoding.codes import codes
+from synth_audit.encoding.codes import Wanted, codes, wanted_codes
 from synth_audit.kernels import robust_scale
 from synth_audit.kernels.mixed_hamming import FAR, MISSING_NUMBER, NEAR, MixedCells
 
@@ -38,32 +40,43 @@ _NEAR_VECTORS = 2
 """Two vectors wholly disagree when they differ by 1/2 of what unrelated ones do, or more."""
 
 
-def cells(tables: Sequence[Table], columns: Sequence[Column]) -> list[MixedCells]:
+def cells(
+    tables: Sequence[Table], columns: Sequence[Column], *, rows: Wanted | None = None
+) -> list[MixedCells]:
     """Prepare several tables as published, the first of which (train) sets the ranges.
 
     A numeric column without range in train tells no training rows apart and is left out.
+
+    Args:
+        rows: positions of those that are wanted of each table, None for all; all of all if left out.
     """
-    numbers: list[list[Floats]] = []
-    labels: list[list[Codes]] = []
+    wanted = rows or [None] * len(tables)
+    few = [t if some is None else t.take(some) for t, some in zip(tables, wanted, strict=True)]
+    numbers: list[list[Floats32]] = []
+    labels: list[list[npt.NDArray[Any]]] = []
     for column in columns:
         part = column.kind.part
         if not isinstance(part, NumberPart):
-            labels.append(codes(tables, column))
+            labels.append(wanted_codes(codes(tables, column), wanted))
             continue
-        values = [part.read(table.column(column.name)) for table in tables]
-        known = values[0][~np.isnan(values[0])]
+        known = part.read(tables[0].column(column.name))
+        known = known[~np.isnan(known)]
         if len(known) and known.max() > known.min():
             low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
-            numbers.append([_scaled(v, low, unit) for v in values])
+            numbers.append([_scaled(part.read(t.column(column.name)), low, unit) for t in few])
     weights = [1.0] * (len(numbers) + len(labels))
     return [
         MixedCells.of(table.n_rows, [x[i] for x in numbers], [x[i] for x in labels], weights)
-        for i, table in enumerate(tables)
+        for i, table in enumerate(few)
     ]
 
 
 def robust_cells(
-    tables: Sequence[Table], columns: Sequence[Column], *, beside: Sequence[Table] = ()
+    tables: Sequence[Table],
+    columns: Sequence[Column],
+    *,
+    beside: Sequence[Table] = (),
+    rows: Wanted | None = None,
 ) -> list[MixedCells]:
     """Prepare several tables by all parts of their columns, on the robust scale of the first one (train).
 
@@ -72,12 +85,15 @@ def robust_cells(
 
     Args:
         beside: further real tables whose rows set the scale with those of the first.
+        rows: as in :func:`cells`.
     """
+    wanted = rows or [None] * len(tables)
+    few = [t if some is None else t.take(some) for t, some in zip(tables, wanted, strict=True)]
     kept = [c for c in columns if varies(tables[0], c)]
     parts = anchored_parts([tables[0], *beside], kept)
     numbers = [p for p in parts if not isinstance(p, SharedLabels)]
     labels = [p for p in parts if isinstance(p, SharedLabels)]
-    joint = [p.read(tables) for p in labels]
+    joint = [wanted_codes(p.read(tables), wanted) for p in labels]
     of_labels = {p.column.name: p.part.weight for p in labels}
     weights = [w for p in numbers for w in _weights(p, of_labels.get(p.column.name, 0.0))]
     weights += [1.0 if p.part.weight == 1 else _LABEL_BESIDE for p in labels]
@@ -88,7 +104,7 @@ def robust_cells(
             [codes_of_tables[i] for codes_of_tables in joint],
             weights,
         )
-        for i, table in enumerate(tables)
+        for i, table in enumerate(few)
     ]
 
 
@@ -99,18 +115,18 @@ def _weights(part: AnchoredPart, label: float) -> list[float]:
     return [part.part.weight * beside / width] * width
 
 
-def _coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Floats]:
+def _coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Floats32]:
     """A part in units of what counts as near, one array of shape (n,) per coordinate."""
     if isinstance(part, Vectors):
         placed = part.read(table) * (_NEAR_VECTORS / part.spread)
-        return list(np.nan_to_num(placed, nan=MISSING_NUMBER).T)
+        return list(np.nan_to_num(placed, nan=MISSING_NUMBER).T.astype(np.float32))
     numbers, what = part.read(table)
     inside = np.clip(numbers * _NEAR_ROBUST, -FAR, FAR)
     placed = np.where(what == robust_scale.REGULAR, inside, what * _LABEL)
-    return [np.where(what == robust_scale.MISSING, MISSING_NUMBER, placed)]
+    return [np.where(what == robust_scale.MISSING, MISSING_NUMBER, placed).astype(np.float32)]
 
 
-def _scaled(values: Floats, low: float, unit: float) -> Floats:
+def _scaled(values: Floats, low: float, unit: float) -> Floats32:
     with np.errstate(over="ignore"):  # infinitely far is far
         inside = np.clip(values / unit - low / unit, -FAR, FAR)
-    return np.where(np.isnan(values), MISSING_NUMBER, inside)
+    return np.where(np.isnan(values), MISSING_NUMBER, inside).astype(np.float32)

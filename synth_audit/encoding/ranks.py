@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats
-from synth_audit.core.parts import LabelPart, NumberPart
+from synth_audit.core.parts import LabelPart, NumberPart, Part
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
+from synth_audit.encoding.codes import Wanted, codes, wanted_codes
 from synth_audit.kernels.coordinates import MISSING, Coordinates
+from synth_audit.kernels.labels import side_by_side
 
 _UNIT = np.sqrt(12.0)
 """Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""
@@ -39,27 +41,45 @@ class RankEncoder:
 
     columns: tuple[Column, ...]
 
-    def encode(self, scales: Sequence[Table], tables: Sequence[Table]) -> list[Coordinates]:
-        """Coordinates of ``tables``, each ranked among the rows of the table beside it in ``scales``."""
-        pairs = list(zip(scales, tables, strict=True))
-        dense: list[list[Floats]] = [[np.zeros((table.n_rows, 1)) for table in tables]]
-        labels: list[list[Codes]] = [[np.empty((table.n_rows, 0), dtype=np.int64) for table in tables]]
-        unlike: list[float] = []
-        for column in self.columns:
-            if not _varies(scales[0], column):
-                continue
-            for part in column.kind.parts([scales[0].column(column.name)]):
-                if isinstance(part, NumberPart):
-                    root = np.sqrt(part.weight)
-                    dense.append([root * _ranks(*_numbers(column, part, *pair)) for pair in pairs])
-                elif isinstance(part, LabelPart):
-                    order = [_label_order(*codes([scales[0], scale, t], column)) for scale, t in pairs]
-                    labels.append([places[:, None] for places in order])
-                    unlike.append(2 * part.weight)
-        return [
-            Coordinates.of(np.hstack(numbers), np.hstack(places), np.array(unlike))
-            for numbers, places in zip(zip(*dense, strict=True), zip(*labels, strict=True), strict=True)
+    def encode(
+        self, scales: Sequence[Table], tables: Sequence[Table], rows: Wanted | None = None
+    ) -> list[Coordinates]:
+        """Coordinates of ``tables``, each ranked among the rows of the table beside it in ``scales``.
+
+        Args:
+            rows: positions of those that are wanted of each table, None for all; all of all if left out.
+        """
+        wanted = rows or [None] * len(tables)
+        parts = [(c, part) for c in self.columns if _varies(scales[0], c) for part in _parts(c, scales[0])]
+        labels = [(column, part) for column, part in parts if isinstance(part, LabelPart)]
+        numbers = [
+            (column, part, 1 + any(map(partial(_gaps, column, part), (*scales, *tables))))
+            for column, part in parts
+            if isinstance(part, NumberPart)
         ]
+        unlike = np.array([2 * part.weight for _, part in labels])
+        placed = []
+        for scale, table, some in zip(scales, tables, wanted, strict=True):
+            read = table if some is None else table.take(some)
+            dense = np.zeros((read.n_rows, 1 + sum(width for *_, width in numbers)))
+            start = 1
+            for column, number, width in numbers:  # each written where it stays: there may be millions
+                ranks = _ranks(*_numbers(column, number, scale, read))[:, :width]
+                dense[:, start : start + width] = np.sqrt(number.weight) * ranks
+                start += width
+            order = [_label_order(*codes([scales[0], scale, table], column)) for column, _ in labels]
+            kept = [wanted_codes([places], [some])[0] for places in order]
+            placed.append(Coordinates.of(dense, side_by_side(kept, read.n_rows), unlike))
+        return placed
+
+
+def _parts(column: Column, train: Table) -> Sequence[Part]:
+    return column.kind.parts([train.column(column.name)])
+
+
+def _gaps(column: Column, part: NumberPart, table: Table) -> bool:
+    """Whether numbers may be missing: in labels that are read as numbers too, any may be."""
+    return part.weight < 1 or table.column(column.name).null_count > 0
 
 
 def _varies(train: Table, column: Column) -> bool:

@@ -12,7 +12,8 @@ from synth_audit.core.arrays import Bools, Floats, Labels
 from synth_audit.core.parts import NumberPart
 from synth_audit.core.rules import Determines, OneOf, Ordered, Rule, Within
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes, row_groups
+from synth_audit.encoding.codes import codes
+from synth_audit.encoding.row_groups import row_groups
 from synth_audit.kernels.coordinates import MISSING
 
 

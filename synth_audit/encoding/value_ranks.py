@@ -7,14 +7,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Floats32
+from synth_audit.core.arrays import Floats32, Positions
 from synth_audit.core.parts import LabelPart, VectorPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 
 
 def value_ranks(
-    tables: Sequence[Table], columns: Sequence[Column], *, real: Sequence[Table] = ()
+    tables: Sequence[Table],
+    columns: Sequence[Column],
+    *,
+    real: Sequence[Table] = (),
+    rows: Sequence[Positions] | None = None,
 ) -> list[Floats32]:
     """Columns of several tables as shared whole numbers in the order of their values, shape (n, d) each.
 
@@ -24,10 +28,18 @@ def value_ranks(
 
     Args:
         real: the tables that say which parts a column has; the first one if left out.
+        rows: positions of the rows that are wanted of each table, with the numbers that they have among all
+            rows; all if left out.
     """
-    joint = [x for column in columns for x in _ranked(tables, column, real or tables[:1])]
-    ends = np.cumsum([table.n_rows for table in tables])[:-1]
-    return np.split(np.column_stack(joint).astype(np.float32), ends)
+    ends = np.cumsum([table.n_rows for table in tables])
+    wanted = [np.arange(t.n_rows) for t in tables] if rows is None else rows
+    place = np.concatenate([w + end - t.n_rows for w, end, t in zip(wanted, ends, tables, strict=True)])
+    joint = [  # one at a time in its full length
+        ranks[place].astype(np.float32)
+        for column in columns
+        for ranks in _ranked(tables, column, real or tables[:1])
+    ]
+    return np.split(np.column_stack(joint), np.cumsum([len(w) for w in wanted])[:-1])
 
 
 def _ranked(

@@ -119,7 +119,8 @@ def _asked(
     """
     control = subject.control.fingerprint if subject.control else ""
     asked = [(t.name, type(t.audit).__qualname__, registry.config_of(t.audit), t.stream) for t in planted]
-    circumstances = (subject.synthetic.n_rows, subject.level, subject.suppression, seed)
+    by_chance = subject.random_split is not None
+    circumstances = (subject.synthetic.n_rows, subject.level, subject.suppression, seed, by_chance)
     inputs = (subject.train.fingerprint, control, repr(subject.schema), check.model_dump_json())
     return "known answer", *inputs, json.dumps([circumstances, asked])
 

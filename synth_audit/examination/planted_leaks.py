@@ -14,7 +14,7 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.subject import Subject
+from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import Table, joined
 from synth_audit.examination.planted_generator import PlantedGenerator, telling_columns, with_subset
 
@@ -84,13 +84,18 @@ class LeakInjector:
         )
 
     def leaky(self, release: Table, generator: PlantedGenerator | None = None) -> Subject:
-        """The subject in which this release stands for the candidate, and this generator for the plan's."""
+        """The subject in which this release stands for the candidate, and this generator for the plan's.
+
+        Where chance divided train and control it also divided these parts of them, whose sizes are fixed.
+        """
         return replace(
             self.subject,
             train=self.known,
             control=self.control,
             synthetic=release,
             generator=generator,
+            random_split=self.subject.random_split and RandomSplit(),
+            guarantee=None,
             planted=True,
         )
 

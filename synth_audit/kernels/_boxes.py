@@ -79,7 +79,7 @@ class Boxes:
             np.subtract(x[:, None], apart, out=apart)
             total += added(j, apart)
         for codes, missed in zip(labels, self.missed, strict=True):
-            total += missed[codes % len(missed)]
+            total += missed[_remainder(codes, len(missed))]
         return total
 
 
@@ -87,5 +87,10 @@ def _absent(labels: npt.NDArray[Any], leaves: Leaves) -> Bools:
     """Which labels each leaf does not hold; shape (most + 2, leaves), or fewer rows, by the remainder."""
     k = min(int(labels.max(initial=0)) + 2, _LABELS)
     lacks = np.ones((k, len(leaves)), dtype=np.bool_)
-    lacks[labels % k, np.repeat(np.arange(len(leaves)), leaves.sizes)] = False
+    lacks[_remainder(labels, k), np.repeat(np.arange(len(leaves)), leaves.sizes)] = False
     return lacks
+
+
+def _remainder(labels: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+    """``labels mod k``, also where k does not fit into their type."""
+    return labels if k > np.iinfo(labels.dtype).max else labels % k

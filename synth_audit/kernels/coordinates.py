@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Codes, Floats, Positions
+from synth_audit.kernels.labels import smallest_type
 from synth_audit.kernels.leaves import Leaves
 
 Indicators = npt.NDArray[np.int32]
@@ -42,31 +43,39 @@ class Coordinates:
 
     Attributes:
         dense: real coordinates, shape (n, width).
-        labels: codes of labels, equal for equal ones, shape (n, m).
+        labels: codes of labels, −1 or more, equal for equal ones, in the smallest type that holds them,
+            shape (n, m).
         unlike: u, what two different labels add to the squared distance, shape (m,).
     """
 
     dense: Floats
-    labels: Codes
+    labels: npt.NDArray[Any]
     unlike: Floats
 
     @classmethod
-    def of(cls, dense: Floats, labels: Codes | None = None, unlike: Floats | None = None) -> Self:
+    def of(cls, dense: Floats, labels: npt.NDArray[Any] | None = None, unlike: Floats | None = None) -> Self:
         """Rows of one table.
 
         Args:
             dense: shape (n, width). labels: shape (n, m); none if left out.
             unlike: 2 for each column of labels if left out, which is how far two one-hot rows are apart.
         """
-        codes = np.empty((len(dense), 0), np.int64) if labels is None else labels
+        codes = np.empty((len(dense), 0), np.int8) if labels is None else labels
         return cls(
             np.ascontiguousarray(dense, np.float64),
-            np.ascontiguousarray(codes, np.int64),
+            np.ascontiguousarray(codes, smallest_type(codes)),
             np.full(codes.shape[1], 2.0) if unlike is None else np.asarray(unlike, np.float64),
         )
 
     def __len__(self) -> int:
         return len(self.dense)
+
+    def folded(self) -> Coordinates:
+        """How far each centred coordinate lies from the middle, whichever way: ``2 |a_j|``.
+
+        Where coordinates are ranks, no reversal of a column, of whichever and however many, can alter it.
+        """
+        return Coordinates(2 * np.abs(self.dense), self.labels, self.unlike)
 
     @cached_property
     def leaves(self) -> Leaves:

@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from synth_audit.core.arrays import Floats, Integers, Positions, Scores
+from synth_audit.core.arrays import Floats, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels._grid import Grid
 from synth_audit.kernels.gpu_scores import TensorScores
+from synth_audit.kernels.labels import smallest_type
 from synth_audit.kernels.leaves import Leaves
 from synth_audit.kernels.neighbours import Nearest, search, search_k, search_several, worth_leaves
 from synth_audit.kernels.repeats import Repeats, abound, copy_number, row_kinds, search_once
@@ -31,21 +33,22 @@ class Mixed:
 
     Attributes:
         numbers: numeric columns in units of train's range, :data:`MISSING` where missing, shape (n, p).
-        labels: shared codes of discrete columns, missing a code of its own, shape (n, q).
+        labels: shared codes of discrete columns, −1 or more, in the smallest type that holds them, missing a
+            code of its own, shape (n, q).
         weights: of the p numeric columns, then of the q discrete ones; they sum to 1, shape (p + q,).
     """
 
     numbers: Floats
-    labels: Integers
+    labels: npt.NDArray[Any]
     weights: Floats
 
     @classmethod
-    def of(cls, numbers: Floats, labels: Integers, weights: Floats) -> Self:
+    def of(cls, numbers: Floats, labels: npt.NDArray[Any], weights: Floats) -> Self:
         """Rows with weights of any positive sum; where there is no column, every distance is 0."""
         whole = max(float(np.sum(weights)), np.finfo(np.float64).tiny)
         return cls(
             np.ascontiguousarray(numbers, np.float64),
-            np.ascontiguousarray(labels, np.int64),
+            np.ascontiguousarray(labels, smallest_type(labels)),
             np.asarray(weights, np.float64) / whole,
         )
 
@@ -76,7 +79,9 @@ class Mixed:
         return Mixed(self.numbers, np.delete(self.labels, column - p, axis=1), weights)
 
 
-def nearest(queries: Mixed, reference: Mixed) -> Nearest:
+def nearest(
+    queries: Mixed, reference: Mixed, *, but: int | None = None, place: Positions | None = None
+) -> Nearest:
     """Find the nearest reference rows by Gower's distance, exactly.
 
     A query is never taken for "itself": a row that also stands in the reference is at distance 0. Distances
@@ -84,8 +89,12 @@ def nearest(queries: Mixed, reference: Mixed) -> Nearest:
 
     Args:
         queries: n rows; reference: m rows of the same preparation, m ≥ 1.
+        but: position of a reference row that is not looked at; then m ≥ 2.
+        place: of each reference row in the order in which the first of several nearest ones is chosen, shape
+            (m,); its position if left out.
     """
-    return search_once(queries, reference, Repeats.of(reference.numbers, reference.labels), _GowerPairs.of)
+    repeats = Repeats.of(reference.numbers, reference.labels, but, place)
+    return search_once(queries, reference, repeats, _GowerPairs.of, but, place)
 
 
 def nearest_other(table: Mixed, rows: Positions) -> Nearest:
@@ -93,22 +102,26 @@ def nearest_other(table: Mixed, rows: Positions) -> Nearest:
     return search(_GowerPairs.of(table.take(rows), table), own=rows)
 
 
-def nearest_k(queries: Mixed, reference: Mixed, k: int) -> Positions:
+def nearest_k(queries: Mixed, reference: Mixed, k: int, place: Positions | None = None) -> Positions:
     """Positions of the k nearest reference rows, in order of distance, ties by position in the reference.
 
-    A caller that must not break ties by position shuffles the reference.
+    Args:
+        place: of each reference row in the order in which ties are broken instead, shape (m,): a caller that
+            must not break them by position draws it at random.
 
     Returns:
         shape (n, min(k, m)).
     """
     k = min(k, len(reference))
     if not abound(reference.numbers, reference.labels):
-        return search_k(_GowerPairs.of(queries, reference), k)
+        return search_k(_GowerPairs.of(queries, reference), k, place)
     # Of equal rows only the first k can be wanted; equal queries have equal answers.
-    kept = np.flatnonzero(copy_number(row_kinds(reference.numbers, reference.labels)) < k)
+    kept = np.flatnonzero(copy_number(row_kinds(reference.numbers, reference.labels), place) < k)
+    places = None if place is None else place[kept]
     kinds = row_kinds(queries.numbers, queries.labels)
     asked, answer = np.unique(kinds, return_index=True, return_inverse=True)[1:]
-    found: Positions = kept[search_k(_GowerPairs.of(queries.take(asked), reference.take(kept)), k)][answer]
+    space = _GowerPairs.of(queries.take(asked), reference.take(kept))
+    found: Positions = kept[search_k(space, k, places)][answer]
     return found
 
 

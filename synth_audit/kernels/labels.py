@@ -21,9 +21,23 @@ def told_apart(labels: Integers, others: Integers) -> Bools:
     return told
 
 
+def smallest_type(codes: npt.NDArray[Any]) -> np.dtype[Any]:
+    """The smallest type of whole numbers that holds these codes, of which missing ones are negative."""
+    most, least = int(codes.max(initial=0)), int(codes.min(initial=0))
+    return np.result_type(np.min_scalar_type(-1 - most), np.min_scalar_type(min(least, -1)))
+
+
+def side_by_side(columns: Sequence[npt.NDArray[Any]], n: int) -> npt.NDArray[Any]:
+    """Columns of n codes beside one another, shape (n, q), in the smallest of their types that holds all."""
+    found = np.empty((n, len(columns)), np.result_type(np.int8, *(c.dtype for c in columns)))
+    for j, column in enumerate(columns):
+        found[:, j] = column
+    return found
+
+
 def small_codes(labels: Integers, others: Integers) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Codes of two tables, shape (n, q) and (m, q), column by column in the smallest type that holds them."""
-    most = max(labels.max(initial=0), others.max(initial=0)) + 1
+    most = max(int(labels.max(initial=0)), int(others.max(initial=0))) + 1
     small = np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int64
     return _shrunk(labels, small), _shrunk(others, small)
 
@@ -32,7 +46,7 @@ def _shrunk(labels: Integers, small: type[np.integer[Any]]) -> npt.NDArray[Any]:
     """Column by column, so that no second table of large numbers is made on the way."""
     codes = np.empty(labels.shape[::-1], small)
     for place, column in zip(codes, labels.T, strict=True):
-        place[:] = column + 1
+        np.add(column, 1, out=place, dtype=small, casting="unsafe")
     return codes
 
 

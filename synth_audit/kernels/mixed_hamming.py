@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Bools, Codes, Floats, Floats32, Positions
+from synth_audit.core.arrays import Bools, Floats, Floats32, Positions
 from synth_audit.kernels.gower import MISSING, Mixed, nearest
+from synth_audit.kernels.labels import side_by_side
 
 NEAR = 30
 """Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
 
 FAR, MISSING_NUMBER = 1e6, 1e9
 """Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
+
+_BLOCK = 2**17
+"""Rows of the reference that are in a tree at a time."""
 
 _APART, _ROUNDING = 4.0, 1e-5
 """Distance between rows whose labels differ, more than what counts as near; rounding of single precision."""
@@ -28,22 +33,27 @@ class MixedCells:
 
     Attributes:
         numbers: numeric columns in units of what counts as near, shape (n, p).
-        labels: shared codes of discrete columns, shape (n, q).
+        labels: shared codes of discrete columns, in a type that holds them, shape (n, q).
         weights: the most that each number, then each label, adds to a disagreement, shape (p + q,).
     """
 
     numbers: Floats32
-    labels: npt.NDArray[np.int32]
+    labels: npt.NDArray[Any]
     weights: Floats32
 
     @classmethod
-    def of(cls, n: int, numbers: Sequence[Floats], labels: Sequence[Codes], weights: Sequence[float]) -> Self:
+    def of(
+        cls,
+        n: int,
+        numbers: Sequence[Floats32],
+        labels: Sequence[npt.NDArray[Any]],
+        weights: Sequence[float],
+    ) -> Self:
         """Rows of one table from columns of shape (n,)."""
-        return cls(
-            np.array(numbers, np.float32).reshape(-1, n).T.copy(),
-            np.array(labels, np.int32).reshape(-1, n).T.copy(),
-            np.array(weights, np.float32),
-        )
+        dense = np.empty((n, len(numbers)), np.float32)
+        for j, column in enumerate(numbers):
+            dense[:, j] = column
+        return cls(dense, side_by_side(labels, n), np.array(weights, np.float32))
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -51,6 +61,13 @@ class MixedCells:
     def take(self, rows: Positions) -> MixedCells:
         """The rows at these positions."""
         return MixedCells(self.numbers[rows], self.labels[rows], self.weights)
+
+    @cached_property
+    def searchable(self) -> Mixed:
+        """The rows for a search by Gower's distance: the weighted mean over the columns of disagreements."""
+        numbers = self.numbers.astype(np.float64)
+        numbers[self.numbers >= MISSING_NUMBER] = MISSING
+        return Mixed.of(numbers, self.labels, self.weights.astype(np.float64))
 
 
 def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
@@ -60,36 +77,47 @@ def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
     adds more than its weight, and numbers within 1/30 of the range add a part, so that rows of a narrow table
     do not all agree. Missing agrees with missing. Shape (n,), 0 for a copy, rounded to six decimals.
     """
-    least = nearest(_as_mixed(queries), _as_mixed(reference)).first * float(reference.weights.sum())
+    least = nearest(queries.searchable, reference.searchable).first * float(reference.weights.sum())
     return np.round(least, 6)
-
-
-def _as_mixed(rows: MixedCells) -> Mixed:
-    """The rows for a search by Gower's distance, the weighted mean over the columns of what they disagree."""
-    numbers = rows.numbers.astype(np.float64)
-    numbers[rows.numbers >= MISSING_NUMBER] = MISSING
-    return Mixed.of(numbers, rows.labels.astype(np.int64), rows.weights.astype(np.float64))
 
 
 def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:
     """Whether some reference row agrees with a query in every label and, nearly, in every number, shape (n,).
 
     Nearly is within 1/30 of the column's range in train. Missing agrees with missing only. All labels
-    together are one more coordinate in which different rows are too far apart, so that one tree under the
-    largest difference of coordinates answers exactly.
+    together are one more coordinate in which different rows are too far apart, so that a tree under the
+    largest difference of coordinates answers exactly; block by block of the reference, of which only rows
+    with the labels of some query get into a tree.
     """
+    found = np.zeros(len(queries), dtype=np.bool_)
+    for start in range(0, len(reference), _BLOCK):
+        asked = np.flatnonzero(~found)
+        block = reference.take(np.arange(start, min(start + _BLOCK, len(reference))))
+        found[asked] = _near_some(queries.take(asked), block)
+    return found
+
+
+def _near_some(queries: MixedCells, reference: MixedCells) -> Bools:
     from scipy.spatial import cKDTree  # here, since a code location must not load it
 
-    groups = _row_numbers(np.concatenate([queries.labels, reference.labels]))
-    kept = np.concatenate([queries.numbers, reference.numbers]).astype(np.float64)
-    places = np.column_stack([kept, groups * _APART])
+    alike = np.result_type(queries.labels, reference.labels)
+    groups = _row_numbers(np.concatenate([queries.labels.astype(alike), reference.labels.astype(alike)]))
+    asked, known = np.split(groups, [len(queries)])
+    met = np.isin(known, asked)
+    if not met.any():
+        return np.zeros(len(queries), dtype=np.bool_)
     # Neither balanced nor compact: many equal rows would make either costly.
-    tree = cKDTree(places[len(queries) :], balanced_tree=False, compact_nodes=False)
-    distance, _ = tree.query(places[: len(queries)], p=np.inf, distance_upper_bound=1 + _ROUNDING)
+    tree = cKDTree(
+        np.column_stack([reference.numbers[met].astype(np.float64), known[met] * _APART]),
+        balanced_tree=False,
+        compact_nodes=False,
+    )
+    places = np.column_stack([queries.numbers.astype(np.float64), asked * _APART])
+    distance, _ = tree.query(places, p=np.inf, distance_upper_bound=1 + _ROUNDING)
     return np.asarray(np.isfinite(distance))
 
 
-def _row_numbers(labels: npt.NDArray[np.int32]) -> Positions:
+def _row_numbers(labels: npt.NDArray[Any]) -> Positions:
     """Numbers that rows share exactly when all their labels agree, shape (n,)."""
     numbers = np.zeros(len(labels), dtype=np.intp)
     for column in labels.T.astype(np.int64):

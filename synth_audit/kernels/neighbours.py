@@ -44,7 +44,7 @@ class Nearest:
     Attributes:
         first: distance to the nearest reference row; exactly 0 for an equal row.
         second: distance to the next one (equal to ``first`` when tied; inf when there is no second row).
-        index: position of a nearest reference row, the first of several.
+        index: position of a nearest reference row, the first of several in the order that was asked for.
         ties: number of reference rows at that distance, at least 1.
     """
 
@@ -72,28 +72,40 @@ def worth_leaves(n: int, m: int, width: int) -> bool:
     return n >= _MANY and m >= _LARGE and width <= _WIDE and gpu_scores.device_for(n, m) is None
 
 
-def search(space: SearchSpace, own: Positions | None = None, copies: Integers | None = None) -> Nearest:
+def search(
+    space: SearchSpace,
+    own: Positions | None = None,
+    copies: Integers | None = None,
+    place: Positions | None = None,
+) -> Nearest:
     """Find the nearest reference rows of every query, exactly.
 
     Args:
         own: position in the reference of a row to leave out for each query, shape (n,).
         copies: how many equal rows each reference row stands for, shape (m,); 1 if left out.
+        place: of each reference row in the order in which the first of several nearest ones is chosen, shape
+            (m,); its position if left out.
     """
 
     def answer(block: slice, row: Positions, column: Positions) -> Nearest:
         distance = _exact(space, row + block.start, column)
         count = np.ones(len(row), dtype=np.int64) if copies is None else copies[column]
-        return _two_least(row, column, distance, count, block.stop - block.start)
+        return _two_least(row, column, distance, count, block.stop - block.start, place)
 
     return Nearest.joined(_answers(space, 2, own, answer))
 
 
-def search_k(space: SearchSpace, k: int) -> Positions:
-    """Positions of the k ≤ m nearest reference rows, in order of distance, ties by position; shape (n, k)."""
+def search_k(space: SearchSpace, k: int, place: Positions | None = None) -> Positions:
+    """Positions of the k ≤ m nearest reference rows, in order of distance, ties by place; shape (n, k).
+
+    Args:
+        place: as in :func:`search`.
+    """
 
     def answer(block: slice, row: Positions, column: Positions) -> Positions:
         distance = _exact(space, row + block.start, column)
-        order = np.lexsort((distance, row))  # stable, so ties stay in the order of the reference
+        ties = () if place is None else (place[column],)
+        order = np.lexsort((*ties, distance, row))  # stable, so ties stay in the order of the reference
         first = np.searchsorted(row, np.arange(block.stop - block.start))
         found: Positions = column[order[first[:, None] + np.arange(k)]]
         return found
@@ -180,7 +192,14 @@ def _first_least(row: Positions, column: Positions, distance: Floats, n: int) ->
     return index
 
 
-def _two_least(row: Positions, column: Positions, distance: Floats, count: Integers, n: int) -> Nearest:
+def _two_least(
+    row: Positions,
+    column: Positions,
+    distance: Floats,
+    count: Integers,
+    n: int,
+    place: Positions | None,
+) -> Nearest:
     """Nearest and next of each of n rows from its candidates, which stand row by row."""
     first, second = np.full(n, np.inf), np.full(n, np.inf)
     index, ties = np.zeros(n, dtype=np.intp), np.ones(n, dtype=np.int64)
@@ -190,7 +209,11 @@ def _two_least(row: Positions, column: Positions, distance: Floats, count: Integ
     first[present] = np.minimum.reduceat(distance, starts)
     least = distance == first[row]
     ties = np.maximum(np.bincount(row[least], count[least], minlength=n).astype(np.int64), 1)
-    index[row[least][::-1]] = column[least][::-1]  # the last assignment, of the first position, stays
+    among, tied = row[least], column[least]
+    if place is not None:
+        by_place = np.lexsort((place[tied], among))
+        among, tied = among[by_place], tied[by_place]
+    index[among[::-1]] = tied[::-1]  # the last assignment, of the first position, stays
     others = np.where(least, np.inf, distance)
     second[present] = np.minimum.reduceat(others, starts)
     return Nearest(first, np.where(ties > 1, first, second), index, ties)

@@ -36,16 +36,26 @@ class Repeats:
     count: Integers
 
     @classmethod
-    def of(cls, numbers: Floats, labels: Integers) -> Repeats | None:
+    def of(
+        cls,
+        numbers: Floats,
+        labels: npt.NDArray[Any],
+        but: int | None = None,
+        place: Positions | None = None,
+    ) -> Repeats | None:
         """The different rows; None where repeated rows are few, as a look at some of them tells.
 
         Args:
-            numbers: shape (n, p). labels: shape (n, q).
+            numbers: shape (n, p). labels: shape (n, q). but: position of a row that does not count.
+            place: of each row in the order in which the first of its kind is chosen; its position if none.
         """
         if not abound(numbers, labels):
             return None
-        first, count = np.unique(row_kinds(numbers, labels), return_index=True, return_counts=True)[1:]
-        return cls(first, count)
+        kinds = row_kinds(numbers, labels)
+        order = np.arange(len(kinds)) if place is None else np.argsort(place)
+        order = order if but is None else order[order != but]
+        first, count = np.unique(kinds[order], return_index=True, return_counts=True)[1:]
+        return cls(order[first], count)
 
     def restored(self, found: Nearest) -> Nearest:
         """Answers by the different rows, as positions among all rows."""
@@ -57,18 +67,27 @@ def search_once(
     reference: Prepared,
     repeats: Repeats | None,
     between: Callable[[Prepared, Prepared], SearchSpace],
+    but: int | None = None,
+    place: Positions | None = None,
 ) -> Nearest:
     """Nearest reference rows, each of its different rows looked at once where rows repeat.
 
     Args:
         repeats: of the reference. between: the space of queries and reference rows.
+        but: position of a reference row that is not looked at, nor counted in ``repeats``.
+        place: as in :func:`~synth_audit.kernels.neighbours.search`.
     """
     if repeats is None:
-        return search(between(queries, reference))
-    return repeats.restored(search(between(queries, reference.take(repeats.first)), copies=repeats.count))
+        space = between(queries, reference)
+        return search(space, None if but is None else np.full(space.size[0], but), place=place)
+    space, places = (
+        between(queries, reference.take(repeats.first)),
+        None if place is None else place[repeats.first],
+    )
+    return repeats.restored(search(space, copies=repeats.count, place=places))
 
 
-def abound(numbers: Floats, labels: Integers) -> bool:
+def abound(numbers: Floats, labels: npt.NDArray[Any]) -> bool:
     """Whether many rows have a twin, by rows evenly spread: then equal rows are better searched once."""
     few = np.unique(np.linspace(0, len(numbers) - 1, min(len(numbers), _LOOK)).astype(np.intp))
     return len(np.unique(row_kinds(numbers[few], labels[few]))) < 0.9 * len(few)
@@ -98,9 +117,13 @@ def repeated_at_most(kinds: Integers, most: int) -> Positions:
     return np.flatnonzero(often)
 
 
-def copy_number(kinds: Integers) -> Integers:
-    """How many equal rows stand before each row, shape (n,), by :func:`row_kinds`."""
-    order = np.argsort(kinds, kind="stable")
+def copy_number(kinds: Integers, place: Positions | None = None) -> Integers:
+    """How many equal rows stand before each row, shape (n,), by :func:`row_kinds`.
+
+    Args:
+        place: of each row in the order in which they stand; its position if left out.
+    """
+    order = np.argsort(kinds, kind="stable") if place is None else np.lexsort((place, kinds))
     starts = np.searchsorted(kinds[order], np.arange(kinds.max(initial=0) + 1))
     number = np.empty(len(kinds), dtype=np.int64)
     number[order] = np.arange(len(kinds)) - starts[kinds[order]]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from synth_audit.core import source as sources
 from synth_audit.core.accounting import bound_contributions
-from synth_audit.core.arrow_files import Rows, kept
+from synth_audit.core.arrow_files import PlacedRows, kept
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import entities_of, set_aside
 from synth_audit.core.errors import DataError, OutOfTime, PluginError
@@ -31,7 +31,7 @@ from synth_audit.core.table import Table, read_table
 from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
 
-Given: TypeAlias = pa.Table | Rows | Table
+Given: TypeAlias = pa.Table | PlacedRows | Table
 """A table before it is read under the schema of a plan."""
 
 

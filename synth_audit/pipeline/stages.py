@@ -19,7 +19,7 @@ from synth_audit.core.files import temporary_folder
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
+from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import run_examination
@@ -187,6 +187,7 @@ def examine(
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite)
+    subject = replace(subject, guarantee=generator.privacy.guarantee)
     cache = replace(context.cache, scope=salt.commitment)
     context = replace(context, seed=plan.seed, deadline=context.deadline.again(), cache=cache)
     found = run_examination(audits or audits_of(plan, suite), subject, plan.known_answer, context)
@@ -250,9 +251,16 @@ def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> E
 
 def subject_of(plan: Plan, train: Table, control: Table | None, synthetic: Table) -> Subject:
     """Three tables of a run of this plan, with its generator and the terms that games fit it under."""
-    generator, terms = plan.build_generator(), plan.fit_terms
     return Subject(
-        train, control, synthetic, generator, plan.level, plan.suppression, terms=terms, base=plan.base
+        train,
+        control,
+        synthetic,
+        plan.build_generator(),
+        plan.level,
+        plan.suppression,
+        terms=plan.fit_terms,
+        base=plan.base,
+        random_split=RandomSplit(1 - plan.split.control),
     )
 
 
@@ -260,7 +268,8 @@ def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Ta
     """Three tables made elsewhere as a subject; the schema is read off train and the plan."""
     known, other = anchored(train, control, plan)
     candidate = read_table(synthetic, known.schema, where="synthetic", partial=True)
-    return Subject(known, other, candidate, None, plan.level, plan.suppression)
+    chance = RandomSplit() if plan.split.made_elsewhere == "random" else None
+    return Subject(known, other, candidate, None, plan.level, plan.suppression, random_split=chance)
 
 
 def preflight(plan: Plan) -> None:

@@ -12,7 +12,7 @@ from synth_audit.core.arrow_types import is_text
 from synth_audit.core.plan import Plan
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import row_groups
+from synth_audit.encoding.row_groups import row_groups
 from synth_audit.judging.suite import Suite
 from synth_audit.store.evidence_records import GeneratorRecord
 

@@ -17,7 +17,7 @@ from synth_audit.report.examples import examples
 from synth_audit.report.exposed_records import exposed_records
 from synth_audit.report.known_answer import known_answer
 from synth_audit.report.measurement_sensitivity import sensitivities
-from synth_audit.report.privacy_account import privacy_account
+from synth_audit.report.privacy_account import certificate
 from synth_audit.report.view import Cells, Chapter, Fact, GateView, RiskView
 from synth_audit.store.evidence import Evidence
 
@@ -192,22 +192,7 @@ def _columns(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
 
 
 def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    account = evidence.generator.privacy
-    guarantee = account.guarantee
-    if guarantee is None:
-        claim = (
-            "The generator gives no formal privacy guarantee. "
-            "The measurements above are all there is to rely on."
-        )
-    else:
-        parts = (("ε", guarantee.epsilon), ("δ", guarantee.delta))
-        known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts)
-        claim = f"The generator claims differential privacy with {known}."
-    body = {
-        "claim": claim,
-        "reason": words.sentence(account.reason),
-        **privacy_account(account),
-    }
+    body = certificate(evidence.generator.privacy, evidence.outcomes)
     return Chapter("certificate", "Formal privacy guarantee", "certificate.html.j2", body)
 
 

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from synth_audit.core.accounting import PrivacyAccount
+from synth_audit.core.outcome import AuditOutcome
+from synth_audit.judging.proven_cost import proven_cost
 from synth_audit.report import words
 from synth_audit.report.view import Cells, Fact
+
+
+def certificate(account: PrivacyAccount, outcomes: Sequence[AuditOutcome]) -> dict[str, Any]:
+    """The section on the formal guarantee: what is claimed, what the release proves, the account."""
+    proved = proven_cost(outcomes)
+    return {
+        "claim": _claim(account),
+        "proved": "" if proved is None else proved.sentence,
+        "reason": words.sentence(account.reason),
+        **privacy_account(account),
+    }
+
+
+def _claim(account: PrivacyAccount) -> str:
+    if account.guarantee is None:
+        return (
+            "The generator gives no formal privacy guarantee. "
+            "The measurements above are all there is to rely on."
+        )
+    parts = (("ε", account.guarantee.epsilon), ("δ", account.guarantee.delta))
+    known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts)
+    return f"The generator claims differential privacy with {known}."
 
 
 def privacy_account(account: PrivacyAccount) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synth_audit.core.arrow_files import Rows, kept
+from synth_audit.core.arrow_files import PlacedRows, kept
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import replacing
 from synth_audit.core.fingerprint import fingerprint_of
@@ -135,7 +135,7 @@ def read_parquet(path: Path, *, made_by: str, folder: Path | None = None) -> pa.
     return map_parquet(path, made_by=made_by, folder=folder).data
 
 
-def map_parquet(path: Path, *, made_by: str, folder: Path | None, named: Path | None = None) -> Rows:
+def map_parquet(path: Path, *, made_by: str, folder: Path | None, named: Path | None = None) -> PlacedRows:
     """Read a workspace file.
 
     Args:
@@ -149,7 +149,7 @@ def map_parquet(path: Path, *, made_by: str, folder: Path | None, named: Path | 
     with _reading(path, named or path, made_by) as file:
         batches = file.iter_batches(BATCH)
         first = next(batches, None) if folder is not None else None
-        rows = Rows(file.read()) if first is None else kept(itertools.chain([first], batches), folder)
+        rows = PlacedRows(file.read()) if first is None else kept(itertools.chain([first], batches), folder)
         _refuse_other_rows(rows.data.num_rows, file, named or path, made_by)
     return rows
 

@@ -18,9 +18,9 @@ from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
 from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
+from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import read_table
-from synth_audit.encoding.codes import row_groups
+from synth_audit.encoding.row_groups import row_groups
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.planted_generator import PlantedGenerator
 
@@ -87,7 +87,8 @@ def subject_from(train, control, synthetic, **more):
     other = None if control is None else read_table(control, schema, where="control")
     candidate = read_table(synthetic, schema, where="synthetic", partial=True)
     known = read_table(train, schema, where="train")
-    return Subject(known, other, candidate, **{"generator": generator_behind(known, candidate), **more})
+    usual = {"generator": generator_behind(known, candidate), "random_split": RandomSplit()}
+    return Subject(known, other, candidate, **(usual | more))
 
 
 def generator_behind(train, synthetic):

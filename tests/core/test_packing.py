@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core import arrow_files
-from synth_audit.core.arrow_files import Rows, Shelf
+from synth_audit.core.arrow_files import PlacedRows, Shelf
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError
@@ -132,7 +132,7 @@ def test_what_is_known_of_a_mapped_table_goes_along_and_two_that_are_one_stay_on
 def test_a_view_of_some_columns_is_at_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = laid_out(plain(), tmp_path, monkeypatch)
     other = infer_schema(whole.data.select(["n", "x"]))
-    some = read_table(Rows(whole.data.select(["n", "x"]), whole.place), other, where="train")
+    some = read_table(PlacedRows(whole.data.select(["n", "x"]), whole.place), other, where="train")
     there = sent(some, tmp_path / "elsewhere")
     assert not files(tmp_path / "elsewhere")
     assert there.data.equals(plain().select(["n", "x"]))
@@ -154,9 +154,9 @@ def test_other_rows_or_values_have_no_place(tmp_path: Path, monkeypatch: pytest.
     assert whole.take(np.arange(N)).place is None
     assert [part.place for part in whole.parts(N // 2)] == [None, None]
     uneven = whole.data.set_column(0, "x", pa.array([float("nan")] * N))
-    assert read_table(Rows(uneven, whole.place), whole.schema, where="train").place is None
+    assert read_table(PlacedRows(uneven, whole.place), whole.schema, where="train").place is None
     views = whole.data.set_column(1, "k", whole.data["k"].cast(pa.string_view()))
-    read = read_table(Rows(views, whole.place), whole.schema, where="train")
+    read = read_table(PlacedRows(views, whole.place), whole.schema, where="train")
     assert read.place is None
     assert sent(read, tmp_path / "elsewhere").data.equals(whole.data)
 

@@ -14,9 +14,9 @@ from synth_audit.core.parts import LabelPart, NumberPart, VectorPart
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.encoding.codes import codes
-from synth_audit.encoding.euclidean import RobustEuclideanEncoder
+from synth_audit.encoding.euclidean import EuclideanEncoder, RobustEuclideanEncoder
 from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.encoding.mixed_cells import robust_cells
+from synth_audit.encoding.mixed_cells import cells, robust_cells
 from synth_audit.encoding.ngrams import WIDTH
 from synth_audit.encoding.ranks import RankEncoder
 from synth_audit.encoding.value_ranks import value_ranks
@@ -241,3 +241,34 @@ def test_generators_draw_texts_as_labels(name):
     model = generator.fit(train, FitContext(rng=np.random.default_rng(0), device="cpu"))
     made = model.sample(40, np.random.default_rng(1))
     assert set(made.labels("note")) <= set(train.labels("note"))
+
+
+def test_rows_that_are_asked_for_lie_where_they_lie_among_all():
+    """Codes, ranks and indicators are those of the whole tables, whichever rows are kept."""
+    rng = np.random.default_rng(0)
+    frames = [
+        {
+            "x": pa.array(rng.normal(size=N), mask=rng.random(N) < 0.1 * i),
+            "n": rng.integers(0, 9, N),
+            "amount": [f"{x:.1f} mg" for x in amounts(i)],
+            "k": rng.choice(list("abcdef"), N),
+            "note": notes(i),
+        }
+        for i in range(3)
+    ]
+    kinds = {"note": {"kind": "text"}}
+    read = tables(*frames, **kinds)
+    columns, some = read[0].schema.features, [None, np.array([3, 5, 80]), np.array([7])]
+    encoders = (
+        GowerEncoder.anchored_on(read[0], columns).encode,
+        EuclideanEncoder.anchored_on(read[0], columns).encode,
+        RobustEuclideanEncoder.anchored_on(read[0], columns).encode,
+        lambda made, rows=None: RankEncoder(columns).encode(read, made, rows),
+        lambda made, rows=None: robust_cells(made, columns, rows=rows),
+        lambda made, rows=None: cells(made, columns, rows=rows),
+    )
+    for encode in encoders:
+        for whole, few, rows in zip(encode(read), encode(read, some), some, strict=True):
+            kept = whole if rows is None else whole.take(rows)
+            for name in {"numbers", "dense", "labels"} & set(vars(few)):
+                assert np.array_equal(getattr(few, name), getattr(kept, name))

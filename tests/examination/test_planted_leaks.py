@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.generator import FitContext
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.subject import Subject
+from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import read_table
 from synth_audit.examination.planted_generator import telling_columns
 from synth_audit.examination.planted_leaks import FEWEST_ROWS, prepare_injection
@@ -45,6 +47,16 @@ def test_a_release_holds_the_planted_share_of_copies(share):
     assert len(copied) == round(share * release.n_rows)
     assert release.n_rows == 500
     assert rows(release) <= rows(injector.subject.train), "real people, none of whom is in control"
+
+
+@pytest.mark.parametrize(
+    ("was", "then"), [(None, None), (RandomSplit(0.8), RandomSplit()), (RandomSplit(),) * 2]
+)
+def test_chance_that_divided_the_table_divided_its_parts_too(was, then):
+    """In sizes that are fixed; and no guarantee is made of a planted leak."""
+    subject = replace(subject_of(), random_split=was, guarantee="a guarantee")
+    planted = prepare_injection(subject, 10_000, 0).planted(0.1, Leak.COPIES)
+    assert (planted.random_split, planted.guarantee) == (then, None)
 
 
 def test_the_two_halves_do_not_meet():

@@ -59,6 +59,26 @@ def test_trees_find_copies_and_do_not_find_strangers():
     assert honest[:300].mean() == pytest.approx(honest[300:].mean(), abs=0.1)
 
 
+def test_trees_are_those_of_a_forest():
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    rows, queries = np.random.default_rng(0).integers(0, 30, (2, 200, 3)).astype(np.float32)
+    forest = ExtraTreesClassifier(20, random_state=5).fit(rows, np.repeat([1, 0], [120, 80]))
+    expected = forest.predict_proba(queries)[:, 1]
+    assert tree_share(queries, rows[:120], rows[120:], 20, 5) == pytest.approx(expected, abs=1e-9)
+
+
+def test_ranks_of_some_rows_are_those_among_all():
+    rng = np.random.default_rng(0)
+    data = [pa.table({"x": rng.normal(size=n), "k": rng.choice(list("abc"), n)}) for n in (50, 30)]
+    schema = infer_schema(data[0])
+    tables = [read_table(d, schema, where="t") for d in data]
+    rows = [np.array([3, 40]), np.array([29, 0, 7])]
+    found = value_ranks(tables, schema.features, rows=rows)
+    for ranks, whole, some in zip(found, value_ranks(tables, schema.features), rows, strict=True):
+        assert np.array_equal(ranks, whole[some])
+
+
 def test_trees_give_the_same_bits_for_a_seed():
     rng = np.random.default_rng(0)
     rows, queries = rng.normal(size=(2, 200, 3)).astype(np.float32)

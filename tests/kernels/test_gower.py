@@ -228,6 +228,53 @@ def test_searches_agree_with_sorting_all_distances(pair, block, k, leaf):
         check(reference, reference, own=np.arange(len(reference)))
 
 
+@pytest.mark.parametrize("n_labels", [127, 128, 253, 254, 255, 256, 70_000])
+def test_labels_at_the_ends_of_small_types_are_told_apart(n_labels):
+    """In leaves too, where a label is looked up by a remainder that its type may not hold."""
+    rng = np.random.default_rng(n_labels)
+    labels = rng.integers(-1, n_labels, (5000, 1))
+    labels[:2, 0] = -1, n_labels - 1
+    rows = Mixed.of(rng.random((5000, 1)), labels, np.ones(2))
+    own = np.arange(600)
+    distances = exact_distances(rows.take(own), rows)
+    distances[own, own] = np.inf
+    assert np.array_equal(nearest_other(rows, own).first, distances.min(axis=1))
+    assert not nearest(rows.take(own), rows).first.any()
+
+
+def test_codes_take_as_little_room_as_they_can():
+    sizes = [
+        Mixed.of(np.empty((1, 0)), np.array([[k]]), np.ones(1)).labels.itemsize for k in (127, 128, 2**15)
+    ]
+    assert sizes == [1, 2, 4]
+
+
+@pytest.mark.parametrize("labels", [2, 50])
+def test_one_row_may_be_left_out_for_all_queries(labels):
+    """Of a table in which rows abound that repeat, and of one in which they do not."""
+    rng = np.random.default_rng(labels)
+    rows = mixed(rng.integers(0, labels, (60, 2)), rng.integers(0, labels, (60, 2)))
+    queries = rows.take(np.arange(40))
+    for but in range(0, 60, 7):
+        left = np.delete(np.arange(60), but)
+        found, expected = nearest(queries, rows, but=but), nearest(queries, rows.take(left))
+        for name in ("first", "second", "ties"):
+            assert np.array_equal(getattr(found, name), getattr(expected, name))
+        assert not (found.index == but).any()
+        assert np.array_equal(nearest(queries, rows.take(found.index)).first, found.first)
+
+
+@pytest.mark.parametrize("labels", [2, 50])
+def test_a_place_for_each_row_breaks_ties_as_shuffled_rows_would(labels):
+    rng = np.random.default_rng(labels)
+    rows = mixed(rng.integers(0, labels, (60, 1)), rng.integers(0, 3, (60, 1)))
+    shuffled = rng.permutation(60)
+    place = np.argsort(shuffled)
+    queries, other = rows.take(np.arange(30)), rows.take(shuffled)
+    assert np.array_equal(nearest(queries, rows, place=place).index, shuffled[nearest(queries, other).index])
+    assert np.array_equal(nearest_k(queries, rows, 7, place), shuffled[nearest_k(queries, other, 7)])
+
+
 def test_far_beyond_whole_numbers_a_difference_is_still_seen():
     """Where 1e100 − 1 is 1e100, drawing a number to within 1 of another would make the two equal."""
     queries = mixed([[0.0, 1e100]], np.array([[0, 0]]))

@@ -78,7 +78,8 @@ def test_a_wild_value_is_one_disagreement():
     ),
     made=st.lists(ROW, min_size=1, max_size=8),
 )
-def test_near_copies_against_loops(train, made):
+@pytest.mark.parametrize("block", [2**17, 3])
+def test_near_copies_against_loops(block, train, made):
     known = [row["n"] for row in train if row["n"] is not None]
     unit = (max(known) - min(known)) / mixed_hamming.NEAR
     data = [pa.Table.from_pylist(rows, TYPES) for rows in (train, made)]
@@ -91,7 +92,9 @@ def test_near_copies_against_loops(train, made):
         return one["n"] is None or abs(one["n"] - other["n"]) <= unit * (1 + 1e-6)
 
     expected = [any(near(row, other) for other in train) for row in made]
-    assert mixed_hamming.nearly_copied(queries, reference).tolist() == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mixed_hamming, "_BLOCK", block)
+        assert mixed_hamming.nearly_copied(queries, reference).tolist() == expected
 
 
 def test_labels_alone_and_many_twins_are_near_exactly_when_equal():

@@ -70,7 +70,7 @@ def test_labels_the_scale_lacks_share_a_place_and_missing_ones_have_their_own():
 def test_a_constant_column_has_no_coordinate():
     train, copy = tables(frame(50, 3), frame(50, 4))
     widths = {(c.dense.shape[1], c.labels.shape[1]) for c in encoded([train, copy], [train, copy])}
-    assert widths == {(1 + 2 + 2, 1)}
+    assert widths == {(1 + 2 + 1, 1)}  # of two columns with numbers one has gaps
 
 
 def test_labels_that_were_not_recoded_keep_their_place_however_frequent_they_are():

@@ -18,7 +18,8 @@ from synth_audit.core.measurement import Direction, Estimate, Findings, Interval
 from synth_audit.core.rules import Determines, Rule, declared_rules
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes, row_groups
+from synth_audit.encoding.codes import codes
+from synth_audit.encoding.row_groups import row_groups
 from synth_audit.encoding.rule_violations import put
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.coordinates import MISSING

@@ -24,6 +24,13 @@ def drawn(candidates: Positions, most: int, rng: np.random.Generator) -> Positio
     return np.sort(rng.choice(candidates, most, replace=False))
 
 
+def random_places(n: int, rng: np.random.Generator) -> Positions:
+    """Places of the rows of a release in a random order, so that equal ones are met in none of its own."""
+    places = np.empty(n, dtype=np.intp)
+    places[rng.permutation(n)] = np.arange(n)
+    return places
+
+
 def named(subject: Subject, names: Iterable[str], setting: str) -> tuple[Column, ...]:
     """The columns that a setting names.
 

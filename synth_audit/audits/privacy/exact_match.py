@@ -26,7 +26,7 @@ from synth_audit.core.measurement import (
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.core.text_form import column_forms
-from synth_audit.encoding.codes import row_groups, row_groups_but_one
+from synth_audit.encoding.row_groups import row_groups, row_groups_but_one
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.proportion_interval import SOURCE, proportion_difference, proportion_interval
 
@@ -121,7 +121,7 @@ class ExactMatch:
         tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
         groups = row_groups(tables, subject.features)
         exposures: tuple[Exposure, ...] = ()
-        found = [*_Matches.of(groups).measured(subject.level), _identifier_reuse(subject)]
+        found = [*_Matches.of(groups, tables).measured(subject.level), _identifier_reuse(subject)]
         if subject.control is not None:
             found.append(_unique_excess(groups, subject.level))
             found.append(_record_excess(groups, subject.level))
@@ -140,10 +140,11 @@ class _Matches:
     n_control: int = 0
 
     @classmethod
-    def of(cls, groups: list[Codes]) -> _Matches:
+    def of(cls, groups: list[Codes], tables: list[Table]) -> _Matches:
+        """By groups of rows, among which those that no other row equals may be missing."""
         train, *others = groups
-        counts = [count for rows in others for count in (int(np.isin(rows, train).sum()), len(rows))]
-        return cls(*counts)
+        counts = [int(np.isin(rows, train).sum()) for rows in others]
+        return cls(*(x for count, t in zip(counts, tables[1:], strict=True) for x in (count, t.n_rows)))
 
     @property
     def excess(self) -> float:
@@ -225,7 +226,7 @@ def _worst_but_one(tables: list[Table], subject: Subject) -> Measurement:
     groupings = (
         row_groups_but_one(tables, columns) if len(columns) > 1 else [(None, row_groups(tables, columns))]
     )
-    choices = [_Matches.of(groups) for _, groups in groupings]
+    choices = [_Matches.of(groups, tables) for _, groups in groupings]
     each = corrected_level(subject.level, len(choices))
     intervals = [choice.interval(each) for choice in choices]
     worst = max(choices, key=lambda choice: choice.excess)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, named, rate
+from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, named, random_places, rate
 from synth_audit.core.arrays import Bools, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -153,13 +153,10 @@ class Linkability:
         """The k nearest synthetic rows by one side's columns, for the train and the control rows attacked."""
         assert subject.control is not None
         encoder = GowerEncoder.anchored_on(subject.train, side, beside=[subject.control])
-        train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
-        shuffled = rng.permutation(len(synthetic))  # so that equal rows are met in no order of the release
-        reference = synthetic.take(shuffled)
-        return [
-            shuffled[nearest_k(table.take(rows), reference, self.n_neighbours)]
-            for table, rows in zip((train, control), chosen, strict=True)
-        ]
+        tables = [subject.train, subject.control, subject.synthetic]
+        *asked, synthetic = encoder.encode(tables, [*chosen, None])
+        place = random_places(len(synthetic), rng)
+        return [nearest_k(rows, synthetic, self.n_neighbours, place) for rows in asked]
 
     def _measured(
         self, hits: Sequence[Bools], subject: Subject, rng: np.random.Generator

@@ -18,6 +18,7 @@ from synth_audit.audits.privacy._membership_rates import (
     told,
     worst,
 )
+from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -64,7 +65,8 @@ class MembershipDataOnly:
 
     Fields:
         max_members, max_others: at most this many training rows and strangers are tested, drawn at random.
-        max_learnt: the trees learn from at most this many synthetic rows; distances search all of them.
+        max_learnt: the trees learn from at most this many synthetic and as many reference rows, drawn at
+            random; distances search all of them.
         n_trees: randomised trees of the classifier.
 
     Raises:
@@ -134,29 +136,38 @@ class MembershipDataOnly:
 
     def _by_trees(self, subject: Subject, draw: _Draw, rng: np.random.Generator) -> Scored:
         assert subject.control is not None
-        real = [subject.train, subject.control]
-        train, control, synthetic = value_ranks([*real, subject.synthetic], subject.features, real=real)
-        n = len(synthetic)
+        n = subject.synthetic.n_rows
         learnt = np.sort(rng.choice(n, min(n, self.max_learnt), replace=False))
-        queries = np.concatenate([train[draw.members], control[draw.others]])
+        reference = drawn(draw.reference, self.max_learnt, rng)
         seed = int(rng.integers(2**31))
-        share = tree_share(queries, synthetic[learnt], control[draw.reference], self.n_trees, seed)
-        members, others = np.split(share, [len(draw.members)])
-        even = round(len(learnt) / (len(learnt) + len(draw.reference)), 9)
-        return Scored("classifier", members, others, even)
+        real = [subject.train, subject.control]
+        members, control, made = value_ranks(
+            [*real, subject.synthetic],
+            subject.features,
+            real=real,
+            rows=[draw.members, np.concatenate([draw.others, reference]), learnt],
+        )
+        others, strangers = np.split(control, [len(draw.others)])
+        share = tree_share(np.concatenate([members, others]), made, strangers, self.n_trees, seed)
+        even = round(len(learnt) / (len(learnt) + len(reference)), 9)
+        n_members = len(draw.members)
+        return Scored("classifier", share[:n_members], share[n_members:], even)
 
 
 def _by_distance(subject: Subject, draw: _Draw, rng: np.random.Generator) -> list[Scored]:
     assert subject.control is not None
     encoder = GowerEncoder.anchored_on(subject.train, subject.features, beside=[subject.control])
-    train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
-    reference, width = control.take(draw.reference), len(subject.features)
+    real = np.concatenate([draw.others, draw.reference])
+    members, control, synthetic = encoder.encode(
+        [subject.train, subject.control, subject.synthetic], [draw.members, real, None]
+    )
+    others, reference = (control.take(some) for some in np.split(np.arange(len(real)), [len(draw.others)]))
+    width = len(subject.features)
 
     def scores(queries: Mixed, known: Nearest) -> tuple[Floats, Floats]:
         found = nearest(queries, synthetic)
         return -found.first, log_density_ratio(found, known, width)
 
-    members, others = train.take(draw.members), control.take(draw.others)
     few = np.sort(rng.choice(len(reference), min(len(reference), _CALIBRATION), replace=False))
     of_members = scores(members, nearest(members, reference))
     of_others = scores(others, nearest(others, reference))

@@ -19,7 +19,7 @@ from synth_audit.core.measurement import Direction, Estimate, Findings, Measurem
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import row_groups
+from synth_audit.encoding.row_groups import row_groups
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 
 ALPHA_PRECISION = Quantity(

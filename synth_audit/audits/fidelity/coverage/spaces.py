@@ -13,9 +13,9 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import row_groups
 from synth_audit.encoding.embedding import embed
 from synth_audit.encoding.euclidean import EuclideanEncoder
+from synth_audit.encoding.row_groups import row_groups
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.support import tamed

@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.audits.privacy.closest_record import closer_shares, neighbour_measures
 from synth_audit.audits.privacy.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
-from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, spaces
+from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, space_of
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -67,11 +67,12 @@ class ClosestRecord:
     of d(control, train), and DCR_max its value for a copy of train (1/α unless q = 0). Both distances search
     the same reference set, so unequal sizes do not bias it. Without a setting the distance is Euclidean;
     ``gower`` and ``embedding`` take Gower's distance and that in the contrastive embedding, ``ranks`` the
-    Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter. ``robust``
-    is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor a code for
-    "unknown" can set; see :class:`~synth_audit.kernels.robust_scale.RobustScale`. The score in setting
-    ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/18 of the
-    robust range), which a few spoilt columns cannot swamp.
+    Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter;
+    ``mirrored_ranks`` between their distances from the middle, which no reversed column alters either.
+    ``robust`` is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor
+    a code for "unknown" can set; see :class:`~synth_audit.kernels.robust_scale.RobustScale`. The score in
+    setting ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/18
+    of the robust range), which a few spoilt columns cannot swamp.
 
     ``share = P(the nearest real row of s is in train)``, whose expectation is n_train / (n_train + n_control)
     if the release is independent of the split; ``share_excess = share − expectation`` and
@@ -81,7 +82,8 @@ class ClosestRecord:
     control rows, are defined beside their computation in ``neighbour_measures``.
 
     Fields:
-        distances: which of ``euclidean``, ``robust``, ``gower``, ``ranks`` and ``embedding`` to search by.
+        distances: which of ``euclidean``, ``robust``, ``gower``, ``ranks``, ``mirrored_ranks`` and
+            ``embedding`` to search by.
         embedding_settings: how the network of the embedding is built and trained.
         alpha: percentile of real distances that counts as close, in (0, 0.5].
         max_queries: at most this many rows of each table are looked up, drawn at random; all rows
@@ -99,7 +101,7 @@ class ClosestRecord:
     Source: contrastive privacy metrics, equations 1–4; Platzer & Reutterer 2021; Yoon et al. 2020.
     """
 
-    distances: tuple[Distance, ...] = ("euclidean", "gower", "ranks")
+    distances: tuple[Distance, ...] = ("euclidean", "gower", "ranks", "mirrored_ranks")
     embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     alpha: float = 0.02
     max_queries: int = 10_000
@@ -116,7 +118,10 @@ class ClosestRecord:
         ),
         not_covered=(
             "Distances average over columns: a secret repeated in one column can hide in them. A release can "
-            "also be far from every record and still reveal what is typical of a group."
+            "also be far from every record and still reveal what is typical of a group. Of transformations "
+            "that keep every record recognisable, units, spellings, codes and reversed columns are looked "
+            "through, and no others: not rotations, that is sums and differences of two columns in their "
+            "place."
         ),
         quantities=(
             PRIVACY_SCORE,
@@ -152,10 +157,13 @@ class ClosestRecord:
         found = [self._score(*self._disagreements(subject, rng), AGREEMENT, subject.level, rng)]
         series: tuple[Series, ...] = ()
         notes: tuple[str, ...] = ()
-        for name, space in spaces(subject, self.distances, self.embedding_settings, context):
-            chosen = self._draw(space.size("synthetic"), self.max_queries, rng)
-            to_train = space.nearest("synthetic", chosen, "train")
-            to_control = space.nearest("synthetic", chosen, "control")
+        assert subject.control is not None
+        for name in self.distances:
+            chosen = self._draw(subject.synthetic.n_rows, self.max_queries, rng)
+            space = space_of(subject, name, chosen, self.embedding_settings, context)
+            every = np.arange(len(chosen))
+            to_train = space.nearest("synthetic", every, "train")
+            to_control = space.nearest("synthetic", every, "control")
             real = space.nearest("control", self._draw(space.size("control"), self.max_queries, rng), "train")
             setting = "" if name == "euclidean" else name
             found.append(self._score(to_train.first, real.first, setting, subject.level, rng))
@@ -195,8 +203,8 @@ class ClosestRecord:
         """Least disagreement with a train row, of sampled synthetic and of sampled control rows."""
         assert subject.control is not None
         tables = [subject.train, subject.synthetic, subject.control]
-        train, synthetic, control = robust_cells(tables, subject.features, beside=[subject.control])
-        made, real = (t.take(self._draw(len(t), self.max_compared, rng)) for t in (synthetic, control))
+        asked = [None, *(self._draw(t.n_rows, self.max_compared, rng) for t in tables[1:])]
+        train, made, real = robust_cells(tables, subject.features, beside=[subject.control], rows=asked)
         return least_disagreement(made, train), least_disagreement(real, train)
 
     def _score(

@@ -1,8 +1,8 @@
-"""The three tables in one space, whichever distance it has."""
+"""Train, control and what is asked of the release in one space, whichever distance it has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
@@ -18,16 +18,16 @@ from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.neighbours import Nearest
 
-Distance = Literal["euclidean", "robust", "gower", "ranks", "embedding"]
+Distance = Literal["euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding"]
 Part = Literal["train", "control", "synthetic"]
 Rows = TypeVar("Rows", Coordinates, gower.Mixed)
 
-DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "embedding")
+DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding")
 
 
 @dataclass(frozen=True, eq=False)
 class Space(Generic[Rows]):
-    """Rows of train, control and the release with the search that belongs to their distance."""
+    """Rows of train and control, some of the release, and the search that belongs to their distance."""
 
     tables: dict[Part, Rows]
     search: Callable[[Rows, Rows], Nearest]
@@ -46,12 +46,13 @@ class Space(Generic[Rows]):
         return self.search_other(self.tables[part], rows)
 
 
-def spaces(
-    subject: Subject, distances: Sequence[Distance], settings: EmbeddingSettings, context: RunContext
-) -> Iterator[tuple[Distance, Space[Coordinates] | Space[gower.Mixed]]]:
-    """Each distance by name with its space, one at a time, since each holds all rows.
+def space_of(
+    subject: Subject, distance: Distance, asked: Positions, settings: EmbeddingSettings, context: RunContext
+) -> Space[Coordinates] | Space[gower.Mixed]:
+    """The space of a distance, in which all rows of train and control are searched.
 
     Args:
+        asked: positions of the rows of the release that are looked up: no others are in the space.
         settings: of the embedding.
 
     Raises:
@@ -61,21 +62,23 @@ def spaces(
     assert subject.control is not None
     parts: tuple[Part, ...] = ("train", "control", "synthetic")
     tables, columns = [subject.train, subject.control, subject.synthetic], subject.features
-    for name in distances:
-        if name == "gower":
-            mixed = GowerEncoder.anchored_on(subject.train, columns, beside=[subject.control]).encode(tables)
-            yield name, Space(dict(zip(parts, mixed, strict=True)), gower.nearest, gower.nearest_other)
-            continue
-        if name == "embedding":
-            placed = embed(subject.train, tables, columns, settings=settings, context=context)
-        elif name == "ranks":  # control is in train's units for certain, the release perhaps in its own
-            placed = RankEncoder(columns).encode([subject.train, subject.train, subject.synthetic], tables)
-        elif name == "robust":
-            encoder = RobustEuclideanEncoder.anchored_on(subject.train, columns, beside=[subject.control])
-            placed = encoder.encode(tables)
-        else:
-            placed = EuclideanEncoder.anchored_on(subject.train, columns).encode(tables)
-        yield (
-            name,
-            Space(dict(zip(parts, placed, strict=True)), euclidean.nearest, euclidean.nearest_other),
-        )
+    real, few = [subject.control], (None, None, asked)
+    if distance == "gower":
+        mixed = GowerEncoder.anchored_on(subject.train, columns, beside=real).encode(tables, few)
+        return Space(dict(zip(parts, mixed, strict=True)), gower.nearest, gower.nearest_other)
+    match distance:
+        case "embedding":
+            some = [subject.train, subject.control, subject.synthetic.take(asked)]
+            placed = embed(subject.train, some, columns, settings=settings, context=context)
+        case "ranks" | "mirrored_ranks":
+            # Control is in train's units for certain, the release perhaps in its own.
+            scales = [subject.train, subject.train, subject.synthetic]
+            placed = RankEncoder(columns).encode(scales, tables, few)
+            if distance == "mirrored_ranks":
+                placed = [rows.folded() for rows in placed]
+        case "robust":
+            robust = RobustEuclideanEncoder.anchored_on(subject.train, columns, beside=real)
+            placed = robust.encode(tables, few)
+        case "euclidean":
+            placed = EuclideanEncoder.anchored_on(subject.train, columns).encode(tables, few)
+    return Space(dict(zip(parts, placed, strict=True)), euclidean.nearest, euclidean.nearest_other)

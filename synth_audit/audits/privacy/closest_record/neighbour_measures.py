@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.encoding.mixed_cells import cells
 from synth_audit.kernels.dcr import independent_number, part_nearer
-from synth_audit.kernels.gower import Mixed, nearest, nearest_other
+from synth_audit.kernels.gower import nearest, nearest_other
 from synth_audit.kernels.mixed_hamming import nearly_copied
 from synth_audit.kernels.neighbours import Nearest
 from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
@@ -109,14 +111,13 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     assert subject.control is not None
     weights = [_one_over_entropy(codes([subject.train], column)[0]) for column in subject.features]
     encoder = GowerEncoder.by_range(subject.train, subject.features, weights)
-    train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
-    rows, strangers = _draw(len(train), max_rows, rng), _draw(len(control), max_rows, rng)
+    tables = [subject.train, subject.control, subject.synthetic]
+    rows, strangers = (_draw(t.n_rows, max_rows, rng) for t in tables[:2])
+    train, queries, synthetic = encoder.encode(tables, [None, strangers, None])
     among, to_release = nearest_other(train, rows), nearest(train.take(rows), synthetic)
-    others = _without_one(train, rng)
-    queries = control.take(strangers)
     exposed = to_release.first < among.first
     known = _Share.of(exposed, independent_number(_nearest_row(among, to_release, len(train)), rows))
-    found, known_found = nearest(queries, synthetic), nearest(queries, others)
+    found, known_found = nearest(queries, synthetic), nearest(queries, train, but=_one(len(train), rng))
     base = _Share.of(
         found.first < known_found.first, independent_number(_nearest_row(known_found, found, len(train)))
     )
@@ -145,13 +146,13 @@ def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generat
     """
     assert subject.control is not None
     encoder = GowerEncoder.by_range(subject.train, subject.features)
-    train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
-    of_train, of_release, of_control = _accuracy(train, synthetic, control, max_rows, rng)
+    tables = [subject.train, subject.control, subject.synthetic]
+    of_train, of_release, of_control = _accuracy(encoder, tables, max_rows, rng)
     level, value = subject.level, (of_train.value + of_release.value) / 2
     ends = [share.interval(level) for share in (of_train, of_release)]
     below = math.hypot(of_train.value - ends[0].low, of_release.value - ends[1].low) / 2
     above = math.hypot(ends[0].high - of_train.value, ends[1].high - of_release.value) / 2
-    near_train, near_control = _release_side(train, synthetic, control, max_rows, rng)
+    near_train, near_control = _release_side(encoder, tables, max_rows, rng)
     loss = (of_control.value - of_train.value + near_control.value - near_train.value) / 2
     first, second = of_control.less(of_train, level), near_control.less(near_train, level)
     apart = of_control.value - of_train.value, near_control.value - near_train.value
@@ -187,11 +188,10 @@ def hits(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Meas
     """
     assert subject.control is not None
     told = [c for c in subject.features if np.ptp(codes([subject.train], c)[0]) > 0]
-    train, control, synthetic = cells([subject.train, subject.control, subject.synthetic], told)
-    known, base = (
-        _Share.of(nearly_copied(real.take(_draw(len(real), max_rows, rng)), synthetic))
-        for real in (train, control)
-    )
+    tables = [subject.train, subject.control, subject.synthetic]
+    asked = [_draw(t.n_rows, max_rows, rng) for t in tables[:2]]
+    *real, synthetic = cells(tables, told, rows=[*asked, None])
+    known, base = (_Share.of(nearly_copied(rows, synthetic)) for rows in real)
     return [
         HITTING_RATE.at(
             known.value,
@@ -204,33 +204,37 @@ def hits(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Meas
 
 
 def _accuracy(
-    train: Mixed, synthetic: Mixed, control: Mixed, max_rows: int, rng: np.random.Generator
+    encoder: GowerEncoder, tables: Sequence[Table], max_rows: int, rng: np.random.Generator
 ) -> tuple[_Share, _Share, _Share]:
     """Chance that the nearest row is of the own kind, for train and release; of train, for control."""
-    m = min(len(train), len(synthetic))
-    t, s = train.take(_draw(len(train), m, rng)), synthetic.take(_draw(len(synthetic), m, rng))
+    n_train, n_control, n_made = (t.n_rows for t in tables)
+    m = min(n_train, n_made)
+    cut = [_draw(n, m, rng) for n in (n_train, n_made)]
     rows = _draw(m, max_rows, rng)
-    fewer_t, fewer_s = _without_one(t, rng), _without_one(s, rng)
-    strangers = control.take(_draw(len(control), max_rows, rng))
+    one_of_train, one_of_release = _one(m, rng), _one(m, rng)
+    strangers = _draw(n_control, max_rows, rng)
+    t, queries, s = encoder.encode(
+        tables, [_unless_all(cut[0], n_train), strangers, _unless_all(cut[1], n_made)]
+    )
     shares = []
-    for own, own_kind, other_kind in ((t, t, fewer_s), (s, s, fewer_t)):
-        among, across = nearest_other(own_kind, rows), nearest(own.take(rows), other_kind)
+    for own, other, one in ((t, s, one_of_release), (s, t, one_of_train)):
+        among, across = nearest_other(own, rows), nearest(own.take(rows), other, but=one)
         shares.append(_nearer(among, across, m, rows))
-    return shares[0], shares[1], _nearer(nearest(strangers, fewer_t), nearest(strangers, fewer_s), m)
+    to_train, to_release = nearest(queries, t, but=one_of_train), nearest(queries, s, but=one_of_release)
+    return shares[0], shares[1], _nearer(to_train, to_release, m)
 
 
 def _release_side(
-    train: Mixed, synthetic: Mixed, control: Mixed, max_rows: int, rng: np.random.Generator
+    encoder: GowerEncoder, tables: Sequence[Table], max_rows: int, rng: np.random.Generator
 ) -> tuple[_Share, _Share]:
     """Chance that a release row is nearer to its own than to train, and than to control, of equal sizes."""
-    k = min(len(train), len(synthetic), len(control))
-    s = synthetic.take(_draw(len(synthetic), k, rng))
-    rows = _draw(k, max_rows, rng)
-    among = nearest_other(s, rows)
-    shares = []
-    for real in (train, control):
-        across = nearest(s.take(rows), real.take(_draw(len(real), k, rng)))
-        shares.append(_nearer(among, across, k, rows))
+    n_train, n_control, n_made = (t.n_rows for t in tables)
+    k = min(n_train, n_control, n_made)
+    of_release, rows = _draw(n_made, k, rng), _draw(k, max_rows, rng)
+    of_real = [_draw(n, k, rng) for n in (n_train, n_control)]
+    *real, s = encoder.encode(tables, [*of_real, of_release])
+    among, queries = nearest_other(s, rows), s.take(rows)
+    shares = [_nearer(among, nearest(queries, other), k, rows) for other in real]
     return shares[0], shares[1]
 
 
@@ -264,9 +268,14 @@ def _nearest_row(among: Nearest, across: Nearest, n_own: int) -> Positions:
     return np.where(across.first < among.first, n_own + across.index, among.index)
 
 
-def _without_one(rows: Mixed, rng: np.random.Generator) -> Mixed:
-    """All rows but a random one, so that a query from outside has as many to choose from as one of them."""
-    return rows.take(np.delete(np.arange(len(rows)), rng.integers(len(rows)))) if len(rows) > 1 else rows
+def _one(n: int, rng: np.random.Generator) -> int | None:
+    """A row to leave out of n, so that a query from outside has as many to choose from as one of them."""
+    return int(rng.integers(n)) if n > 1 else None
+
+
+def _unless_all(rows: Positions, n: int) -> Positions | None:
+    """None where the rows drawn are all n of them."""
+    return None if len(rows) == n else rows
 
 
 def _draw(n: int, most: int, rng: np.random.Generator) -> Positions:

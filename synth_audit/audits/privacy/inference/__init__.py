@@ -66,7 +66,7 @@ class Inference:
         known: columns the adversary knows, less the secret; left out, all other released columns.
         n_attacks: at most this many training records, and as many control records, per secret.
         tolerance: relative error at which a guessed number is right, in [0, 1).
-        n_trees: trees of the model fitted on control.
+        n_trees: trees of the model fitted on control, on 50,000 rows of it at most.
         max_secrets: of more columns, where none is named nor declared sensitive, so many are drawn at random.
 
     Raises:

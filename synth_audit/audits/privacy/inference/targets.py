@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import drawn
+from synth_audit.audits.privacy._targets import drawn, random_places
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.kind_prediction import GuessRule
 from synth_audit.core.schema import Column
@@ -19,6 +19,9 @@ from synth_audit.kernels.gower import Mixed, nearest, nearest_without
 
 MOST_SEARCHED = 50
 """Known columns up to which every secret has records and a search of its own."""
+
+_MOST_LEARNT = 50_000
+"""Control rows from which a model learns at most where the known columns are no more than that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +115,8 @@ def guesses(
     """Each secret with the guesses at it, of the nearest rows without it, at most so many on either side.
 
     Over many known columns one search answers for all secrets, which are then guessed at the same records as
-    far as these have them, and no model learns from more than ``most_learnt`` rows. The release is shuffled,
-    so that equal rows are met in no order of it.
+    far as these have them, and no model learns from more than ``most_learnt`` rows. Equal rows are met in no
+    order of the release.
     """
     if known.many:
         yield from _at_once(known, list(targets), most, most_learnt, rng)
@@ -121,12 +124,13 @@ def guesses(
     for target in targets:
         chosen = tuple(drawn(rows, most, rng) for rows in target.present)
         train, control, synthetic = (known.without(target.secret, rows) for rows in known.rows)
-        shuffled = rng.permutation(len(synthetic))
+        place = random_places(len(synthetic), rng)
         seed = int(rng.integers(2**31))
         # One search for both sides, since a search of half as many rows takes more than half as long.
         asked = _joined(train.take(chosen[0]), control.take(chosen[1]))
-        found = shuffled[nearest(asked, synthetic.take(shuffled)).index]
-        yield target, Guesses(chosen, _halves(found, len(chosen[0])), target.present[1], seed)
+        found = nearest(asked, synthetic, place=place).index
+        learnt = drawn(target.present[1], _MOST_LEARNT, rng)
+        yield target, Guesses(chosen, _halves(found, len(chosen[0])), learnt, seed)
 
 
 def _at_once(

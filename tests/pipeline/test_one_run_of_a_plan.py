@@ -1,0 +1,119 @@
+"""The coins of a plan's own split, a declared split of files, and a guarantee that the release refutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from synth_audit.api.auditing import audit
+from synth_audit.console import show_evidence
+from synth_audit.core import registry
+from synth_audit.core.errors import PlanError
+from synth_audit.core.generator import GeneratorInfo
+from synth_audit.core.outcome import Status
+from synth_audit.core.plan_file import parse_plan
+from synth_audit.core.subject import RandomSplit
+from synth_audit.core.table import Table
+from synth_audit.core.verdict import Result
+from synth_audit.judging.privacy_budget import REFUTED
+from synth_audit.pipeline import stages as pipeline
+
+ROWS = 600
+
+
+@dataclass(frozen=True)
+class Reprint:
+    """A model that knows its rows by heart."""
+
+    train: Table
+
+    def sample(self, n, rng):
+        return self.train.take(np.sort(rng.integers(0, self.train.n_rows, n)))
+
+
+@dataclass(frozen=True)
+class FalseClaim:
+    """Buys a guarantee for a sum that it does not use, and hands out its rows."""
+
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(title="False", summary="Claims and copies.", cost="instant")
+
+    def fit(self, train, context):
+        context.accountant.domain("declared")
+        context.accountant.gaussian(5.0, what="a sum")
+        return Reprint(train)
+
+
+@pytest.fixture
+def copied(tmp_path, make_case, monkeypatch):
+    """A case whose generator copies under a guarantee."""
+    real_build = registry.build
+
+    def build(room, name, config, **more):
+        return FalseClaim() if name == "false" else real_build(room, name, config, **more)
+
+    monkeypatch.setattr(registry, "build", build)
+    case = make_case(tmp_path / "case")
+    rng = np.random.default_rng(0)
+    columns = {f"x{i}": np.round(rng.uniform(0, 1, ROWS), 4) for i in range(3)}
+    pq.write_table(pa.table({"key": np.arange(ROWS)} | columns), case.folder / "people.parquet")
+    plan = {
+        "source": {"parquet": {"path": "people.parquet"}},
+        "columns": {"key": {"role": "identifier"}} | {name: {"bounds": [0, 1]} for name in columns},
+        "generator": "false",
+        "rows": 500,
+        "audits": ["exact_match", {"one_run": {"subsets": 2}}],
+        "gates": "gates.json",
+        "privacy": {"epsilon": 1.2, "delta": 1e-5, "rows_per_entity": 1},
+    }
+    (case.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    return case
+
+
+def test_a_release_that_costs_more_than_is_claimed_stays_in(copied, capsys):
+    evidence = pipeline.produce(copied.plan, copied.workspace)
+    refuted = next(g for g in evidence.gates.results if g.gate == REFUTED)
+    assert refuted.result is Result.FAIL
+    assert refuted.measurement.audit == "one_run"
+    assert "at least" in refuted.explanation
+    show_evidence(evidence, (), as_json=False)
+    assert "costs an epsilon of at least" in " ".join(capsys.readouterr().out.split())
+    show_evidence(evidence, (), as_json=True)
+    assert '"proven_cost": {' in capsys.readouterr().out
+
+
+def numbers(n, seed):
+    rng = np.random.default_rng(seed)
+    return pa.table({f"x{i}": rng.normal(size=n) for i in range(3)})
+
+
+def test_a_plans_own_split_is_made_of_coins():
+    plan = parse_plan({"split": {"control": 0.3}, "generator": "independent"})
+    table = pipeline.anchored_subject(numbers(40, 0), numbers(20, 1), numbers(40, 2), plan).train
+    assert pipeline.subject_of(plan, table, table, table).random_split == RandomSplit(0.7)
+
+
+@pytest.mark.parametrize(
+    ("declared", "status"), [({}, "not applicable"), ({"made_elsewhere": "random"}, "measured")]
+)
+def test_files_are_asked_only_where_the_plan_calls_their_split_random(declared, status):
+    evidence = audit(
+        numbers(400, 0), numbers(100, 1), numbers(400, 0), {"split": declared}, only=("one_run",)
+    )
+    [outcome] = evidence.outcomes
+    assert outcome.status is Status(status)
+    if status == "measured":
+        assert outcome.measurements[0].value > 2
+        assert outcome.responses[0].sensitivity == "sees"
+    else:
+        assert "made_elsewhere" in outcome.reason
+
+
+def test_a_split_is_random_or_nothing_is_said_of_it():
+    with pytest.raises(PlanError, match="made_elsewhere"):
+        parse_plan({"split": {"made_elsewhere": "by hand"}})
