@@ -182,6 +182,7 @@ class _Search:
 
     Attributes:
         ranks: of the numbers of each column, shape (n, width) each.
+        secrets: every cell as a secret, shape (n, d). votes: those of the release as guesses, shape (m, d).
         turned: columns whose numbers in the release are turned round, as far as they were asked for.
     """
 
@@ -189,12 +190,14 @@ class _Search:
     n_release: int
     ranks: Sequence[Positions]
     secrets: Floats
+    votes: Floats
     turned: dict[int, tuple[KnownColumn, Positions]]
 
     @classmethod
     def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
         secrets = np.column_stack([c.secret for c in columns])
-        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, {})
+        votes = np.nan_to_num(secrets[:n_release], nan=_NO_GUESS)
+        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, {})
 
     def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
         """Look all people up by the known columns."""
@@ -207,9 +210,8 @@ class _Search:
         ).matches()
         secrets = np.setdiff1d(np.arange(len(self.columns)), knowledge.known)
         who = np.flatnonzero(matches.claimed(~people.member, alpha))
-        said = np.nan_to_num(self.secrets[: self.n_release, secrets], nan=_NO_GUESS)
-        guesses = matches.guesses(who, said, TOLERANCE)
-        truth = self.secrets[self.n_release :][np.ix_(who, secrets)]
+        guesses = matches.guesses(who, self.votes, TOLERANCE)[:, secrets]
+        truth = self.secrets[self.n_release + who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
         return ClaimsOfSet(matches.distance, secrets, who, made, off <= TOLERANCE)
