@@ -153,7 +153,12 @@ def test_gowers_distance_sees_a_copy_under_its_own_scope(name, subject_of, measu
     found, _ = measure(AUDIT, subject)
     assert found["privacy_score", "gower"].interval.low > 0.9
     assert found["share_leak", "gower"].interval.low > 0.8
-    assert {key[1] for key in found if isinstance(key, tuple)} == {"gower", "ranks", "agreement"}
+    assert {key[1] for key in found if isinstance(key, tuple)} == {
+        "gower",
+        "ranks",
+        "mirrored_ranks",
+        "agreement",
+    }
 
 
 def test_ranks_see_a_copy_in_which_every_column_is_in_other_terms(subject_of, measure):
@@ -167,6 +172,22 @@ def test_ranks_see_a_copy_in_which_every_column_is_in_other_terms(subject_of, me
     assert found["privacy_score", "ranks"].interval.low > 0.9
     assert found["privacy_score"].value < 0.1
     assert found["privacy_score", "agreement"].value < 0.1
+
+
+@pytest.mark.parametrize("reversed_columns", [("age", "income"), ("income",)])
+def test_columns_mirrored_by_rank_do_not_hide_a_copy(reversed_columns, subject_of, measure):
+    """Also with jitter, and whichever of them are mirrored."""
+
+    def change(train, rng):
+        made = dict(train)
+        for name in reversed_columns:
+            values = train[name] + 0.01 * train[name].std() * rng.normal(size=len(train[name]))
+            made[name] = np.sort(values)[::-1][np.argsort(np.argsort(values))]
+        return made
+
+    found, _ = measure(AUDIT, subject_of(*changed(np.random.default_rng(0), change=change)))
+    assert found["share_leak", "mirrored_ranks"].interval.low > 0.5
+    assert found["share_leak", "mirrored_ranks"].value > found["share_leak", "ranks"].value + 0.2
 
 
 def test_gowers_distance_is_not_swamped_by_a_column_in_another_unit(subject_of, measure):

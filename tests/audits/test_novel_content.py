@@ -162,7 +162,7 @@ def test_records_spelt_into_what_train_never_had_are_flagged(flags, secret, case
 
 
 def test_little_in_every_column_is_much_in_all(flags):
-    """Eight cells of one column are what fresh rows could bring; eight rows in each of five are not."""
+    """Five cells of one column are what fresh rows could bring; five in each of eight columns are not."""
     wide = {f"x{j}": pa.array(["a", "b"] * (N // 2)) for j in range(8)}
     few = {
         n: pa.array([f"s{j}{i}" if 5 * j <= i < 5 * j + 5 else c for i, c in enumerate(v.to_pylist())])

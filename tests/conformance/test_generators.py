@@ -11,11 +11,13 @@ from conformance_readme import EXAMPLE_GENERATOR  # made importable by conftest.
 
 from synth_audit.core import generator_needs, registry
 from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError
 from synth_audit.core.fitting import fit
 from synth_audit.core.generator import FitContext, batches
 from synth_audit.core.schema import nominal
 from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
 
 GENERATORS = tuple(dict.fromkeys((*registry.catalogue("generator"), EXAMPLE_GENERATOR)))
@@ -154,6 +156,20 @@ def test_values_stay_within_what_train_allows(name, train, fitted):
         assert seen <= set(column.categories)
     assert not made.missing("age").any()
     assert np.mean(made.missing("visits")) == pytest.approx(0.1, abs=0.09)
+
+
+@every_generator
+def test_nothing_is_drawn_that_train_cannot_have_had(name, train, fitted):
+    """Neither digits nor labels nor times: what it draws passes the audit of novel content."""
+    data = train.released_only().data
+    tens = pa.array(np.round(np.random.default_rng(0).gamma(2, 300, data.num_rows), -1))
+    prices = pa.array(np.round(np.random.default_rng(1).gamma(2, 300, data.num_rows), 2))
+    data = data.append_column("tens", tens).append_column("prices", prices)
+    known = read_table(data, infer_schema(data), where="train")
+    made = read_table(drawn(fitted(name, known), n=150).data, known.schema, where="synthetic")
+    found = registry.build("audit", "novel_content", {}).run(Subject(known, None, made), RunContext())
+    assert not found.notes
+    assert not any(m.value for m in found.measurements)
 
 
 @every_generator

@@ -101,6 +101,24 @@ def test_whatever_a_fit_depends_on_makes_it_another(tmp_path, generator, train, 
     assert len(FITS) == 2
 
 
+@dataclass(frozen=True)
+class Steps:
+    """A generator whose model is the step of a column that it was told of."""
+
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Steps", summary="Looks at digits.")
+
+    def fit(self, train, context):
+        return {c.name: c.resolution and c.resolution.grid.numerator for c in train.schema}
+
+
+def test_under_a_budget_digits_are_the_plan_s_and_never_train_s():
+    data = pa.table({"a": np.arange(30) * 100, "b": np.arange(30) * 100})
+    train = read_table(data, infer_schema(data, {"b": ColumnSpec(precision=5)}), where="train")
+    terms = FitTerms(total=Budget(1.0, 1e-6), fit=Budget(1.0, 1e-6), unit=Unit.ROW)
+    for recipe, expected in ((FitRecipe(Steps()), 100), (FitRecipe(Steps(), terms), None)):
+        assert fit_shared(recipe, train, 1, RunContext()).model == {"a": expected, "b": 5}
+
+
 @pytest.mark.parametrize("fault", [ValueError("income 123456"), NotApplicable("row 17"), SystemExit(0)])
 def test_a_generator_that_fails_is_an_error_without_its_words(fault):
     def fail(*_):

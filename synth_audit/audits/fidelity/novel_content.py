@@ -84,8 +84,9 @@ class NovelContent:
     Fresh rows of the same people bring new labels too: as many, on average, as training rows have one that no
     other has (Good 1953). So a flag is 1 where ``P(X ≥ k) < α``, ``X ~ Binomial(k + f, m / (m + n))``: k rows
     of m in the release are new, f of n in train would have been, had their entity not been there. That is
-    asked of every column in every aspect (α = 0.005 over their number) and of all rows that are new in any
-    (α = 0.005). Of text that no label looks like not one cell is let pass. Control rows make nothing known.
+    asked of every column in every aspect (α = 0.005 over their number), of all rows that are new in any, and
+    of all new cells but gaps (α = 0.0025 each). Of text that no label looks like not one cell is let pass.
+    Control rows make nothing known.
 
     Free text, of which half of the rows have one of their own, leaves only if the plan declares
     ``release_text`` for its column and control rows are no farther from the texts of the release than
@@ -110,7 +111,7 @@ class NovelContent:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare every column with train; control rows are read for free text alone."""
         release = _Release.of(subject)
-        text = dict(_held_text(subject, context.rng))
+        text = dict(_held_text(subject, context))
         flagged = {name: aspects for name, aspects in release.flagged() if aspects}
         spread = release.spread()
         measured = [
@@ -150,13 +151,20 @@ class _Release:
             yield name, tuple(n.aspect for n in novelties if self._more(n, CHANCE / 2 / asked))
 
     def spread(self) -> bool:
-        """Whether more rows hold anything new than fresh rows would."""
-        every = [n for novelties in self.novelties.values() for n in novelties]
+        """Whether more rows hold anything new than fresh rows would, or more cells that say much.
+
+        A gap says little, and gaps come together in one row.
+        """
         rows, usual = np.zeros(self.n_rows, dtype=bool), np.zeros(self.n_train, dtype=bool)
-        for novelty in every:
+        cells, usual_cells = 0, 0
+        for novelty in (n for novelties in self.novelties.values() for n in novelties):
             rows |= novelty.rows
             usual |= novelty.usual
-        return self._chance(rows, usual) < CHANCE / 2
+            if novelty.aspect is not Aspect.MISSING:
+                cells += int(novelty.rows.sum())
+                usual_cells += int(novelty.usual.sum())
+        by_cells = chance_of_more(cells, usual_cells, self.n_rows, self.n_train)
+        return min(by_cells, self._chance(rows, usual)) < CHANCE / 4
 
     def noticed(self, name: str) -> bool:
         """Whether a column holds anything new at all."""
@@ -171,7 +179,7 @@ class _Release:
         return chance_of_more(int(rows.sum()), int(usual.sum()), self.n_rows, self.n_train)
 
 
-def _held_text(subject: Subject, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
+def _held_text(subject: Subject, context: RunContext) -> Iterator[tuple[str, str]]:
     """The columns of free text that may not leave, and why."""
     columns = [c for c in subject.features if c.kind.as_it_is]
     for column in columns:
@@ -179,7 +187,7 @@ def _held_text(subject: Subject, rng: np.random.Generator) -> Iterator[tuple[str
             yield column.name, _NOT_DECLARED
         elif subject.control is None:
             yield column.name, _NOT_ATTACKED
-        elif copied(subject, column, CHANCE / len(columns), rng):
+        elif copied(subject, column, CHANCE / len(columns), context.rng):
             yield column.name, _COPIED
 
 

@@ -15,7 +15,7 @@ from synth_audit.core.kind import Clues, KindInfo
 from synth_audit.core.parts import Part, VectorPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
-from synth_audit.encoding.kinds._labels import TextLabels, like_names, names_rows
+from synth_audit.encoding.kinds._labels import TextLabels, names_rows
 from synth_audit.encoding.ngrams import WIDTH, ngram_vectors
 
 _FEWEST_ROWS = 20
@@ -55,7 +55,12 @@ class Text(TextLabels):
 
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Text that half of the rows have for themselves may name them."""
-        return like_names(distinct, present)
+        if not names_rows(distinct, present):
+            return ""
+        return (
+            "holds free text of people's own; it leaves only where the plan says `release_text: true`, so "
+            "give it `role: identifier` or drop it at the source"
+        )
 
     def outlying(self, table: Table, column: Column, tail: float) -> Positions:
         """Rows whose letters are the least like those of all: their vectors are farther from the mean vector

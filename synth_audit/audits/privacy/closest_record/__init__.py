@@ -67,11 +67,12 @@ class ClosestRecord:
     of d(control, train), and DCR_max its value for a copy of train (1/α unless q = 0). Both distances search
     the same reference set, so unequal sizes do not bias it. Without a setting the distance is Euclidean;
     ``gower`` and ``embedding`` take Gower's distance and that in the contrastive embedding, ``ranks`` the
-    Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter. ``robust``
-    is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor a code for
-    "unknown" can set; see :class:`~synth_audit.kernels.robust_scale.RobustScale`. The score in setting
-    ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/18 of the
-    robust range), which a few spoilt columns cannot swamp.
+    Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter;
+    ``mirrored_ranks`` between their distances from the middle, which no reversed column alters either.
+    ``robust`` is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor
+    a code for "unknown" can set; see :class:`~synth_audit.kernels.robust_scale.RobustScale`. The score in
+    setting ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/18
+    of the robust range), which a few spoilt columns cannot swamp.
 
     ``share = P(the nearest real row of s is in train)``, whose expectation is n_train / (n_train + n_control)
     if the release is independent of the split; ``share_excess = share − expectation`` and
@@ -81,7 +82,8 @@ class ClosestRecord:
     control rows, are defined beside their computation in ``neighbour_measures``.
 
     Fields:
-        distances: which of ``euclidean``, ``robust``, ``gower``, ``ranks`` and ``embedding`` to search by.
+        distances: which of ``euclidean``, ``robust``, ``gower``, ``ranks``, ``mirrored_ranks`` and
+            ``embedding`` to search by.
         embedding_settings: how the network of the embedding is built and trained.
         alpha: percentile of real distances that counts as close, in (0, 0.5].
         max_queries: at most this many rows of each table are looked up, drawn at random; all rows
@@ -99,7 +101,7 @@ class ClosestRecord:
     Source: contrastive privacy metrics, equations 1–4; Platzer & Reutterer 2021; Yoon et al. 2020.
     """
 
-    distances: tuple[Distance, ...] = ("euclidean", "gower", "ranks")
+    distances: tuple[Distance, ...] = ("euclidean", "gower", "ranks", "mirrored_ranks")
     embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     alpha: float = 0.02
     max_queries: int = 10_000
@@ -116,7 +118,10 @@ class ClosestRecord:
         ),
         not_covered=(
             "Distances average over columns: a secret repeated in one column can hide in them. A release can "
-            "also be far from every record and still reveal what is typical of a group."
+            "also be far from every record and still reveal what is typical of a group. Of transformations "
+            "that keep every record recognisable, units, spellings, codes and reversed columns are looked "
+            "through, and no others: not rotations, that is sums and differences of two columns in their "
+            "place."
         ),
         quantities=(
             PRIVACY_SCORE,

@@ -18,11 +18,11 @@ from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.neighbours import Nearest
 
-Distance = Literal["euclidean", "robust", "gower", "ranks", "embedding"]
+Distance = Literal["euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding"]
 Part = Literal["train", "control", "synthetic"]
 Rows = TypeVar("Rows", Coordinates, gower.Mixed)
 
-DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "embedding")
+DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +70,12 @@ def space_of(
         case "embedding":
             some = [subject.train, subject.control, subject.synthetic.take(asked)]
             placed = embed(subject.train, some, columns, settings=settings, context=context)
-        case "ranks":  # control is in train's units for certain, the release perhaps in its own
+        case "ranks" | "mirrored_ranks":
+            # Control is in train's units for certain, the release perhaps in its own.
             scales = [subject.train, subject.train, subject.synthetic]
             placed = RankEncoder(columns).encode(scales, tables, few)
+            if distance == "mirrored_ranks":
+                placed = [rows.folded() for rows in placed]
         case "robust":
             robust = RobustEuclideanEncoder.anchored_on(subject.train, columns, beside=real)
             placed = robust.encode(tables, few)
