@@ -27,7 +27,7 @@ from synth_audit.core.plan import Plan
 from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
+from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.examination.examine import run_examination
 from synth_audit.judging.judge import check_table, judge, load_suite
@@ -62,7 +62,8 @@ def subject_of(folder: Path, name: str, kind: str, leak: float, seed: int) -> Su
     made = _release(train, data, cut, kind, seed)
     copied = round(leak * made.num_rows)
     made = pa.concat_tables([train.data.slice(0, copied), made.slice(copied)]).combine_chunks()
-    return Subject(train, control, read_table(made, schema, where="synthetic", partial=True))
+    release = read_table(made, schema, where="synthetic", partial=True)
+    return Subject(train, control, release, random_split=RandomSplit())
 
 
 def _release(train: Table, data: pa.Table, cut: np.ndarray, kind: str, seed: int) -> pa.Table:

@@ -130,7 +130,7 @@ def _written(folder: Path, held: deque[pa.RecordBatch], others: Iterator[pa.Reco
             f"rows cannot be put into scratch ({type(error).__name__})",
             where=str(folder),
             expected="a folder that can be written, with room for the table",
-            fix="free space",
+            fix="free space there, or name a workspace on another disk with --out",
         ) from None
     return path
 

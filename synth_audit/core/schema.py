@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -112,12 +113,13 @@ class Schema:
         return iter(self.columns)
 
     def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(name)
+        return self._by_name[name]
 
-    @property
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {c.name: c for c in reversed(self.columns)}  # of two of one name the first
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """All column names."""
         return tuple(c.name for c in self.columns)

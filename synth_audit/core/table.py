@@ -191,8 +191,10 @@ def read_table(
     given, whole = data, data if isinstance(data, pa.Table) else data.data
     data = whole if isinstance(given, Table) else plain(whole, where=where)
     optional = {c.name for c in schema if not c.released} if partial else set()
-    lacking = [n for n in schema.names if n not in data.column_names and n not in optional]
-    extra = [n for n in data.column_names if n not in schema.names]
+    held = dict.fromkeys(data.column_names)  # Arrow makes the list anew whenever it is asked for
+    known = set(schema.names)
+    lacking = [n for n in schema.names if n not in held and n not in optional]
+    extra = [n for n in held if n not in known]
     if lacking or extra:
         parts = [f"lacks {', '.join(lacking)}"] * bool(lacking)
         parts += [_unknown(extra, named=where != "synthetic" or not lacking)] * bool(extra)
@@ -210,7 +212,7 @@ def read_table(
             expected="at least one row",
             fix="check the file or query it comes from",
         )
-    present = [c for c in schema if c.name in data.column_names]
+    present = [c for c in schema if c.name in held]
     before = {c.name: data.column(c.name) for c in present}
     columns = {c.name: _checked(c, before[c.name], where) for c in present}
     for c in quantitative(c for c in present if c.released):
@@ -218,8 +220,8 @@ def read_table(
     place = None if isinstance(given, pa.Table) else given.place
     unchanged = data is whole and all(columns[name] is before[name] for name in before)
     table = Table(schema, pa.table(columns), place.select([*columns]) if place and unchanged else None)
-    if isinstance(given, Table) and (known := given.known_fingerprint):
-        table._hashed(known)  # no order of columns and no schema is in it, nor what becomes of NaN
+    if isinstance(given, Table) and (taken := given.known_fingerprint):
+        table._hashed(taken)  # no order of columns and no schema is in it, nor what becomes of NaN
     return table
 
 

@@ -71,7 +71,9 @@ class LeafSearch:
         if not len(hit):
             return
         k, met, few = self.least.shape[1], rows[hit], scores[hit]
-        self.least[met] = np.partition(np.hstack([self.least[met], few]), k - 1, axis=1)[:, :k]
+        # Of whole numbers of two bytes, as these are before they stand beside floats.
+        smallest = np.partition(few, k - 1, axis=1)[:, :k] if few.shape[1] > k else few
+        self.least[met] = np.partition(np.hstack([self.least[met], smallest]), k - 1, axis=1)[:, :k]
         limit = self.least[met].max(axis=1)
         limit += self.space.slack(met + self.first, limit)
         self.limit[met] = limit

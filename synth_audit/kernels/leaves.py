@@ -79,7 +79,8 @@ def _left(
         if left.all():
             left = values < middle
     else:
-        left = np.isin(labels[rows, column - p], _commonest(labels[few, column - p]))
+        values, common = labels[rows, column - p], _commonest(labels[few, column - p])
+        left = values == common[0] if len(common) == 1 else np.isin(values, common)
     return None if left.all() or not left.any() else left
 
 

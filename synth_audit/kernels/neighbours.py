@@ -36,6 +36,9 @@ in more of them almost every leaf is near every query."""
 _TRIED = 64
 """Queries on which it is tried whether leaves can be ruled out at all."""
 
+_WORTH_TRYING = 2**12
+"""Queries up to which a trial takes longer than finding out with all of them that no leaf can be spared."""
+
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
@@ -147,7 +150,7 @@ def _answers(
     if own is not None and leaves is not None:
         own = np.argsort(leaves.order)[own]  # where they stand among the leaves
     scratch = Buffers(space)
-    if leaves is None or not _helpful(space, leaves, k):
+    if leaves is None or not (n <= _WORTH_TRYING or _helpful(space, leaves, k)):
         return over_blocks(
             n, space.block[0], lambda block: answer(block, *candidates(space, block, k, own, scratch))
         )

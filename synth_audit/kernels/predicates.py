@@ -72,8 +72,10 @@ class CodedRows:
     def of(cls, codes: Codes32, lasts: Sequence[int]) -> CodedRows:
         """Sort each column once."""
         order = np.empty_like(codes)
-        for j, column in enumerate(codes):
-            order[j] = np.argsort(column, kind="stable")
+        for j, (column, last) in enumerate(zip(codes, lasts, strict=True)):
+            # Two bytes are sorted digit by digit, several times as fast and into the same order.
+            short = column.astype(np.uint16) if last < 2**16 else column
+            order[j] = np.argsort(short, kind="stable")
         counted = (np.bincount(c, minlength=last + 1) for c, last in zip(codes, lasts, strict=True))
         return cls(codes, order, tuple(np.concatenate([[0], np.cumsum(c)]) for c in counted))
 

@@ -101,10 +101,13 @@ def test_scores_of_products_are_those_of_the_processor(device, scale):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("kind", [np.int16, np.int32, np.float64])
-def test_scores_of_differences_are_those_of_the_processor(device, kind, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "short"), [(np.int16, 3), (np.int32, 0), (np.int32, 2), (np.int32, 3), (np.float64, 0)]
+)
+def test_scores_of_differences_are_those_of_the_processor(device, kind, short, monkeypatch):
+    """Also where so many of the columns are kept in the smallest type."""
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(_grid, "_fitting", lambda *_: (np.dtype(kind), 2.0**11))
+    monkeypatch.setattr(_grid, "_fitting", lambda *_: (np.dtype(kind), 2.0**11, np.arange(3) < short))
     queries, reference = mixed(70, rng), mixed(300, rng)
     space = gower._GowerPairs.of(queries, reference)
     assert space.dtype == kind

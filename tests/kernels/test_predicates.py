@@ -257,3 +257,12 @@ def test_any_small_table(cells, seed):
     few = CodedRows.of(np.ascontiguousarray(rows.codes[:, some]), [3, 3])
     sifted = np.array([len(m) for m in matched_slowly(few, predicates)])
     assert np.array_equal(crowded(rows, some, predicates), sifted > 1)
+
+
+@pytest.mark.parametrize("last", [2**16 - 1, 2**16, 2**17])
+def test_rows_are_ordered_by_their_codes_however_many_there_are(last):
+    codes = np.append(np.random.default_rng(0).integers(0, last + 1, 500), [last, 0, last, 0]).astype(
+        np.int32
+    )
+    rows = CodedRows.of(codes[None], [last])
+    assert np.array_equal(rows.order[0], np.argsort(codes, kind="stable"))

@@ -28,8 +28,9 @@ from synth_audit.kernels.one_run_bound import Claims, Coins, FixedSizes
 from synth_audit.kernels.one_run_claims import choose_rule
 from synth_audit.kernels.one_run_pool import allowed_pool, beyond_most
 
-FEWEST_PEOPLE = 100
-"""Of fewer people no claims could be right often enough to prove much."""
+FEWEST_PEOPLE, FEWEST_PLANTED = 200, 60
+"""Of fewer people no claims could be right often enough to prove much, nor, among those of a planted leak, to
+tell a full copy from none."""
 
 FEWEST_CLAIMS = 30
 """No rule is chosen that claims fewer on the half where sides are known."""
@@ -67,7 +68,7 @@ class OneRun:
     """
 
     max_rows: int = 50_000
-    subsets: int = 30
+    subsets: int = 20
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="What this release costs at least",
@@ -105,8 +106,9 @@ class OneRun:
         key = public_key(as_int_seed(rng), "one run")
         single = guarantee is not None and not guarantee.covers_entities
         people = gather(subject, self.max_rows, self.max_rows, key, single=single)
-        if len(people) < FEWEST_PEOPLE:
-            raise NotApplicable(f"fewer than {FEWEST_PEOPLE} people of whom claims could be made")
+        fewest = FEWEST_PLANTED if subject.planted else FEWEST_PEOPLE
+        if len(people) < fewest:
+            raise NotApplicable(f"fewer than {fewest} people of whom claims could be made")
         scores = score(subject, people, self.subsets, rng)
         judged = _judge(subject, people, scores)
         return Findings(measured(judged, subject.level), notes=told(judged, scores.names))
@@ -126,7 +128,7 @@ def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> J
         scores.values[:, known],
         people.members[known],
         p,
-        alpha / len(scores.names),
+        alpha,
         FEWEST_CLAIMS,
         both=not fixed and delta == 0,
     )
