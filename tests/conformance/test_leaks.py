@@ -122,6 +122,16 @@ def everything_in_other_terms(train, other, rng):
     return replaced(one_column_relabelled(train, other, rng), **numbers, **counts)
 
 
+def a_block_of_columns(train, other, rng):
+    together = train.take(rng.permutation(N))
+    return replaced(other, **{name: together[name] for name in ("age", "visits", "since", "income")})
+
+
+def parts_joined_at_random(train, other, rng):
+    rest = train.take(rng.permutation(N))
+    return replaced(train, **{name: rest[name] for name in ("region", "since", "income")})
+
+
 SPOILT = (one_column_relabelled, one_column_emptied, one_column_in_another_unit)
 LEAKS = (
     *SPOILT,
@@ -140,6 +150,8 @@ LEAKS = (
     booleans_as_numbers,
     few_rows_of_train,
     one_row_of_train,
+    a_block_of_columns,
+    parts_joined_at_random,
 )
 
 

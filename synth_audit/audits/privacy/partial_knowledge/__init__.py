@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._targets import drawn
-from synth_audit.audits.privacy.partial_knowledge.attacks import People, attack_all, looked_at
+from synth_audit.audits.privacy.partial_knowledge.attacks import AskedPeople, attack_all, looked_at
 from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
 from synth_audit.audits.privacy.partial_knowledge.measures import QUANTITIES, measured
 from synth_audit.core.arrays import Positions
@@ -92,7 +92,7 @@ class PartialKnowledge:
         if not columns:
             raise NotApplicable("no column varies in train")
         numeric = tuple(i for i, c in enumerate(columns) if c.numbers.shape[1] == 1)
-        people = People.halved(train, control, context.rng)
+        people = AskedPeople.halved(train, control, context.rng)
         n = subject.synthetic.n_rows
         sets = column_sets(
             len(columns),

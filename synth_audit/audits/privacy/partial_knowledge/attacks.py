@@ -24,7 +24,7 @@ _NO_GUESS = -1.0
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class AskedPeople:
     """Who is looked up: train people first, then control people, each once.
 
     Attributes:
@@ -90,15 +90,13 @@ class Attacks:
     """All that was tried.
 
     Attributes:
-        columns: rows of the release first, then those of the people.
         tried: what was known. areas: AUROC of nearness in each half of the people, shape (2, tried).
         table: claims of every set about every other column. pairs: position in ``tried``, and of the column.
     """
 
-    columns: Sequence[KnownColumn]
+    search: _Search
     sets: ColumnSets
-    n_release: int
-    people: People
+    people: AskedPeople
     alpha: float
     tried: Sequence[Knowledge]
     areas: Floats
@@ -110,7 +108,7 @@ class Attacks:
 
         Of single columns only where there is no pair: an exact value of one tells who is in train, no more.
         """
-        least = min(2, len(self.columns))
+        least = min(2, len(self.search.columns))
         able = np.array([half in k.halves and len(k.known) >= least for k in self.tried])
         return self.tried[int(np.argmax(np.where(able, self.areas[half], -np.inf)))]
 
@@ -121,11 +119,15 @@ class Attacks:
 
     def again(self, knowledge: Knowledge) -> ClaimsOfSet:
         """One of the attacks, person by person."""
-        return _Search.of(self.columns, self.n_release).claims(knowledge, self.people, self.alpha)
+        return self.search.claims(knowledge, self.people, self.alpha)
+
+    def name(self, column: int) -> str:
+        """Of the column at a position."""
+        return self.search.columns[column].name
 
 
 def attack_all(
-    columns: Sequence[KnownColumn], sets: ColumnSets, n_release: int, people: People, alpha: float
+    columns: Sequence[KnownColumn], sets: ColumnSets, n_release: int, people: AskedPeople, alpha: float
 ) -> Attacks:
     """Try every set.
 
@@ -142,7 +144,7 @@ def attack_all(
         pairs += [(i, int(j)) for j in found.secrets]
     sizes = np.array([(people.member & people.of(half)).sum() for half in (0, 1)], np.float64)
     table = ClaimTable(sizes, *np.concatenate(counts, axis=2))
-    return Attacks(columns, sets, n_release, people, alpha, tried, np.array(areas).T, table, pairs)
+    return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs)
 
 
 def _knowledge(sets: ColumnSets) -> list[Knowledge]:
@@ -158,14 +160,14 @@ def _knowledge(sets: ColumnSets) -> list[Knowledge]:
     return found + [Knowledge(s, mirrored=True) for s in sets.mirrored]
 
 
-def looked_at(columns: Sequence[KnownColumn], n_release: int, people: People, half: int) -> Floats:
+def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople, half: int) -> Floats:
     """How much each pair of columns stands out on one half of the people; see :func:`co_agreement`."""
     cells = np.nan_to_num(np.column_stack([c.secret for c in columns]), nan=-SECRET_STEP)
     chosen = people.of(half)
     return co_agreement(cells[:n_release], cells[n_release:][chosen], people.member[chosen], SECRET_STEP)
 
 
-def _counted(found: ClaimsOfSet, people: People) -> Floats:
+def _counted(found: ClaimsOfSet, people: AskedPeople) -> Floats:
     """ClaimsOfSet and right ones about train, then about control, by half; shape (4, 2, secrets)."""
     counted = []
     for side in (people.member, ~people.member):
@@ -180,6 +182,7 @@ class _Search:
 
     Attributes:
         ranks: of the numbers of each column, shape (n, width) each.
+        secrets: every cell as a secret, shape (n, d). votes: those of the release as guesses, shape (m, d).
         turned: columns whose numbers in the release are turned round, as far as they were asked for.
     """
 
@@ -187,14 +190,16 @@ class _Search:
     n_release: int
     ranks: Sequence[Positions]
     secrets: Floats
+    votes: Floats
     turned: dict[int, tuple[KnownColumn, Positions]]
 
     @classmethod
     def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
         secrets = np.column_stack([c.secret for c in columns])
-        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, {})
+        votes = np.nan_to_num(secrets[:n_release], nan=_NO_GUESS)
+        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, {})
 
-    def claims(self, knowledge: Knowledge, people: People, alpha: float) -> ClaimsOfSet:
+    def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
         """Look all people up by the known columns."""
         known = list(self._known(knowledge))
         matches = KnownCells(
@@ -205,9 +210,8 @@ class _Search:
         ).matches()
         secrets = np.setdiff1d(np.arange(len(self.columns)), knowledge.known)
         who = np.flatnonzero(matches.claimed(~people.member, alpha))
-        said = np.nan_to_num(self.secrets[: self.n_release, secrets], nan=_NO_GUESS)
-        guesses = matches.guesses(who, said, TOLERANCE)
-        truth = self.secrets[self.n_release :][np.ix_(who, secrets)]
+        guesses = matches.guesses(who, self.votes, TOLERANCE)[:, secrets]
+        truth = self.secrets[self.n_release + who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
         return ClaimsOfSet(matches.distance, secrets, who, made, off <= TOLERANCE)

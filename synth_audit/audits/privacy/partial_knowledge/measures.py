@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
-from synth_audit.audits.privacy.partial_knowledge.attacks import Attacks, Knowledge, People
+from synth_audit.audits.privacy.partial_knowledge.attacks import AskedPeople, Attacks, Knowledge
 from synth_audit.core.measurement import (
     Direction,
     Estimate,
@@ -76,7 +76,7 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
     excess, worst = _worst_claims(attacks, level)
     null = Reference(0.0, "claims about people the generator never saw are right as often")
     found.append(EXCESS.at(excess.value, interval=excess.interval, reference=null, **counts))
-    named = [f"{_known(k, attacks)} claim {attacks.columns[secret].name}" for k, secret in worst]
+    named = [f"{_known(k, attacks)} claim {attacks.name(secret)}" for k, secret in worst]
     notes.append("most given away where " + " and ".join(dict.fromkeys(named)))
     exposure = _exposed(attacks, worst)
     found += _rates(exposure, people, requested, level)
@@ -121,7 +121,7 @@ def _exposed(attacks: Attacks, worst: Sequence[tuple[Knowledge, int]]) -> Exposu
     columns = {i for knowledge, secret in worst for i in (*knowledge.known, secret)}
     return Exposure(
         measurement=EXCESS.id(),
-        columns=tuple(attacks.columns[i].name for i in sorted(columns)),
+        columns=tuple(attacks.name(i) for i in sorted(columns)),
         train_tried=people.train[tried[:n]],
         train_hit=people.train[hit[:n]],
         control_tried=people.control[tried[n:]],
@@ -129,7 +129,7 @@ def _exposed(attacks: Attacks, worst: Sequence[tuple[Knowledge, int]]) -> Exposu
     )
 
 
-def _rates(exposure: Exposure, people: People, requested: int, level: float) -> Iterator[Measurement]:
+def _rates(exposure: Exposure, people: AskedPeople, requested: int, level: float) -> Iterator[Measurement]:
     """How often claims are made, and how often rightly, of all people."""
     n, k = len(people.train), len(people.control)
     yield rate(CLAIMED, SuccessCount(len(exposure.train_tried), n), requested, level)
@@ -154,7 +154,7 @@ def _success(exposure: Exposure, subject: Subject) -> Iterator[str]:
 
 
 def _known(knowledge: Knowledge, attacks: Attacks) -> str:
-    names = ", ".join(attacks.columns[i].name for i in knowledge.known)
+    names = ", ".join(attacks.name(i) for i in knowledge.known)
     return f"{names} (numbers turned round)" if knowledge.mirrored else names
 
 
