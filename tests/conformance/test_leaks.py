@@ -28,7 +28,8 @@ def verdict_of(built, tmp_path_factory):
     catalogue = registry.catalogue("audit")
     shared = Cache(tmp_path_factory.mktemp("shared"))
     usual = [name for name in registry.default_audits() if catalogue[name].family == registry.PRIVACY]
-    audits = {name: built(name) for name in usual}
+    asked = [gate.limit.audit for gate in suite.gates if gate.blocking and gate.limit]
+    audits = {name: built(name) for name in dict.fromkeys([*usual, *asked])}
 
     def judged(subject):
         found = run_examination(audits, subject, KnownAnswerSpec(), RunContext(cache=shared))
