@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = Path(__file__).with_name("auditors")
+SCRIPTS = Path(__file__).resolve().with_name("auditors")
 PEERS = {
     "anonymeter": ("anonymeter==1.1.0", "pyarrow"),
     "sdmetrics": ("sdmetrics==0.32.0", "pyarrow"),
@@ -21,7 +21,7 @@ def interpreter(auditor: str, environments: Path) -> Path:
     """The auditor's Python; a peer's environment is made unless it is there."""
     if auditor not in PEERS:
         return Path(sys.executable)
-    folder = environments / auditor
+    folder = environments.absolute() / auditor
     if not (folder / "ready").exists():
         print(f"installing {auditor} into {folder}", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
@@ -36,12 +36,14 @@ class Auditor:
 
     def __init__(self, name: str, environments: Path) -> None:
         self.name = name
+        environments.mkdir(parents=True, exist_ok=True)
         script = SCRIPTS / f"ask_{name}.py"
         self.process = subprocess.Popen(
             [str(interpreter(name, environments)), str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            cwd=environments,  # one of the peers leaves a file where it works
             text=True,
         )
 
