@@ -234,7 +234,15 @@ def test_what_is_no_line_in_the_copied_share_is_marked():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"alpha": 0}, {"alpha": 0.6}, {"max_queries": 0}, {"n_bootstrap": 10}, {"max_within": 0}]
+    "bad",
+    [
+        {"alpha": 0},
+        {"alpha": 0.6},
+        {"max_queries": 0},
+        {"n_bootstrap": 10},
+        {"max_within": 0},
+        {"max_mirrored": 0},
+    ],
 )
 def test_bad_settings_are_refused(bad):
     with pytest.raises(ValueError, match="must be"):

@@ -90,6 +90,7 @@ class ClosestRecord:
             of train and control stay in the reference. The intervals are those of so many rows: at 10,000 of
             the release and of control, about ± 0.004 for the score of a release without copies at alpha 0.02
             and ± 0.01 for a share of one half, whatever the size of the tables.
+        max_mirrored: no more than this many for ``mirrored_ranks``, whose share alone is judged: ± 0.02.
         max_within: at most this many rows of each table are looked up for what also needs the nearest other
             row of their own table.
         max_compared: at most this many rows of each table are compared column by column.
@@ -105,6 +106,7 @@ class ClosestRecord:
     embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     alpha: float = 0.02
     max_queries: int = 10_000
+    max_mirrored: int = 2_500
     max_within: int = 5_000
     max_compared: int = 10_000
     n_bootstrap: int = 1000
@@ -146,9 +148,11 @@ class ClosestRecord:
             raise ValueError("distances must differ from one another")
         if not 0 < self.alpha <= 0.5:
             raise ValueError("alpha must be in (0, 0.5]")
-        if min(self.max_queries, self.max_within, self.max_compared) < 1 or self.n_bootstrap < 100:
+        caps = (self.max_queries, self.max_mirrored, self.max_within, self.max_compared)
+        if min(caps) < 1 or self.n_bootstrap < 100:
             raise ValueError(
-                "max_queries, max_within and max_compared must be positive and n_bootstrap at least 100"
+                "max_queries, max_mirrored, max_within and max_compared must be positive and n_bootstrap "
+                "at least 100"
             )
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
@@ -159,12 +163,13 @@ class ClosestRecord:
         notes: tuple[str, ...] = ()
         assert subject.control is not None
         for name in self.distances:
-            chosen = self._draw(subject.synthetic.n_rows, self.max_queries, rng)
+            most = self.max_queries if name != "mirrored_ranks" else min(self.max_queries, self.max_mirrored)
+            chosen = self._draw(subject.synthetic.n_rows, most, rng)
             space = space_of(subject, name, chosen, self.embedding_settings, context)
             every = np.arange(len(chosen))
             to_train = space.nearest("synthetic", every, "train")
             to_control = space.nearest("synthetic", every, "control")
-            real = space.nearest("control", self._draw(space.size("control"), self.max_queries, rng), "train")
+            real = space.nearest("control", self._draw(space.size("control"), most, rng), "train")
             setting = "" if name == "euclidean" else name
             found.append(self._score(to_train.first, real.first, setting, subject.level, rng))
             share = shares(
