@@ -22,7 +22,7 @@ Rng = np.random.Generator
 
 def _numbers(rows: Rows) -> list[str]:
     """Columns of numbers with more than a dozen values: fewer are labels that happen to be digits."""
-    return [c for c in rows if pd.api.types.is_numeric_dtype(rows[c]) and rows[c].nunique() > 12]
+    return [str(c) for c in rows if pd.api.types.is_numeric_dtype(rows[c]) and rows[c].nunique() > 12]
 
 
 def _spread(column: pd.Series) -> float:
@@ -34,7 +34,7 @@ def _spread(column: pd.Series) -> float:
 def _like(made: np.ndarray, column: pd.Series) -> np.ndarray:
     """Numbers rounded as the column's are."""
     if pd.api.types.is_integer_dtype(column):
-        return np.rint(made).astype(column.dtype)
+        return np.asarray(np.rint(made), dtype=column.dtype)
     text = column.head(200).map(lambda x: f"{x:.6f}".rstrip("0").partition(".")[2])
     return np.round(made, int(text.str.len().max()))
 
@@ -59,7 +59,9 @@ def last_digits(people: Rows, train: Rows, rng: Rng) -> Rows:
     """The row with every number moved by a normal of 2 % of its column's range."""
     made = people.copy()
     for c in _numbers(train):
-        made[c] = _like(people[c] + rng.normal(scale=0.02 * _spread(train[c]), size=len(people)), train[c])
+        made[c] = _like(
+            people[c].to_numpy() + rng.normal(scale=0.02 * _spread(train[c]), size=len(people)), train[c]
+        )
     return made
 
 
@@ -80,7 +82,7 @@ def smote(people: Rows, train: Rows, rng: Rng) -> Rows:
     weight, made = rng.random(len(people)), people.copy()
     for c in train:
         if c in _numbers(train):
-            made[c] = _like(people[c] + weight * (other[c] - people[c]), train[c])
+            made[c] = _like((people[c] + weight * (other[c] - people[c])).to_numpy(), train[c])
         else:
             made[c] = people[c].where(weight < 0.5, other[c])
     return made
@@ -96,7 +98,7 @@ def memorising_trees(people: Rows, train: Rows, rng: Rng) -> Rows:
         tree = grower(random_state=0).fit(codes[order[:i]], codes[c])
         made[c] = tree.predict(made[order[:i]])
     for c in people.columns.difference(_numbers(train)):
-        made[c] = people[c].astype("category").cat.categories[made[c].astype(int)].to_numpy()
+        made[c] = people[c].astype("category").cat.categories[made[c].to_numpy(int)].to_numpy()
     return made[people.columns].astype(people.dtypes)
 
 

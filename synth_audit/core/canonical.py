@@ -41,7 +41,9 @@ def canonical(data: pa.Table, storage: Mapping[str, str], key: bytes) -> pa.Tabl
     names = [n for n in storage if n in data.column_names]
     names += sorted(set(data.column_names) - set(names))
     keyed, digests = KeyedHash(key), row_digests(data).tobytes()
-    places = b"".join(keyed(digests[i : i + DIGEST]) for i in range(0, len(digests), DIGEST))
+    places = bytearray()  # a join would hold each hash as an object of its own
+    for start in range(0, len(digests), DIGEST):
+        places += keyed(digests[start : start + DIGEST])
     order = pa.array(np.argsort(np.frombuffer(places, dtype=f"S{DIGEST}"), kind="stable"))
     # Taken into new arrays, which leave behind what lay under nulls, and how the rows were cut into chunks;
     # one column at a time, so that memory holds the table once.

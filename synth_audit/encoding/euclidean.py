@@ -59,7 +59,7 @@ class EuclideanEncoder:
             if isinstance(part, NumberPart):
                 known = part.read(train.column(column.name))
                 centre[column.name], scale[column.name] = _centre_and_scale(known)
-        constant = {c.name for c in columns if np.ptp(codes([train], c)[0]) == 0}
+        constant = {c.name for c in columns if not varies(train, c)}
         return cls(tuple(columns), centre, scale, frozenset(constant))
 
     def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Coordinates]:

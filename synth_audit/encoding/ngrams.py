@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,9 @@ _SEED = 20_240_301
 """Of the projection, which is the same for every table and run, so that no data move it."""
 
 
+_BLOCK = 200
+"""Texts that are compared at once."""
+
 _MOST_KEPT = 2**17
 """Vectors that are kept in a process: 8 MiB, and as much again for the hashes of their texts."""
 
@@ -40,6 +44,23 @@ def ngram_vectors(texts: Sequence[str]) -> Floats32:
         texts: in standard form.
     """
     return _KEPT.vectors([text[:_LONGEST] for text in texts])
+
+
+def greatest_similarity(texts: Sequence[str], others: Sequence[str]) -> Floats32:
+    """The cosine of the counts of each text with those of the most similar other one, in [-1, 1], shape (n,).
+
+    Of the counts themselves and not of their projection, in which one text among thousands of strangers lies
+    as near by chance as a reworded one.
+
+    Args:
+        texts, others: in standard form; there is at least one other.
+    """
+    counts, reference = _counted(texts), _counted(others).T.tocsr()
+    found = np.zeros(len(texts), dtype=np.float32)
+    for start in range(0, len(texts), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        found[rows] = (counts[rows] @ reference).max(axis=1).toarray().ravel()
+    return found
 
 
 class _KeptVectors:
@@ -78,15 +99,20 @@ def _digest(text: str) -> bytes:
 
 def _made(texts: Sequence[str]) -> Floats32:
     """Each vector depends on its own text alone, whatever stands beside it."""
-    from sklearn.feature_extraction.text import HashingVectorizer  # here: a code location must not load it
-
     if not texts:
         return np.empty((0, WIDTH), dtype=np.float32)
-    counted = HashingVectorizer(
-        analyzer="char_wb", ngram_range=_N_GRAMS, n_features=_BUCKETS, lowercase=False, dtype=np.float32
-    ).transform(texts)
+    counted = _counted(texts)
     directions = np.random.default_rng(_SEED).standard_normal((_BUCKETS, WIDTH)).astype(np.float32)
     vectors = np.asarray(counted @ directions, dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     made: Floats32 = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return made
+
+
+def _counted(texts: Sequence[str]) -> Any:
+    """Signed counts in their buckets, of length 1 each; a sparse matrix."""
+    from sklearn.feature_extraction.text import HashingVectorizer  # here: a code location must not load it
+
+    return HashingVectorizer(
+        analyzer="char_wb", ngram_range=_N_GRAMS, n_features=_BUCKETS, lowercase=False, dtype=np.float32
+    ).transform([text[:_LONGEST] for text in texts])

@@ -12,6 +12,7 @@ from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.parts import LabelPart, NumberPart, Part
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
+from synth_audit.encoding.anchored_parts import varies
 from synth_audit.encoding.codes import Wanted, codes, wanted_codes
 from synth_audit.kernels.coordinates import MISSING, Coordinates
 from synth_audit.kernels.labels import side_by_side
@@ -50,7 +51,7 @@ class RankEncoder:
             rows: positions of those that are wanted of each table, None for all; all of all if left out.
         """
         wanted = rows or [None] * len(tables)
-        parts = [(c, part) for c in self.columns if _varies(scales[0], c) for part in _parts(c, scales[0])]
+        parts = [(c, part) for c in self.columns if varies(scales[0], c) for part in _parts(c, scales[0])]
         labels = [(column, part) for column, part in parts if isinstance(part, LabelPart)]
         numbers = [
             (column, part, 1 + any(map(partial(_gaps, column, part), (*scales, *tables))))
@@ -80,10 +81,6 @@ def _parts(column: Column, train: Table) -> Sequence[Part]:
 def _gaps(column: Column, part: NumberPart, table: Table) -> bool:
     """Whether numbers may be missing: in labels that are read as numbers too, any may be."""
     return part.weight < 1 or table.column(column.name).null_count > 0
-
-
-def _varies(train: Table, column: Column) -> bool:
-    return bool(np.ptp(codes([train], column)[0]))
 
 
 def _numbers(column: Column, part: NumberPart, scale: Table, table: Table) -> tuple[Floats, Floats]:

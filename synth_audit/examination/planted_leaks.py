@@ -31,7 +31,8 @@ class LeakInjector:
 
     Only half of train can be train when no other new people are at hand, for control is needed as control.
     The ratio of release to train is kept as far as both keep some hundreds of rows, and so is control, so
-    that an audit meets the circumstances it meets on the candidate, with fewer rows.
+    that an audit meets the circumstances it meets on the candidate, with fewer rows. But train is no larger
+    than the release: a full copy is one of everybody, or shares of people could not show it.
 
     Attributes:
         subject: the real circumstances. seed: the plan's.
@@ -134,6 +135,7 @@ def prepare_injection(subject: Subject, max_rows: int, seed: int) -> LeakInjecto
     least = min(n_train, known.n_rows, max_rows, _WORTHWHILE)
     n_known = max(min(round(scale * n_train), known.n_rows), least)
     n_release = max(round(scale * n_made), min(n_made, fresh.n_rows, _WORTHWHILE))
+    n_known = max(min(n_known, n_release), min(FEWEST_ROWS, known.n_rows))
     copied = np.resize(rng.permutation(n_known), n_release)
     return LeakInjector(
         subject=subject,

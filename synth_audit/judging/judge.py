@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synth_audit.core.measurement import Measurement
+from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
@@ -49,6 +49,9 @@ BUILT_IN = {
     PROVEN_LEAK: TITLE,
 }
 """Gates that no suite need name and none can leave out, with their titles; all of them block."""
+
+_NAMED = 5
+"""Columns that an explanation names."""
 
 
 def judge(
@@ -116,6 +119,8 @@ def _measured_result(
 ) -> GateResult:
     """One gate's result; where a deciding gate failed (``lost``), no hope is held out for undecided ones."""
     explanation = f"{decision.explanation} {'' if lost else decision.outlook}".strip()
+    if decision.result is not Result.PASS and (columns := _columns_at_fault(limit, outcomes)):
+        explanation = f"{explanation} {columns}"
     if decision.value is None and not _count(limit, outcomes):
         explanation = f"{explanation} {_absence(limit, outcomes)}".strip()
     return GateResult(
@@ -137,6 +142,25 @@ def _measured_result(
         maximum=limit.maximum,
         n_needed=decision.n_needed,
     )
+
+
+def _columns_at_fault(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
+    """Columns for which the gate's audit proves by itself what it looks for, the worst first.
+
+    That is a number for a column, lower being safer, whose whole interval lies beyond its exact reference.
+    """
+    proven = [
+        m
+        for m in _measured([o for o in outcomes if o.audit == limit.audit])
+        if m.id.column and m.id.derived_from is None and m.direction is Direction.LOWER and m.finite
+        if m.interval and m.reference and m.reference.interval is None and not m.short
+        if m.interval.low > max(0.0, m.reference.value)
+    ]
+    names = list(dict.fromkeys(m.id.column for m in sorted(proven, key=lambda m: -m.value)))
+    if not names or limit.measurement.column:
+        return ""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"It is proven for the columns by themselves: {', '.join(names[:_NAMED])}{more}."
 
 
 def _count(limit: Limit, outcomes: Sequence[AuditOutcome]) -> int:

@@ -104,11 +104,13 @@ class Grid:
         other_labels: Integers,
         weights: Floats,
         missing: float,
+        order: Positions | None = None,
     ) -> Grid:
         """Lay a grid over queries, shape (n, p) and (n, q), and the reference, shape (m, p) and (m, q).
 
         Args:
             weights: shape (p + q,), summing to at most 1. missing: the number that stands for none.
+            order: positions of the reference rows in the order in which they are put; their own if left out.
         """
         p, q = numbers.shape[1], labels.shape[1]
         placed = [_placed(numbers[:, j], other_numbers[:, j], missing) for j in range(p)]
@@ -120,9 +122,12 @@ class Grid:
         for own, chosen in ((_SHORT, np.flatnonzero(short)), (dtype, np.flatnonzero(~short))):
             if len(chosen):
                 of_group = [placed[j] for j in chosen]
-                groups.append(_on_grid(of_group, spans[chosen], units[chosen], own, apart=own != dtype))
+                groups.append(
+                    _on_grid(of_group, spans[chosen], units[chosen], own, order, apart=own != dtype)
+                )
         told = told_apart(labels, other_labels)
         mine_labels, their_labels = small_codes(labels[:, told], other_labels[:, told])
+        their_labels = their_labels if order is None else their_labels[:, order]
         of_labels = tuple(np.rint(units[p:][told]).astype(np.int64).tolist())
         return cls(tuple(groups), mine_labels, their_labels, of_labels, dtype, steps, error)
 
@@ -171,6 +176,7 @@ def _on_grid(
     spans: Floats,
     units: Floats,
     dtype: np.dtype[Any],
+    order: Positions | None,
     *,
     apart: bool,
 ) -> GridColumns:
@@ -179,10 +185,11 @@ def _on_grid(
     Args:
         apart: whether sums of all of them may be too large for the type.
     """
-    mine, theirs = (
-        np.array([np.rint(side[i] * unit) for side, unit in zip(placed, units, strict=True)]).astype(dtype)
-        for i in (0, 1)
-    )
+    mine, theirs = (np.empty((len(placed), len(side)), dtype) for side in placed[0])
+    for j, (unit, (own, others)) in enumerate(zip(units, placed, strict=True)):
+        mine[j] = np.rint(own * unit)
+        put = others if order is None else others[order]
+        theirs[j] = np.rint(put * unit)
     steps = np.rint(units).astype(np.int64).tolist()
     caps = tuple(step if span > 1 else None for step, span in zip(steps, spans, strict=True))
     most = np.ceil(units * np.minimum(spans, 1.0)) + 1

@@ -171,8 +171,9 @@ class _GowerPairs:
     @classmethod
     def of(cls, mine: Mixed, theirs: Mixed, further: float = 0.0) -> _GowerPairs:
         leaves = theirs.leaves if worth_leaves(len(mine), len(theirs), len(mine.weights)) else None
-        put = theirs if leaves is None else theirs.take(leaves.order)
-        grid = Grid.over(mine.numbers, mine.labels, put.numbers, put.labels, mine.weights, MISSING)
+        order = None if leaves is None else leaves.order  # the rows themselves stay as they are: no copy
+        columns = mine.numbers, mine.labels, theirs.numbers, theirs.labels
+        grid = Grid.over(*columns, mine.weights, MISSING, order)
         return cls(mine, theirs, grid, leaves, None if leaves is None else grid.boxes(leaves), further)
 
     @property

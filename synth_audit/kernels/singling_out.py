@@ -79,10 +79,11 @@ class PredicateTrial:
 
     Attributes:
         predicates: the guesses, p of them.
-        in_train, in_control: what each matches; control counts are exact where train has fewer rows.
+        in_train, in_control: what each matches; counts of train are exact where one control row is matched,
+            those of control where train has fewer rows.
         train, control: success rates, the latter at the size of train.
         naive: which guesses made without the release match one training row; p of them.
-        paired: train and control have as many rows, so that each guess had the same chance on both.
+        sizes: rows of train and of control.
     """
 
     predicates: Predicates
@@ -91,7 +92,7 @@ class PredicateTrial:
     train: IsolationRate
     control: IsolationRate
     naive: Bools
-    paired: bool
+    sizes: tuple[int, int]
 
     def __len__(self) -> int:
         return len(self.predicates)
@@ -109,14 +110,24 @@ class PredicateTrial:
         n_t, n_c = len(train), len(control)
         in_train = match(train, predicates)
         in_control = match(control, predicates, limit=2 if n_c <= n_t else n_c + 1)
-        exact = in_train.counts.copy()
-        if len(crowded := np.flatnonzero(in_control.single & (exact > 1))):
-            exact[crowded] = match(train, predicates.take(crowded), limit=n_t + 1).counts
-        control_share = control_rate(in_control.counts, in_control.rows, exact, n_c, n_t)
+        if len(crowded := np.flatnonzero(in_control.single & (in_train.counts > 1))):
+            in_train.counts[crowded] = match(train, predicates.take(crowded), limit=n_t + 1).counts
+        control_share = control_rate(in_control.counts, in_control.rows, in_train.counts, n_c, n_t)
         train_share = IsolationRate.of(in_train.single, in_train.rows)
         width = int(np.median(predicates.widths)) if len(predicates) else 1
         by_luck = match(train, naive(lexicon, width, len(predicates), rng)).single
-        return cls(predicates, in_train, in_control, train_share, control_share, by_luck, n_t == n_c)
+        return cls(predicates, in_train, in_control, train_share, control_share, by_luck, (n_t, n_c))
+
+    @property
+    def paired(self) -> bool:
+        """Train and control have as many rows, so that each guess had the same chance on both."""
+        return self.sizes[0] == self.sizes[1]
+
+    def risk_of(self, some: Bools, level: float) -> AttackRisk:
+        """The risk of some of the guesses, given as a mask of shape (p,)."""
+        (n_t, n_c), here, there = self.sizes, self.in_train, self.in_control
+        strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
+        return isolation_risk(IsolationRate.of(here.single[some], here.rows[some]), strangers, level)
 
     def risk(self, level: float) -> AttackRisk:
         """See :func:`isolation_risk`."""

@@ -172,6 +172,26 @@ def test_exposures_are_the_records_singled_out(subject_of, measure):
     assert "score" in findings.exposures[0].columns
 
 
+def test_columns_drawn_from_real_values_are_named_though_no_row_is_copied(subject_of, measure):
+    """Independent columns: `money` and `score` are drawn from train's own values, `age` has few of them."""
+    rng, train = np.random.default_rng(0), records(600, 1)
+    drawn = {name: rng.permutation(values) for name, values in train.items()}
+    _, findings = measure(QUICK, subject_of(train, records(200, 2), drawn))
+    by_column = {m.id.column: m for m in findings.measurements if m.id.quantity == "exact_values"}
+    assert by_column["score"].value > 0.9
+    assert by_column["score"].interval.low > 0.7
+    [note] = [n for n in findings.notes if "exact values of real people" in n]
+    assert note.index("score") < note.index("Round")
+    assert "place" not in note
+    rounded = drawn | {"score": drawn["score"].round(1), "money": np.ceil(drawn["money"] / 100) * 100}
+    real = [
+        t | {"score": t["score"].round(1), "money": np.ceil(t["money"] / 100) * 100}
+        for t in (train, records(200, 2))
+    ]
+    _, mended = measure(QUICK, subject_of(*real, rounded))
+    assert not any("exact values" in n and "score" in n for n in mended.notes)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_same_seed_gives_the_same_bits(seed, subject_of, measure):
     subject = subject_of(records(300, 1), records(100, 2), records(300, 3))

@@ -28,7 +28,8 @@ def verdict_of(built, tmp_path_factory):
     catalogue = registry.catalogue("audit")
     shared = Cache(tmp_path_factory.mktemp("shared"))
     usual = [name for name in registry.default_audits() if catalogue[name].family == registry.PRIVACY]
-    audits = {name: built(name) for name in usual}
+    asked = [gate.limit.audit for gate in suite.gates if gate.blocking and gate.limit]
+    audits = {name: built(name) for name in dict.fromkeys([*usual, *asked])}
 
     def judged(subject):
         found = run_examination(audits, subject, KnownAnswerSpec(), RunContext(cache=shared))
@@ -122,6 +123,16 @@ def everything_in_other_terms(train, other, rng):
     return replaced(one_column_relabelled(train, other, rng), **numbers, **counts)
 
 
+def a_block_of_columns(train, other, rng):
+    together = train.take(rng.permutation(N))
+    return replaced(other, **{name: together[name] for name in ("age", "visits", "since", "income")})
+
+
+def parts_joined_at_random(train, other, rng):
+    rest = train.take(rng.permutation(N))
+    return replaced(train, **{name: rest[name] for name in ("region", "since", "income")})
+
+
 SPOILT = (one_column_relabelled, one_column_emptied, one_column_in_another_unit)
 LEAKS = (
     *SPOILT,
@@ -140,6 +151,8 @@ LEAKS = (
     booleans_as_numbers,
     few_rows_of_train,
     one_row_of_train,
+    a_block_of_columns,
+    parts_joined_at_random,
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from synth_audit.core.text_form import standard_form
 from synth_audit.encoding import ngrams
-from synth_audit.encoding.ngrams import WIDTH, _KeptVectors, _made, ngram_vectors
+from synth_audit.encoding.ngrams import WIDTH, _KeptVectors, _made, greatest_similarity, ngram_vectors
 
 NOTE = "Patient fell off a horse and broke her left wrist; cast for six weeks."
 OTHERS = [
@@ -61,3 +61,12 @@ def test_the_vector_of_a_text_is_made_once_as_long_as_there_is_room(monkeypatch)
 def test_only_the_beginning_of_a_long_text_counts():
     long = "word " * 400
     assert np.array_equal(ngram_vectors([long + "one end"]), ngram_vectors([long + "another"]))
+
+
+def test_the_most_similar_text_is_found_whatever_the_order():
+    texts = ["fever since two days", "a rash on the left knee"]
+    others = ["no complaint", "a rash on the right knee", "fever since two days"]
+    found = greatest_similarity(texts, others)
+    assert found[0] == pytest.approx(1, abs=1e-6)
+    assert 0.6 < found[1] < 0.99
+    assert np.allclose(found, greatest_similarity(texts, others[::-1]))

@@ -13,6 +13,7 @@ from synth_audit.core.kind import kind_named
 from synth_audit.core.parts import LabelPart, NumberPart, VectorPart
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.encoding.anchored_parts import varies
 from synth_audit.encoding.codes import codes
 from synth_audit.encoding.euclidean import EuclideanEncoder, RobustEuclideanEncoder
 from synth_audit.encoding.gower import GowerEncoder
@@ -272,3 +273,25 @@ def test_rows_that_are_asked_for_lie_where_they_lie_among_all():
             kept = whole if rows is None else whole.take(rows)
             for name in {"numbers", "dense", "labels"} & set(vars(few)):
                 assert np.array_equal(getattr(few, name), getattr(kept, name))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.5, 1.5], False),
+        ([1.5, 2.5], True),
+        ([1.5, None], True),
+        ([None, None], False),
+        ([0.0, -0.0], False),
+        (["a", "A "], False),
+        (["a", None], True),
+    ],
+)
+def test_a_column_varies_where_two_cells_differ_missing_ones_among_them(values, expected):
+    storage = pa.string() if isinstance(values[0], str) else pa.float64()
+    data = pa.table({"x": pa.array(values, storage)})
+    kind = "categorical" if pa.types.is_string(storage) else "continuous"
+    schema = infer_schema(data, {"x": ColumnSpec(kind=kind)})
+    table = read_table(data, schema, where="t")
+    assert varies(table, schema["x"]) is expected
+    assert bool(np.ptp(codes([table], schema["x"])[0])) is expected

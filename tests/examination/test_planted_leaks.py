@@ -83,7 +83,7 @@ def test_the_smallest_leak_is_one_row():
         (2000, 10_000, 500, 500),
         (10_000, 10_000, 500, 500),
         (1000, 100, 100, 500),
-        (100, 10_000, 500, 100),
+        (100, 10_000, 100, 100),
     ],
 )
 def test_sizes(n_made, most, n_known, n_release):

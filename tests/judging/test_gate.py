@@ -18,7 +18,7 @@ import pytest
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import GateError
 from synth_audit.core.identity import read_scoped
-from synth_audit.core.measurement import Direction, Interval, Measurement
+from synth_audit.core.measurement import Direction, Interval, Measurement, Reference
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
@@ -469,3 +469,15 @@ def test_a_subgroup_is_blind_when_its_attack_is():
     suite = suite_of(gate("group", name="copies.worst_subgroup", scope="by sex of excess", maximum=0.05))
     assert verdict_of(outcome(group, responses=(INSENSITIVE,)), suite=suite)[0] is Result.INSUFFICIENT
     assert verdict_of(outcome(group, responses=(sees(GOOD),)), suite=suite)[0] is Result.PASS
+
+
+def test_columns_for_which_the_audit_proves_it_are_named_where_the_gate_does_not_pass():
+    zero = Reference(0.0, "an independent release")
+    of_columns = [
+        measured(v, v - 0.1, v + 0.1, scope=f"by {c}", name="copies.exact", reference=zero)
+        for c, v in (("wage", 0.5), ("age", 0.8), ("sex", 0.05))
+    ]
+    for value, named in ((0.9, True), (0.0, False)):
+        found = outcome(measured(value, value - 0.001, value + 0.001), *of_columns)
+        result = judge(SUITE, [found], HELD).results[-1]
+        assert ("by themselves: age, wage." in result.explanation) is named

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from synth_audit.core import arrow_files
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.outcome import Status
@@ -49,6 +50,16 @@ def test_a_pass_releases_exactly_the_audited_rows(case):
     assert record.table == case.evidence.tables["synthetic"]
     assert fingerprint(released(case)) == record.table.sha256
     assert [p.name for p in (case.folder / "out-of-the-house").iterdir()] == ["released.parquet"]
+
+
+def test_a_large_candidate_is_mapped_and_leaves_as_the_same_bytes(case, monkeypatch):
+    target, found = case.folder / "out-of-the-house" / "released.parquet", []
+    for most in (arrow_files.MOST_HELD, 100):
+        monkeypatch.setattr(arrow_files, "MOST_HELD", most)
+        pipeline.release_synthetic(case.plan, case.workspace)
+        found.append(target.read_bytes())
+        assert not list(case.workspace.scratch.iterdir())
+    assert found[0] == found[1]
 
 
 def test_another_order_of_rows_and_columns_is_the_same_content(case):

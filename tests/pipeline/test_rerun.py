@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core import registry
+from synth_audit.core import arrow_files, registry
 from synth_audit.core.accounting import Mechanism, MechanismRecord
 from synth_audit.core.errors import DataError
 from synth_audit.core.salt import Salt
@@ -43,6 +43,19 @@ def test_a_run_repeats_to_the_last_digit_and_nothing_is_written(case):
     assert states(checks) == [True] * 4
     assert {"measurements of exact_match", "measurements of marginals", "verdict"} <= set(checks)
     assert "agree to the last digit" in checks["measurements of marginals"].detail
+    assert files(case) == before
+
+
+def test_large_tables_are_mapped_and_repeat_as_well(case, monkeypatch):
+    before, laid_out = files(case), []
+    write = arrow_files.write_arrow
+    monkeypatch.setattr(arrow_files, "MOST_HELD", 100)
+    monkeypatch.setattr(
+        arrow_files, "write_arrow", lambda path, *rows: laid_out.append(path) or write(path, *rows)
+    )
+    assert all(c.holds for c in found(case).values())
+    assert len(laid_out) >= len(TABLES)
+    assert all(path.is_relative_to(case.workspace.scratch) for path in laid_out)
     assert files(case) == before
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from serving import Answer, Tables, labels, serve
 from syntheval import SynthEval
 
@@ -18,7 +21,7 @@ def judge(tables: Tables) -> Answer:
     return {row["metric"]: _worse(row) for _, row in kept.iterrows()}, None
 
 
-def _worse(row: dict) -> float:
+def _worse(row: Mapping[str, Any]) -> float:
     """The value, turned round where less of it is more private for the reader."""
     return -float(row["val"]) if row["metric"] in SMALLER_IS_WORSE else float(row["val"])
 

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -25,7 +26,7 @@ Answer = tuple[dict[str, float], bool | None]
 
 def labels(train: pd.DataFrame) -> list[str]:
     """Columns that a tool is told to be categorical."""
-    return [c for c in train if not pd.api.types.is_numeric_dtype(train[c]) or train[c].nunique() <= FEW]
+    return [str(c) for c in train if not pd.api.types.is_numeric_dtype(train[c]) or train[c].nunique() <= FEW]
 
 
 def serve(judge: Callable[[Tables], Answer]) -> None:
@@ -33,7 +34,8 @@ def serve(judge: Callable[[Tables], Answer]) -> None:
     warnings.simplefilter("ignore")
     for line in sys.stdin:
         tables = {role: pd.read_parquet(Path(path)) for role, path in json.loads(line).items()}
-        start, answer = time.perf_counter(), {}  # type: tuple[float, dict[str, Any]]
+        start = time.perf_counter()
+        answer: dict[str, Any] = {}
         try:
             with contextlib.redirect_stdout(sys.stderr):
                 answer["scores"], answer["alarm"] = judge(tables)

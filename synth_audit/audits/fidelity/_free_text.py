@@ -10,12 +10,14 @@ from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.core.text_form import column_forms
-from synth_audit.encoding.mixed_cells import robust_cells
-from synth_audit.kernels.mixed_hamming import least_disagreement
+from synth_audit.encoding.ngrams import greatest_similarity
 from synth_audit.kernels.rare_counts import chance_of_more
 
 _MOST = 5_000
 """Real rows of each table whose nearest text is looked for."""
+
+_MOST_RELEASED = 20_000
+"""Rows of the release among which it is looked for."""
 
 _NEAR = 0.02
 """Share of control rows whose nearest text counts as near."""
@@ -26,7 +28,7 @@ def copied(subject: Subject, column: Column, chance: float, rng: np.random.Gener
 
     Two comparisons of rates: of texts that one real row alone holds, how many stand in the release (labels
     equal in standard form); and how many rows have a text as near as 2 % of the control rows have, by the
-    distance of setting ``agreement`` of ``closest_record`` on this column alone.
+    cosine of their runs of letters.
 
     Args:
         chance: of an honest release being accused. rng: draws the rows that are looked up.
@@ -36,12 +38,20 @@ def copied(subject: Subject, column: Column, chance: float, rng: np.random.Gener
     train, made, name = subject.train, subject.synthetic, column.name
     if _found_once(train, control, made, name) < chance / 2:
         return True
-    some = [table.sample(_MOST, rng) for table in (train, control)]
-    real, strangers, release = robust_cells([*some, made], [column], beside=some[1:])
-    of_train, of_control = (least_disagreement(rows, release) for rows in (real, strangers))
-    near = np.quantile(of_control, _NEAR, method="higher")
-    close, strange = int((of_train <= near).sum()), int((of_control <= near).sum())
+    release = _forms(made.sample(_MOST_RELEASED, rng), name)
+    real, strangers = (_forms(table.sample(_MOST, rng), name) for table in (train, control))
+    if not (release and strangers and real):
+        return False
+    of_train, of_control = (greatest_similarity(texts, release) for texts in (real, strangers))
+    near = np.quantile(of_control, 1 - _NEAR, method="lower")
+    close, strange = int((of_train >= near).sum()), int((of_control >= near).sum())
     return chance_of_more(close, strange, len(of_train), len(of_control)) < chance / 2
+
+
+def _forms(table: Table, name: str) -> list[str]:
+    """The texts of a column in standard form."""
+    found: list[str] = column_forms(table.texts(name)).drop_null().to_pylist()
+    return found
 
 
 def _found_once(train: Table, control: Table, made: Table, name: str) -> float:

@@ -12,6 +12,7 @@ from synth_audit.core.arrays import Bools, Floats, Integers, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.anchored_parts import varies
 from synth_audit.encoding.codes import codes
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.encoding.mixed_cells import cells
@@ -187,7 +188,7 @@ def hits(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Meas
     split hits train and control alike, however faithful or poor it is.
     """
     assert subject.control is not None
-    told = [c for c in subject.features if np.ptp(codes([subject.train], c)[0]) > 0]
+    told = [c for c in subject.features if varies(subject.train, c)]
     tables = [subject.train, subject.control, subject.synthetic]
     asked = [_draw(t.n_rows, max_rows, rng) for t in tables[:2]]
     *real, synthetic = cells(tables, told, rows=[*asked, None])

@@ -23,9 +23,9 @@ from synth_audit.audits.privacy.inference.attacks import (
 )
 from synth_audit.audits.privacy.inference.targets import (
     MOST_SEARCHED,
-    Guesses,
+    AttackedSecret,
     KnownColumns,
-    Target,
+    NearestGuesses,
     guesses,
 )
 from synth_audit.core.arrays import Bools
@@ -123,7 +123,7 @@ class Inference:
             raise NotApplicable("; ".join(notes))
         if prepared.many:
             notes += self._bounds(subject)
-        targets = (Target.of(prepared, secret, self.tolerance) for secret in attacked)
+        targets = (AttackedSecret.of(prepared, secret, self.tolerance) for secret in attacked)
         attacks = [
             self._attack(prepared, target, guess, alone=not subject.planted)
             for target, guess in guesses(prepared, targets, self.n_attacks, MOST_LEARNT, context.rng)
@@ -165,7 +165,9 @@ class Inference:
             notes.append(f"models of control learn from {MOST_LEARNT} of its rows, drawn at random")
         return notes
 
-    def _attack(self, prepared: KnownColumns, target: Target, guess: Guesses, *, alone: bool) -> SecretAttack:
+    def _attack(
+        self, prepared: KnownColumns, target: AttackedSecret, guess: NearestGuesses, *, alone: bool
+    ) -> SecretAttack:
         """Judge the guesses at one secret.
 
         Args:

@@ -71,7 +71,7 @@ class KnownColumns:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class AttackedSecret:
     """A secret and its values.
 
     Attributes:
@@ -86,7 +86,7 @@ class Target:
     present: tuple[Positions, ...]
 
     @classmethod
-    def of(cls, known: KnownColumns, secret: Column, tolerance: float) -> Target:
+    def of(cls, known: KnownColumns, secret: Column, tolerance: float) -> AttackedSecret:
         """Read the values of a secret."""
         truth, judge = secret.kind.secret(known.tables, secret, tolerance)
         present = tuple(np.flatnonzero(~np.isnan(values)) for values in truth[:2])
@@ -94,7 +94,7 @@ class Target:
 
 
 @dataclass(frozen=True, eq=False)
-class Guesses:
+class NearestGuesses:
     """What an attack on one secret guesses.
 
     Attributes:
@@ -110,8 +110,12 @@ class Guesses:
 
 
 def guesses(
-    known: KnownColumns, targets: Iterable[Target], most: int, most_learnt: int, rng: np.random.Generator
-) -> Iterator[tuple[Target, Guesses]]:
+    known: KnownColumns,
+    targets: Iterable[AttackedSecret],
+    most: int,
+    most_learnt: int,
+    rng: np.random.Generator,
+) -> Iterator[tuple[AttackedSecret, NearestGuesses]]:
     """Each secret with the guesses at it, of the nearest rows without it, at most so many on either side.
 
     Over many known columns one search answers for all secrets, which are then guessed at the same records as
@@ -130,12 +134,16 @@ def guesses(
         asked = _joined(train.take(chosen[0]), control.take(chosen[1]))
         found = nearest(asked, synthetic, place=place).index
         learnt = drawn(target.present[1], _MOST_LEARNT, rng)
-        yield target, Guesses(chosen, _halves(found, len(chosen[0])), learnt, seed)
+        yield target, NearestGuesses(chosen, _halves(found, len(chosen[0])), learnt, seed)
 
 
 def _at_once(
-    known: KnownColumns, targets: Sequence[Target], most: int, most_learnt: int, rng: np.random.Generator
-) -> Iterator[tuple[Target, Guesses]]:
+    known: KnownColumns,
+    targets: Sequence[AttackedSecret],
+    most: int,
+    most_learnt: int,
+    rng: np.random.Generator,
+) -> Iterator[tuple[AttackedSecret, NearestGuesses]]:
     train, control, synthetic = known.rows
     orders = [rng.permutation(len(table)) for table in (train, control)]
     shuffled = rng.permutation(len(synthetic))
@@ -151,7 +159,7 @@ def _at_once(
         places = zip(_halves(answer, len(asked[0])), asked, rows, strict=True)
         own = tuple(of_side[np.searchsorted(every, some)] for of_side, every, some in places)
         learnt = _first(orders[1], target.present[1], most_learnt)
-        yield target, Guesses(rows, own, learnt, int(rng.integers(2**31)))
+        yield target, NearestGuesses(rows, own, learnt, int(rng.integers(2**31)))
 
 
 def _first(order: Positions, rows: Positions, most: int) -> Positions:

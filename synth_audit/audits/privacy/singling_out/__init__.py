@@ -8,17 +8,26 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits.privacy.singling_out.exact_values import exact_values
 from synth_audit.audits.privacy.singling_out.exposure import exposure_of, pictured
+from synth_audit.audits.privacy.singling_out.quantities import (
+    CONTROL_RATE,
+    EXACT_VALUES,
+    NAIVE_RATE,
+    PAIRED_RISK,
+    PUBLISHED_RISK,
+    RISK,
+    TRAIN_RATE,
+    WORST,
+)
 from synth_audit.audits.privacy.singling_out.repeated_rows import without_repeats
 from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import (
-    Direction,
     Findings,
     Measurement,
-    Quantity,
     Reference,
 )
 from synth_audit.core.subject import Subject
@@ -36,52 +45,6 @@ from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.euclidean import nearest_other
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates
 from synth_audit.kernels.singling_out import PredicateTrial, published_factor
-
-RISK = Quantity(
-    "risk",
-    "Singling-out risk",
-    range=(float("-inf"), 1.0),
-    proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
-    help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
-)
-WORST = Quantity(
-    "worst_risk",
-    "Singling-out risk, worst attack",
-    range=(float("-inf"), 1.0),
-    help="The riskiest of the attack's settings; its interval allows for their number.",
-)
-TRAIN_RATE = Quantity(
-    "train_rate",
-    "Guesses that match exactly one training row",
-    direction=Direction.NEUTRAL,
-    help="Includes what chance and general knowledge of the population achieve.",
-)
-CONTROL_RATE = Quantity(
-    "control_rate",
-    "Guesses that would match exactly one of as many strangers",
-    direction=Direction.NEUTRAL,
-    help="From control rows, at the size of the training table.",
-)
-NAIVE_RATE = Quantity(
-    "naive_rate",
-    "Random guesses that match exactly one training row",
-    direction=Direction.NEUTRAL,
-    help="Predicates of the same kind made without the release.",
-)
-PAIRED_RISK = Quantity(
-    "paired_risk",
-    "Singling-out risk, guess by guess",
-    direction=Direction.NEUTRAL,
-    range=(float("-inf"), 1.0),
-    help="The same risk with each guess's outcome on train and control paired; where they are of equal size.",
-)
-PUBLISHED_RISK = Quantity(
-    "published_risk",
-    "Singling-out risk, control rate corrected as published",
-    direction=Direction.NEUTRAL,
-    range=(float("-inf"), 1.0),
-    help="To compare with figures in the literature; it takes an honest release for a risk.",
-)
 
 UNIVARIATE, EMBEDDING = "univariate", "embedding"
 
@@ -101,6 +64,11 @@ class SinglingOut:
     Settings: ``univariate`` asks for values that occur once and for extremes; ``multivariate[k]`` joins k
     random columns of a random synthetic row; ``embedding`` describes rows that lie far from all others in the
     contrastive embedding by quantile bins.
+
+    ``exact_values`` is the risk of the guesses on one column alone, for columns with 20 and more, its
+    interval at ``1 − (1 − level) / columns``. A generator that draws from the real values of a column gives
+    away who was in train by any value that only one person has, though it copies no row: the notes name
+    these columns.
 
     ``worst_risk`` is the largest risk over the settings, its interval from the largest lower and the largest
     upper end at ``1 − (1 − level) / settings``. A setting with fewer than ``n_minimum`` guesses is not a weak
@@ -150,7 +118,16 @@ class SinglingOut:
             "release repeats more often than its size explains is not unique in it and is left to the audit "
             "of exact copies. Guesses weaken when the release is much smaller than the training table."
         ),
-        quantities=(RISK, WORST, TRAIN_RATE, CONTROL_RATE, NAIVE_RATE, PAIRED_RISK, PUBLISHED_RISK),
+        quantities=(
+            RISK,
+            WORST,
+            EXACT_VALUES,
+            TRAIN_RATE,
+            CONTROL_RATE,
+            NAIVE_RATE,
+            PAIRED_RISK,
+            PUBLISHED_RISK,
+        ),
         risk="singling out",
         needs=(Need.CONTROL,),
         cost="seconds",
@@ -193,11 +170,12 @@ class SinglingOut:
         if self.published:
             factor = published_factor(len(control), len(train))
             measured += [self._published(*item, factor, subject.level) for item in made.items()]
+        betrayed, notes = exact_values(made.get(UNIVARIATE), lexicon, subject.level)
         sizes = len(train), len(control)
         return Findings(
-            (self._worst(made.values(), subject.level), *measured),
+            (self._worst(made.values(), subject.level), *measured, *betrayed),
             (pictured(made),),
-            self._notes(tried, *sizes),
+            (*notes, *self._notes(tried, *sizes)),
             tuple(
                 exposure_of(RISK.id(setting), trial, lexicon, len(train)) for setting, trial in made.items()
             ),
