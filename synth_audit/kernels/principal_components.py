@@ -17,6 +17,10 @@ _FLAT = 1e-12
 _TIED = 1e-9
 """Directions share the first place when their variances differ by less than this share of the largest."""
 
+_LARGE, _APART = 128, 1e-2
+"""Coordinates from which on a first component is computed alone, if the next one's variance is less by so
+much."""
+
 _BUDGET = 2**22
 """Numbers that the moments of one table may take: 32 MiB."""
 
@@ -94,7 +98,15 @@ class Spectrum:
 
     @classmethod
     def of(cls, covariance: Floats) -> Spectrum:
-        """By eigendecomposition of a covariance or correlation matrix, shape (d, d)."""
+        """By eigendecomposition of a covariance or correlation matrix, shape (d, d).
+
+        Of a large one whose first component stands apart, all eigenvalues and that one vector are computed,
+        which takes two thirds of the time.
+        """
+        if len(covariance) >= _LARGE:
+            values = np.maximum(np.linalg.eigvalsh(covariance)[::-1], 0.0)
+            if values[1] < values[0] * (1 - _APART):
+                return cls(values / values.sum(), _vector_of(covariance, float(values[0]))[:, None])
         values, vectors = np.linalg.eigh(covariance)
         values = np.maximum(values[::-1], 0.0)
         total = float(values.sum())
@@ -102,6 +114,22 @@ class Spectrum:
             return cls(np.zeros(len(values)), np.empty((len(values), 0)))
         tied = int((values >= values[0] * (1 - _TIED)).sum())
         return cls(values / total, vectors[:, ::-1][:, :tied].copy())  # a view would keep all vectors
+
+
+def _vector_of(covariance: Floats, value: float) -> Floats:
+    """The unit vector of a largest eigenvalue that stands apart, shape (d,), by inverse iteration.
+
+    Each step shrinks what else is in it by the factor ``1e-9 / _APART`` or more.
+    """
+    from scipy.linalg import lu_factor, lu_solve  # here, since a code location must not load it
+
+    d = len(covariance)
+    factors = lu_factor(covariance - value * (1 + 1e-9) * np.eye(d))
+    vector = np.random.default_rng(0).standard_normal(d)
+    for _ in range(4):
+        vector = lu_solve(factors, vector)
+        vector /= np.linalg.norm(vector)
+    return np.asarray(vector)
 
 
 def correlation(covariance: Floats) -> Floats:

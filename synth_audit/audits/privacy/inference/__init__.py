@@ -57,8 +57,8 @@ class Inference:
 
     Where more than 50 columns are known the work is bounded: one search answers for all secrets, which are
     guessed at the same records (others in place of those whose secret is missing), and models of control
-    learn from at most 5,000 rows. Every guess is the same as of a search of its own. On planted leaks nothing
-    is guessed without the release: these rates have no direction to check.
+    learn from at most 5,000 rows, by randomised trees. Every guess is the same as of a search of its own.
+    On planted leaks nothing is guessed without the release: these rates have no direction to check.
 
     Fields:
         secrets: columns to guess; left out, those of role sensitive, and every released column in turn
@@ -181,7 +181,10 @@ class Inference:
             train, control, _ = prepared.rows
             asked = prepared.without(target.secret, train.take(guess.chosen[0]))
             others = prepared.without(target.secret, control.take(guess.learnt))
-            model = predicted(judge, others, truth[1][guess.learnt], asked, self.n_trees, guess.seed)
+            learnt = truth[1][guess.learnt]
+            model = predicted(
+                judge, others, learnt, asked, self.n_trees, guess.seed, randomised=prepared.many
+            )
             constant = np.full(len(secrets[0]), judge.typical(truth[1]))
             without = [judge.right(answer, secrets[0]) for answer in (constant, model)]
         return SecretAttack.of(target.secret.name, guess.chosen, hits, without)
