@@ -61,6 +61,8 @@ def number(value: float | None, unit: str = "", places: int | None = None) -> st
     bare = bare_number(value, unit, places)
     if bare == NOT_COMPUTED:
         return bare
+    if unit == "flag":
+        return "some" if value else "none"
     if unit == "share":
         return f"{bare}{_NBSP}%"
     if unit in _BARE_UNITS or unit == "count":
@@ -147,7 +149,9 @@ def percent_level(level: float) -> str:
 
 
 def limits(minimum: float | None, maximum: float | None, unit: str = "") -> str:
-    """``at most 9 %``, ``at least 80 %``, ``between 0.8 and 1.2``."""
+    """``at most 9 %``, ``at least 80 %``, ``between 0.8 and 1.2``; of a flag ``none`` or ``some``."""
+    if unit == "flag" and (minimum is None) != (maximum is None):
+        return number(maximum if minimum is None else minimum, unit)
     if minimum is not None and maximum is not None:
         return f"between {bare_number(minimum, unit)} and {number(maximum, unit)}"
     if maximum is not None:

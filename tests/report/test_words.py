@@ -27,6 +27,8 @@ NB = "\u00a0"
         (-math.inf, "share", f"−∞{NB}%"),
         (1689.2, "ratio", "1,689"),
         (2.5e12, "", "2.5 × 10¹²"),
+        (0.0, "flag", "none"),
+        (1.0, "flag", "some"),
     ],
 )
 def test_numbers(value: float | None, unit: str, text: str) -> None:
@@ -54,6 +56,8 @@ def test_a_number_beyond_its_limit_never_reads_like_the_limit() -> None:
 
 
 def test_limits_are_worded() -> None:
+    assert words.limits(None, 0, "flag") == "none"
+    assert words.limits(1, None, "flag") == "some"
     assert words.limits(None, 0.09, "share") == f"at most 9{NB}%"
     assert words.limits(0.85, None) == "at least 0.85"
     assert words.limits(0.9, 1.1) == "between 0.9 and 1.1"
