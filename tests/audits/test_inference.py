@@ -247,7 +247,7 @@ def test_of_many_columns_some_are_drawn_and_the_same_ones_for_every_stream(subje
         assert any(note.startswith("2 of 5 columns were drawn") for note in findings.notes)
     assert attacked[0] == attacked[1]
     assert len(attacked[0]) == 2
-    named = Inference(max_secrets=1, secrets=("ill", "wage"), n_attacks=30).run(
+    named = Inference(max_secrets=1, secrets=("ill", "wage"), n_attacks=30, known_sets=0).run(
         subject, RunContext().child("x")
     )
     assert sum(m.id.quantity == "risk" for m in named.measurements) == 2
@@ -264,7 +264,7 @@ def test_over_many_columns_one_search_guesses_what_a_search_each_would(subject_o
     train = many(150, 1)
     leaky = {name: np.where(np.arange(150) < 60, train[name], v) for name, v in many(150, 3).items()}
     subject = subject_of(train, many(120, 2), leaky)
-    audit = Inference(secrets=("ill", "wage", "v7"))
+    audit = Inference(secrets=("ill", "wage", "v7"), known_sets=0)
     _, together = measure(audit, subject)
     monkeypatch.setattr(targets, "MOST_SEARCHED", 1000)
     _, each = measure(audit, subject)
@@ -280,7 +280,7 @@ def test_over_many_columns_the_work_is_bounded_and_said(subject_of, measure, mon
     train = many(100, 1)
     train["wage"] = pa.array(train["wage"], mask=np.arange(100) % 2 == 0)
     subject = subject_of(train, many(100, 2), many(100, 3))
-    found, findings = measure(Inference(secrets=("x", "y", "wage"), n_attacks=40), subject)
+    found, findings = measure(Inference(secrets=("x", "y", "wage"), n_attacks=40, known_sets=0), subject)
     x, y, wage = (set(e.train_tried.tolist()) for e in findings.exposures)
     assert x == y
     assert len(x) == len(wage) == 40

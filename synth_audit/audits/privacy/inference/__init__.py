@@ -21,6 +21,7 @@ from synth_audit.audits.privacy.inference.attacks import (
     overall,
     worst,
 )
+from synth_audit.audits.privacy.inference.known_sets import EXCESS, SeveralSets
 from synth_audit.audits.privacy.inference.targets import (
     MOST_SEARCHED,
     AttackedSecret,
@@ -55,6 +56,12 @@ class Inference:
     record as one: it is the number to gate where no column is declared sensitive, for the worst of many
     secrets is that of a column which nearly everybody shares, and hardly certain.
 
+    Beside all of ``known``, smaller sets of it are tried: two to five columns, and halves. Half of the sets
+    are drawn at random; the others are pairs that stand out on one half of the people (single release rows
+    are near in both columns more often to train people than to strangers), and what these grow to.
+    ``excess_people = asked_t / people_t · (r_train − r_control)`` for the worst set and secret, chosen on one
+    half of the people and measured on the other, both ways, so that trying many costs no bias.
+
     Where more than 50 columns are known the work is bounded: one search answers for all secrets, which are
     guessed at the same records (others in place of those whose secret is missing), and models of control
     learn from at most 5,000 rows, by randomised trees. Every guess is the same as of a search of its own.
@@ -68,6 +75,7 @@ class Inference:
         tolerance: relative error at which a guessed number is right, in [0, 1).
         n_trees: trees of the model fitted on control, on 50,000 rows of it at most.
         max_secrets: of more columns, where none is named nor declared sensitive, so many are drawn at random.
+        known_sets: about how many smaller sets of known columns are tried; 0 for none.
 
     Raises:
         ValueError: a field is out of range, or a column is named twice.
@@ -81,6 +89,7 @@ class Inference:
     tolerance: float = 0.05
     n_trees: int = 10
     max_secrets: int = 50
+    known_sets: int = 12
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Inference",
@@ -90,10 +99,10 @@ class Inference:
             "takes its value of the unknown attribute for the person's."
         ),
         not_covered=(
-            "What the population as a whole gives away, which is subtracted; adversaries who know other "
-            "columns than these; guesses made from many synthetic rows at once."
+            "What the population as a whole gives away, which is subtracted; sets of known columns "
+            "that were not tried; guesses made from many synthetic rows at once."
         ),
-        quantities=(OVERALL_RISK, WORST_RISK, RISK, TRAIN_RATE, CONTROL_RATE, NAIVE_RATE, MODEL_RATE),
+        quantities=(OVERALL_RISK, WORST_RISK, EXCESS, RISK, TRAIN_RATE, CONTROL_RATE, NAIVE_RATE, MODEL_RATE),
         risk="inference",
         needs=(Need.CONTROL,),
         cost="seconds",
@@ -103,8 +112,8 @@ class Inference:
     def __post_init__(self) -> None:
         if any(len(set(names)) < len(names) for names in (self.secrets, self.known)):
             raise ValueError("secrets and known must not repeat a column")
-        if min(self.n_attacks, self.n_trees, self.max_secrets) < 1:
-            raise ValueError("n_attacks, n_trees and max_secrets must be at least 1")
+        if min(self.n_attacks, self.n_trees, self.max_secrets) < 1 or self.known_sets < 0:
+            raise ValueError("n_attacks, n_trees and max_secrets must be at least 1, known_sets 0 or more")
         if not 0 <= self.tolerance < 1:
             raise ValueError("tolerance must be in [0, 1)")
 
@@ -124,15 +133,19 @@ class Inference:
         if prepared.many:
             notes += self._bounds(subject)
         targets = (AttackedSecret.of(prepared, secret, self.tolerance) for secret in attacked)
-        attacks = [
-            self._attack(prepared, target, guess, alone=not subject.planted)
-            for target, guess in guesses(prepared, targets, self.n_attacks, MOST_LEARNT, context.rng)
-        ]
+        rng = context.child("inference", "several sets").rng
+        several = SeveralSets.of(prepared, subject, attacked, self.known_sets, self.n_attacks, rng)
+        attacks, trials = [], []
+        for target, guess in guesses(prepared, targets, self.n_attacks, MOST_LEARNT, context.rng):
+            attacks.append(self._attack(prepared, target, guess, alone=not subject.planted))
+            trials += several.guessed(target)
         level = subject.level
+        by_sets, told = several.measured(trials, self.n_attacks, level)
         measured = [m for attack in attacks for m in attack.measured(self.n_attacks, level)]
+        both = (overall(attacks, self.n_attacks, level), worst(attacks, self.n_attacks, level))
         return Findings(
-            (overall(attacks, self.n_attacks, level), worst(attacks, self.n_attacks, level), *measured),
-            notes=tuple(notes),
+            (*both, *by_sets, *measured),
+            notes=(*notes, *told),
             exposures=tuple(attack.exposure for attack in attacks),
         )
 
