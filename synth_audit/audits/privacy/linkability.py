@@ -29,6 +29,7 @@ from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels.attack_success import SuccessCount, risk
+from synth_audit.kernels.entropy import entropy
 from synth_audit.kernels.gower import Mixed, nearest_k
 
 _SHARED_OUT = (4, 5, 6)
@@ -280,10 +281,9 @@ def _halves(train: Table, columns: Sequence[Column]) -> Sides:
 
 
 def _entropy(train: Table, column: Column) -> float:
-    """Shannon entropy of a column's values in bits, missing counted as one; rounded against noise."""
+    """Of a column's values, in bits; rounded against noise."""
     [values] = codes([train], column)
-    shares = np.unique(values, return_counts=True)[1] / len(values)
-    return round(float(-np.sum(np.sort(shares) * np.log2(np.sort(shares)))), 9) + 0.0
+    return round(entropy(values), 9)
 
 
 def _share_a_row(one: Positions, other: Positions) -> Bools:
