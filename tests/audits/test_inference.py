@@ -296,8 +296,9 @@ def test_on_planted_leaks_only_what_has_a_direction_is_measured(subject_of, meas
     subject = subject_of(people(100, 1), people(100, 2), people(100, 3))
     own, _ = measure(Inference(), subject)
     planted, _ = measure(Inference(), replace(subject, planted=True))
-    left_out = {key for key in own if key[0] in ("naive_rate", "model_rate")}
-    assert len(left_out) == 10
+    without = ("naive_rate", "model_rate", "reconstruction_risk", "reconstruction_rate")
+    left_out = {key for key in own if key[0] in without}
+    assert len(left_out) == 20
     assert planted == {key: m for key, m in own.items() if key not in left_out}
 
 
@@ -441,3 +442,24 @@ def test_an_honest_release_is_rarely_blamed_for_its_worst_secret(subject_of, mea
 def test_settings_that_mean_nothing_are_refused(settings):
     with pytest.raises(ValueError, match="must"):
         Inference(**settings)
+
+
+def test_a_model_of_the_release_remembers_a_copy_and_no_strangers(subject_of, measure):
+    train = people(600, 1)
+    copied, _ = measure(Inference(secrets=("ill",)), subject_of(train, people(300, 2), train))
+    assert copied["reconstruction_risk", "ill"].interval.low > 0.3
+    assert copied["reconstruction_rate", "ill"].value > 0.7
+    fresh, _ = measure(Inference(secrets=("ill",)), subject_of(train, people(300, 2), people(600, 3)))
+    interval = fresh["reconstruction_risk", "ill"].interval
+    assert interval.low < 0 < interval.high
+
+
+def test_few_secrets_are_guessed_by_models_and_none_without_the_value(subject_of, measure):
+    train, other = people(150, 1), people(150, 3)
+    subject = subject_of(train, people(120, 2), other | {"wage": pa.nulls(150, pa.float64())})
+    by_model = {key[1] for key in measure(Inference(), subject)[0] if key[0] == "reconstruction_risk"}
+    assert by_model == {"x", "y", "k", "ill"}
+    some, _ = measure(Inference(max_reconstructed=2), subject_of(train, people(120, 2), other))
+    assert sum(key[0] == "reconstruction_risk" for key in some) == 2
+    none, _ = measure(Inference(max_reconstructed=0), subject_of(train, people(120, 2), other))
+    assert not any(key[0].startswith("reconstruction") for key in none)

@@ -26,6 +26,7 @@ from synth_audit.core.measurement import (
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.anchored_parts import varies
 from synth_audit.encoding.codes import codes
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels.attack_success import SuccessCount, risk
@@ -166,7 +167,7 @@ class Linkability:
             named(subject, self.columns_b, "columns_b"),
         )
         for setting, side in zip(("columns_a", "columns_b"), sides, strict=True):
-            if not any(_entropy(subject.train, column) for column in side):
+            if not any(varies(subject.train, column) for column in side):
                 raise NotApplicable(f"no column of {setting} varies in train")
         return sides
 
