@@ -156,7 +156,7 @@ class Linkability:
             control_hit=chosen[1][hits[1]],
         )
         note = f"one source holds {names[0]}; the other {names[1]}"
-        by_pairs, told = self._other_pairs(subject, context.child("linkability", "several sources").rng)
+        by_pairs, told = self._other_pairs(subject, context)
         return Findings((*measured, *by_pairs), notes=(note, *told), exposures=(exposure,))
 
     def _sides(self, subject: Subject) -> Sides:
@@ -171,15 +171,16 @@ class Linkability:
                 raise NotApplicable(f"no column of {setting} varies in train")
         return sides
 
-    def _other_pairs(self, subject: Subject, rng: np.random.Generator) -> tuple[list[Measurement], list[str]]:
+    def _other_pairs(self, subject: Subject, context: RunContext) -> tuple[list[Measurement], list[str]]:
         """What the worst of several pairs of sources joins, and what they hold."""
         assert subject.control is not None
         if not self.source_pairs:
             return [], []
+        rng, sets_rng = context.rng, context.child("linkability", "sources").rng
         chosen = [different_people(t, self.n_attacks, rng) for t in (subject.train, subject.control)]
         people = AskedPeople.halved(chosen[0], chosen[1], rng)
         rows = _Sources.of(subject, subject.features, chosen)
-        pairs = _source_pairs(rows.varying, subject, people, self.source_pairs, rng)
+        pairs = _source_pairs(rows.varying, subject, people, self.source_pairs, sets_rng)
         everybody = np.ones(len(people.member), dtype=np.bool_)
         trials = []
         for i, sides in enumerate(pairs.sets):

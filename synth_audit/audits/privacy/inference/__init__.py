@@ -159,10 +159,8 @@ class Inference:
         if prepared.many:
             notes += self._bounds(subject)
         targets = (AttackedSecret.of(prepared, secret, self.tolerance) for secret in attacked)
-        rng = context.child("inference", "several sets").rng
-        several = SeveralSets.of(prepared, subject, attacked, self.known_sets, self.n_attacks, rng)
-        rng = context.child("inference", "reconstruction").rng
-        model = Reconstruction.of(prepared, attacked, self.max_reconstructed, rng)
+        several = SeveralSets.of(prepared, subject, attacked, self.known_sets, self.n_attacks, context)
+        model = Reconstruction.of(prepared, attacked, self.max_reconstructed, context)
         attacks, trials, models = [], list[Trial](), list[Measurement]()
         for target, guess in guesses(prepared, targets, self.n_attacks, MOST_LEARNT, context.rng):
             attacks.append(self._attack(prepared, target, guess, alone=not subject.planted))

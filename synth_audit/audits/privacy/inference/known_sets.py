@@ -12,6 +12,7 @@ from synth_audit.audits.privacy._known_sets import FEW, KnownSets, PairsApart, S
 from synth_audit.audits.privacy._targets import random_places
 from synth_audit.audits.privacy.inference.targets import AttackedSecret, KnownColumns
 from synth_audit.core.arrays import Bools, Positions
+from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Measurement, Quantity
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
@@ -61,7 +62,7 @@ class SeveralSets:
         secrets: Sequence[Column],
         n_sets: int,
         most: int,
-        rng: np.random.Generator,
+        context: RunContext,
     ) -> SeveralSets:
         """Draw people and sets, and search by each set.
 
@@ -71,9 +72,11 @@ class SeveralSets:
             n_sets: about how many sets, half of them drawn. most: people of either side.
         """
         train, control, synthetic = known.rows
+        [rng] = context.rng.spawn(1)  # a stream of its own: the draws of the other attacks stay what they are
         chosen = [different_people(table, most, rng) for table in known.tables[:2]]
         people = AskedPeople.halved(chosen[0], chosen[1], rng)
-        sets = _sets(known.varying, subject, people, secrets, n_sets, rng)
+        names = _guessable_from(known.varying, secrets)
+        sets = _sets(names, subject, people, n_sets, context.child("inference", "known sets").rng)
         asked = train.take(people.train).followed_by(control.take(people.control))
         found = []
         for (names,) in sets.sets:
@@ -105,22 +108,21 @@ class SeveralSets:
         return [excess], notes
 
 
-def _sets(
-    varying: tuple[str, ...],
-    subject: Subject,
-    people: AskedPeople,
-    secrets: Sequence[Column],
-    n_sets: int,
-    rng: np.random.Generator,
-) -> KnownSets:
+def _guessable_from(varying: tuple[str, ...], secrets: Sequence[Column]) -> tuple[str, ...]:
+    """Columns that are known in sets: those that are no secrets, unless fewer than two."""
     hidden = {secret.name for secret in secrets}
     others = tuple(name for name in varying if name not in hidden)
-    names = others if len(others) > 1 else varying
+    return others if len(others) > 1 else varying
+
+
+def _sets(
+    names: tuple[str, ...], subject: Subject, people: AskedPeople, n_sets: int, rng: np.random.Generator
+) -> KnownSets:
+    """Sets of these columns, drawn by a stream that is the same for the planted leaks."""
     n_drawn, n_guided = parts_of(n_sets)
     drawn = drawn_sets(names, n_drawn, rng)
     if not n_guided or min(len(people.train), len(people.control)) < 2:
         return KnownSets.of(drawn, ())
     apart = PairsApart.of(subject, [subject.schema[name] for name in names], people, rng)
     sizes = [min(FEW[i % len(FEW)], len(names) - 1) for i in range(n_guided)]
-    guided = [[(found,) for found in apart.grown(half, sizes)] for half in (0, 1)]
-    return KnownSets.of(drawn, guided)
+    return KnownSets.of(drawn, [[(found,) for found in apart.grown(half, sizes)] for half in (0, 1)])

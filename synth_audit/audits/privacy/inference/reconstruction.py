@@ -9,6 +9,7 @@ import numpy as np
 
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, rate
 from synth_audit.audits.privacy.inference.targets import AttackedSecret, KnownColumns, NearestGuesses
+from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Direction, Measurement, Quantity, Reference
 from synth_audit.core.schema import Column
 from synth_audit.kernels.attack_success import SuccessCount, risk
@@ -46,9 +47,10 @@ class Reconstruction:
 
     @classmethod
     def of(
-        cls, known: KnownColumns, secrets: Sequence[Column], most: int, rng: np.random.Generator
+        cls, known: KnownColumns, secrets: Sequence[Column], most: int, context: RunContext
     ) -> Reconstruction:
         """Choose at most so many of the secrets."""
+        [rng] = context.rng.spawn(1)  # a stream of its own: the draws of the other attacks stay what they are
         chosen = drawn(np.arange(len(secrets)), most, rng) if most else ()
         return cls(known, frozenset(secrets[i].name for i in chosen), rng)
 
