@@ -3,8 +3,8 @@
 Five public tables are dealt anew per seed: 2,000 training and 500 control rows where there are as many.
 Honest releases are fresh real rows, the same with a column of notes, and the generators, in several sizes;
 dishonest ones are the kinds of the leak zoo. Each goes before all audits that a blocking gate of the suite
-needs. Every verdict is a line of a file, and what is on file is not asked again, so the command can be stopped
-and given again; --minutes stops it by itself.
+needs. Every verdict is a line of a file, and what is on file is not asked again, so the command can be
+stopped and given again; --minutes stops it by itself.
 
     .venv/bin/python benchmarks/honest_releases.py FOLDER --out FILE --seeds 20
     .venv/bin/python benchmarks/honest_releases.py FOLDER --out FILE --show
@@ -44,7 +44,7 @@ import leaks
 import tables
 
 ROWS = (2_000, 500)
-"""Of train and control; a smaller table is divided in the same proportion, a third of it being fresh people."""
+"""Of train and control; a smaller table is divided in the same proportion, a third of it fresh people."""
 
 HONEST = [
     *(("fresh", ratio) for ratio in (0.1, 0.5, 1.0, 2.0, 3.0, 10.0)),
@@ -53,7 +53,8 @@ HONEST = [
 ]
 LEAKS = ("copies", "last_digits", "relabelled", "smote", "blocks", "one_block", "minority", "extremes")
 WORDS = (
-    ["walks", "slowly", "sleeps", "well", "no", "pain", "since", "spring", "some", "cough", "at", "night", "eats", "little", "seen", "by", "nurse", "home"]
+    *("walks", "slowly", "sleeps", "well", "no", "pain", "since", "spring", "some"),
+    *("cough", "at", "night", "eats", "little", "seen", "by", "nurse", "home"),
 )
 
 
@@ -171,11 +172,11 @@ def show(rows: list[dict[str, object]]) -> None:
             continue
         holding = Counter(f"{g} {r}" for row in mine for g, r in row.get("holding", {}).items())
         told = ", ".join(f"{gate}: {n}" for gate, n in holding.most_common(5))
+        passed, open_, refused = (verdicts[v] for v in ("pass", "insufficient evidence", "fail"))
         print(
-            f"{key[0]:14}{key[1]:13}{key[2]:5g} x {key[3]:5.0%}  passed {verdicts['pass']:2} of {len(mine):2}",
-            end="",
+            f"{key[0]:14}{key[1]:13}{key[2]:5g} x {key[3]:5.0%}  passed {passed:2} of {len(mine):2}, "
+            f"undecided {open_:2}, refused {refused:2}  {told}"
         )
-        print(f", insufficient {verdicts['insufficient']:2}, refused {verdicts['fail']:2}  {told}")
 
 
 def main() -> None:
