@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,7 @@ from synth_audit.core.plan import Plan
 from synth_audit.core.registry import build
 from synth_audit.core.salt import Salt
 from synth_audit.core.seeds import child_rng
+from synth_audit.core.subject import Subject
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, anchored_subject, examine
 from synth_audit.store.evidence import Evidence
@@ -100,7 +101,7 @@ def release_of(case: Case, dealt: tables.Dealt, plan: Plan) -> tuple[tables.Deal
         return dealt, dealt.fresh
     if case.share:
         return leaks.release_of(dealt, case.kind, case.share, case.seed)
-    train = anchored_subject(*map(as_arrow, (dealt.train, dealt.control, dealt.fresh)), plan).train
+    train = subject_of(dealt, dealt.fresh, plan).train
     model = build("generator", case.kind, {}).fit(
         train, FitContext(rng=child_rng(case.seed, "fit", case.kind))
     )
@@ -114,6 +115,11 @@ def as_arrow(rows: pd.DataFrame | pa.Table) -> pa.Table:
     return rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
 
 
+def subject_of(dealt: tables.Dealt, made: pd.DataFrame | pa.Table, plan: Plan) -> Subject:
+    """What the audits look at."""
+    return anchored_subject(as_arrow(dealt.train), as_arrow(dealt.control), as_arrow(made), plan)
+
+
 def examined(case: Case, folder: Path, cache: Cache) -> Evidence | None:
     """The evidence of a case, from the audits that a blocking gate needs; None where it cannot be made."""
     columns = {"note": {"kind": "text", "release_text": True}} if case.kind == "notes" else {}
@@ -122,7 +128,7 @@ def examined(case: Case, folder: Path, cache: Cache) -> Evidence | None:
     if dealt is None:
         return None
     dealt, made = release_of(case, dealt, plan)
-    subject = anchored_subject(*map(as_arrow, (dealt.train, dealt.control, made)), plan)
+    subject = subject_of(dealt, made, plan)
     suite = load_suite(plan.gates, plan.base)
     wanted = sorted({g.limit.audit for g in suite.measured if g.blocking and g.limit})
     salt = Salt(sha256(f"{case.table} {case.seed}".encode()).digest())
@@ -131,7 +137,7 @@ def examined(case: Case, folder: Path, cache: Cache) -> Evidence | None:
     return examine(plan, subject, MADE_ELSEWHERE, context, salt, audits=audits).evidence
 
 
-def asked(case: Case, folder: Path, cache: Cache) -> dict[str, object]:
+def asked(case: Case, folder: Path, cache: Cache) -> dict[str, Any]:
     """A line of the file: the verdict, which gates did not pass, and the upper ends."""
     start = time.process_time()
     evidence = examined(case, folder, cache)
@@ -161,9 +167,9 @@ def cases(chosen: argparse.Namespace) -> Iterator[Case]:
                         yield Case(table, kind, 1.0, share, seed)
 
 
-def show(rows: list[dict[str, object]]) -> None:
+def show(rows: list[dict[str, Any]]) -> None:
     """One line for each table, kind and size: verdicts, and the gates that held the release."""
-    of = {}
+    of: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         of.setdefault((row["table"], row["kind"], row["ratio"], row["share"]), []).append(row)
     for key, mine in sorted(of.items(), key=lambda item: (item[0][3] > 0, item[0][1:], item[0][0])):
