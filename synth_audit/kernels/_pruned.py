@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Positions, Scores
+from synth_audit.kernels._hidden import Hidden
 from synth_audit.kernels.leaves import Leaves
 
 _PAIRS = 2**18
@@ -36,8 +37,8 @@ class LeafSearch:
     """A search for the k nearest rows of a block of queries, in the course of it.
 
     Attributes:
-        first: position of the first query. own: place in the order of the leaves of a row to leave out for
-            each query of the block.
+        first: position of the first query. hidden: rows, in the order of the leaves, that the queries of the
+            block do not look at.
         least: upper bounds of the k smallest scores so far, shape (n, k).
         limit: score up to which a row may be among the k nearest, or tied with one, shape (n,).
         found: query within the block, place in the order of the leaves and score of the candidates.
@@ -46,7 +47,7 @@ class LeafSearch:
     space: LeafSpace
     leaves: Leaves
     first: int
-    own: Positions | None
+    hidden: Hidden | None
     beyond: float
     least: Floats
     limit: Floats
@@ -60,9 +61,8 @@ class LeafSearch:
             part = rows[begin : begin + at_once]
             scores = memory[: len(part) * (stop - start)].reshape(len(part), stop - start)
             self.space.scores(part + self.first, slice(start, stop), scores)
-            if self.own is not None:
-                here = np.flatnonzero((self.own[part] >= start) & (self.own[part] < stop))
-                scores[here, self.own[part[here]] - start] = self.beyond
+            if self.hidden is not None:
+                scores[self.hidden.inside(part, start, stop)] = self.beyond
             self._keep(part, scores, start)
 
     def _keep(self, rows: Positions, scores: Scores, start: int) -> None:
@@ -90,7 +90,7 @@ class LeafSearch:
 
 
 def pruned_candidates(
-    space: LeafSpace, leaves: Leaves, block: slice, k: int, own: Positions | None, beyond: float
+    space: LeafSpace, leaves: Leaves, block: slice, k: int, hidden: Hidden | None, beyond: float
 ) -> tuple[Positions, Positions] | None:
     """Every reference row that may be among the k nearest of a query, or tied with one of them.
 
@@ -98,7 +98,7 @@ def pruned_candidates(
     hold one as near as those met so far.
 
     Args:
-        own: place in the order of the leaves of a row to leave out for each query of the block.
+        hidden: rows, in the order of the leaves, that the queries of the block do not look at.
         beyond: a score beyond all others.
 
     Returns:
@@ -108,7 +108,9 @@ def pruned_candidates(
     n, sizes = block.stop - block.start, leaves.sizes
     bounds = space.bounds(block)
     memory = np.empty(max(_PAIRS, int(sizes.max())), bounds.dtype)
-    search = LeafSearch(space, leaves, block.start, own, beyond, np.full((n, k), np.inf), np.full(n, np.inf))
+    search = LeafSearch(
+        space, leaves, block.start, hidden, beyond, np.full((n, k), np.inf), np.full(n, np.inf)
+    )
     best = bounds.argmin(axis=1)
     for leaf, rows in _by_leaf(best, np.arange(n)):
         search.visit(leaf, rows, memory)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Floats, Positions, Scores
+from synth_audit.core.arrays import Floats, Integers, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
+from synth_audit.kernels._hidden import OwnRow, SamePerson
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.gpu_scores import TensorScores
 from synth_audit.kernels.labels import add_unlike, small_codes, told_apart
@@ -41,9 +42,15 @@ def nearest(queries: Coordinates, reference: Coordinates) -> Nearest:
     return search_once(queries, reference, Repeats.of(reference.dense, reference.labels), _Products.of)
 
 
-def nearest_other(table: Coordinates, rows: Positions) -> Nearest:
-    """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
-    return search(_Products.of(table.take(rows), table), own=rows)
+def nearest_other(table: Coordinates, rows: Positions, persons: Integers | None = None) -> Nearest:
+    """For the table's rows at these positions, the nearest of its other rows, duplicates included.
+
+    Args:
+        persons: number of the person of each row of the table, shape (m,): rows of the same person are not
+            looked at then. Infinitely far where there is no other row.
+    """
+    hidden = OwnRow(rows) if persons is None else SamePerson(persons[rows], persons)
+    return search(_Products.of(table.take(rows), table), hidden)
 
 
 @dataclass(frozen=True, eq=False)

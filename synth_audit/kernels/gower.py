@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Floats, Positions, Scores
+from synth_audit.core.arrays import Floats, Integers, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels._grid import Grid
+from synth_audit.kernels._hidden import OwnRow, SamePerson
 from synth_audit.kernels.gpu_scores import TensorScores
 from synth_audit.kernels.labels import smallest_type
 from synth_audit.kernels.leaves import Leaves
@@ -109,9 +110,24 @@ def nearest(
     return search_once(queries, reference, repeats, _GowerPairs.of, but, place)
 
 
-def nearest_other(table: Mixed, rows: Positions) -> Nearest:
-    """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
-    return search(_GowerPairs.of(table.take(rows), table), own=rows)
+def nearest_other(table: Mixed, rows: Positions, persons: Integers | None = None) -> Nearest:
+    """For the table's rows at these positions, the nearest of its other rows, duplicates included.
+
+    Args:
+        persons: number of the person of each row of the table, shape (m,): rows of the same person are not
+            looked at then. Infinitely far where there is no other row.
+    """
+    hidden = OwnRow(rows) if persons is None else SamePerson(persons[rows], persons)
+    return search(_GowerPairs.of(table.take(rows), table), hidden)
+
+
+def nearest_but(queries: Mixed, reference: Mixed, left_out: Integers, persons: Integers) -> Nearest:
+    """The nearest reference rows, those of one person left out for each query.
+
+    Args:
+        left_out: number of that person, shape (n,). persons: of each reference row, shape (m,).
+    """
+    return search(_GowerPairs.of(queries, reference), SamePerson(left_out, persons))
 
 
 def nearest_k(queries: Mixed, reference: Mixed, k: int, place: Positions | None = None) -> Positions:

@@ -16,6 +16,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Floats, Integers, Positions
 from synth_audit.kernels import gpu_scores
+from synth_audit.kernels._hidden import Hidden
 from synth_audit.kernels._pruned import pruned_candidates
 from synth_audit.kernels._tiles import Buffers, SearchSpace, beyond, candidates, candidates_on, slices
 from synth_audit.kernels.leaves import Leaves
@@ -77,14 +78,14 @@ def worth_leaves(n: int, m: int, width: int) -> bool:
 
 def search(
     space: SearchSpace,
-    own: Positions | None = None,
+    hidden: Hidden | None = None,
     copies: Integers | None = None,
     place: Positions | None = None,
 ) -> Nearest:
     """Find the nearest reference rows of every query, exactly.
 
     Args:
-        own: position in the reference of a row to leave out for each query, shape (n,).
+        hidden: reference rows that are left out, query by query.
         copies: how many equal rows each reference row stands for, shape (m,); 1 if left out.
         place: of each reference row in the order in which the first of several nearest ones is chosen, shape
             (m,); its position if left out.
@@ -95,7 +96,7 @@ def search(
         count = np.ones(len(row), dtype=np.int64) if copies is None else copies[column]
         return _two_least(row, column, distance, count, block.stop - block.start, place)
 
-    return Nearest.joined(_answers(space, 2, own, answer))
+    return Nearest.joined(_answers(space, 2, hidden, answer))
 
 
 def search_k(space: SearchSpace, k: int, place: Positions | None = None) -> Positions:
@@ -137,7 +138,7 @@ def search_several(
 def _answers(
     space: SearchSpace,
     k: int,
-    own: Positions | None,
+    hidden: Hidden | None,
     answer: Callable[[slice, Positions, Positions], Answer],
 ) -> list[Answer]:
     """What ``answer`` makes of the candidates of each block of queries."""
@@ -146,17 +147,17 @@ def _answers(
         with gpu_scores.while_memory_lasts():
             there = space.on(device)
             blocks = slices(n, gpu_scores.QUERIES)
-            return [answer(block, *candidates_on(there, space, block, k, own)) for block in blocks]
-    if own is not None and leaves is not None:
-        own = np.argsort(leaves.order)[own]  # where they stand among the leaves
+            return [answer(block, *candidates_on(there, space, block, k, hidden)) for block in blocks]
+    if hidden is not None and leaves is not None:
+        hidden = hidden.under(leaves.order)
     scratch = Buffers(space)
     if leaves is None or not (n <= _WORTH_TRYING or _helpful(space, leaves, k)):
         return over_blocks(
-            n, space.block[0], lambda block: answer(block, *candidates(space, block, k, own, scratch))
+            n, space.block[0], lambda block: answer(block, *candidates(space, block, k, hidden, scratch))
         )
 
     def work(block: slice) -> list[Answer]:
-        mine = None if own is None else own[block]
+        mine = None if hidden is None else hidden.of(block)
         found = pruned_candidates(space, leaves, block, k, mine, beyond(space.dtype))
         if found is not None:
             return [answer(block, *found)]
@@ -164,7 +165,7 @@ def _answers(
             slice(block.start + s.start, block.start + s.stop)
             for s in slices(block.stop - block.start, space.block[0])
         ]
-        return [answer(part, *candidates(space, part, k, own, scratch)) for part in parts]
+        return [answer(part, *candidates(space, part, k, hidden, scratch)) for part in parts]
 
     most = max(1, min(_AT_ONCE, _BOUNDS // len(leaves), -(-n // allowed_threads())))
     parts = over_blocks(n, -(-n // max(1, -(-n // most))), work)

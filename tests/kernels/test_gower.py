@@ -15,7 +15,15 @@ from synth_audit.core.table import read_table
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels import _pruned, gower, leaves, neighbours
 from synth_audit.kernels._grid import Grid
-from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other, nearest_without
+from synth_audit.kernels.gower import (
+    MISSING,
+    Mixed,
+    nearest,
+    nearest_but,
+    nearest_k,
+    nearest_other,
+    nearest_without,
+)
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -426,3 +434,18 @@ def test_more_labels_than_a_byte_holds_and_more_columns_than_it_counts():
     far = mixed(np.empty((5, 0)), np.full((5, 600), 9))
     check(far, wide)
     assert nearest(far, wide).first.tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_of_one_person_are_out_of_sight(large, people, monkeypatch):
+    if large:
+        monkeypatch.setattr(neighbours, "_MANY", 1)
+        monkeypatch.setattr(neighbours, "_LARGE", 1)
+    (rows,) = prepared(people(300, 3))[:1]
+    persons, asked = np.random.default_rng(0).integers(0, 40, 300), np.arange(0, 300, 2)
+    distances = exact_distances(rows.take(asked), rows)
+    left = np.where(persons[asked][:, None] == persons, np.inf, distances)
+    found = nearest_other(rows, asked, persons)
+    assert np.array_equal(found.first, left.min(axis=1))
+    assert np.array_equal(nearest_but(rows.take(asked), rows, persons[asked], persons).index, found.index)
+    assert np.isinf(nearest_other(rows, asked, np.zeros(300, np.int64)).first).all()

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits.privacy._asked_people import different_people
 from synth_audit.audits.privacy._membership_rates import (
     AUC,
     ONE_PERCENT,
@@ -22,6 +23,7 @@ from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
+from synth_audit.core.entities import key_columns, persons
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Exposure, Findings
 from synth_audit.core.subject import Subject
@@ -50,7 +52,9 @@ class MembershipDataOnly:
     """Ranks training rows and strangers by what the release alone says of them.
 
     Control is split at random: one half is the attacker's reference of the population, the other half are the
-    strangers tested, so no stranger is judged by itself. Three scores:
+    strangers tested, so no stranger is judged by itself. Where people have several rows it is people that are
+    halved, and one row of each that is tested, drawn at random: rows of one person may all say the same, and
+    no stranger has another visit in the reference. Three scores:
 
     * ``distance``: minus Gower's distance to the nearest synthetic row;
     * ``density_ratio``: density of the release over density of the reference, after DOMIAS, by the distances
@@ -70,7 +74,7 @@ class MembershipDataOnly:
         n_trees: randomised trees of the classifier.
 
     Raises:
-        NotApplicable: control has fewer than 20 rows, or train or the release fewer than 2.
+        NotApplicable: control has fewer than 20 rows or people, or train or the release fewer than 2.
 
     Source: van Breugel et al. 2023 (DOMIAS); El Emam et al. 2022; disjoint generative models, appendix A.
     """
@@ -123,12 +127,22 @@ class MembershipDataOnly:
     def _draw(self, subject: Subject, rng: np.random.Generator) -> _Draw:
         assert subject.control is not None
         n_train, n_control = subject.train.n_rows, subject.control.n_rows
-        if n_control < FEWEST_CONTROL:
+        keyed = bool(key_columns(subject.schema))
+        who = persons(subject.control)
+        if (n_people := len(np.unique(who))) < FEWEST_CONTROL:
             raise NotApplicable(
-                f"fewer than {FEWEST_CONTROL} control rows to split into reference and strangers"
+                f"fewer than {FEWEST_CONTROL} control {'people' if keyed else 'rows'} to split into "
+                "reference and strangers"
             )
         if n_train < 2 or subject.synthetic.n_rows < 2:
             raise NotApplicable("fewer than two training or synthetic rows")
+        if keyed:
+            half = np.isin(who, rng.permutation(n_people)[: n_people // 2])
+            strangers = np.flatnonzero(half)
+            others = strangers[different_people(subject.control.take(strangers), self.max_others, rng)]
+            return _Draw(
+                different_people(subject.train, self.max_members, rng), others, np.flatnonzero(~half)
+            )
         members = rng.choice(n_train, min(n_train, self.max_members), replace=False)
         order = rng.permutation(n_control)
         others, reference = order[: n_control // 2], order[n_control // 2 :]
@@ -168,10 +182,11 @@ def _by_distance(subject: Subject, draw: _Draw, rng: np.random.Generator) -> lis
         found = nearest(queries, synthetic)
         return -found.first, log_density_ratio(found, known, width)
 
+    whose = persons(subject.control.take(draw.reference)) if key_columns(subject.schema) else None
     few = np.sort(rng.choice(len(reference), min(len(reference), _CALIBRATION), replace=False))
     of_members = scores(members, nearest(members, reference))
     of_others = scores(others, nearest(others, reference))
-    known = scores(reference.take(few), nearest_other(reference, few))
+    known = scores(reference.take(few), nearest_other(reference, few, whose))
     return [
         Scored(name, of_members[i], of_others[i], float(np.median(known[i])))
         for i, name in enumerate(("distance", "density_ratio"))

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits.privacy._fellows import Fellows
 from synth_audit.audits.privacy.closest_record import closer_shares, neighbour_measures
 from synth_audit.audits.privacy.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
 from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, space_of
@@ -178,7 +179,8 @@ class ClosestRecord:
             if setting:
                 found += [m for m in share if m.id.quantity == SHARE_LEAK.name]
                 continue
-            within = space.nearest_other("train", self._draw(space.size("train"), self.max_within, rng))
+            asked = self._draw(space.size("train"), self.max_within, rng)
+            within = space.nearest_other("train", asked, Fellows.of(subject.train).whose)
             medians, notes = self._medians(to_train, real, within.first, subject.level, rng)
             found += [*share, *medians]
             series = (_curve(to_train, real, subject.suppression),)
@@ -197,10 +199,9 @@ class ClosestRecord:
         """The two medians, or a note where the second has no unit."""
         ratios = dcr.distance_ratio(to_train), dcr.distance_ratio(real)
         found = [self._median(NNDR, *ratios, level, rng)]
-        if not (typical := float(np.median(within))) > 0:
-            return found, (
-                "most training rows have a duplicate, so the median distance cannot be normalised",
-            )
+        if not 0 < (typical := float(np.median(within))) < np.inf:
+            what = "most training rows have a duplicate" if typical == 0 else "train is of one person"
+            return found, (f"{what}, so the median distance cannot be normalised",)
         scaled = to_train.first / typical, real.first / typical
         return [*found, self._median(MEDIAN_DCR, *scaled, level, rng)], ()
 
