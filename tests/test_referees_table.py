@@ -50,6 +50,9 @@ def test_the_smallest_size_is_that_from_which_on_all_are_seen(table):
     assert table.smallest_seen({1.0: [True], 0.2: [True], 0.05: [False], 0.01: [True]}) == 0.2
     assert table.smallest_seen({1.0: [True, False]}) == table.NEVER
     assert table.smallest_seen({}) is None
+    assert table.told({0.2: [False], 0.05: [False]}) == "not at 20 %"
+    assert table.told({0.2: [True], 0.05: [False]}) == "20 %"
+    assert table.told({}) == ""
 
 
 def test_the_table_tells_sizes_versions_and_wrong_passes(table):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from environments import AUDITORS
 from referees_table import Answers, auditors_of, leaks_of, passed, undecided
 
 _HOW = """# The Referees' Table
@@ -18,17 +19,18 @@ from the answers on file, which were collected by this, given again until it was
         --shares {fractions} --tables {tables} \\
         --auditors {auditors}
 
-Answers from {first} to {last}; {total} releases put before an auditor.
+Answers from {first} to {last}; {total} releases put before an auditor. {missing}
 
-**How.** A release is honest (rows of people outside train and control) but for a share of the people in
-train, who each leave a row in it; `benchmarks/leak_zoo/leaks.py` says what they leave, by kind. Every
-auditor gets the same three files in an environment of its own and is used as its documentation says, with
-its defaults (`auditors/ask_*.py`). *Its own decision* is what the tool says of a release; for this one,
-that it does not pass: some blocking gate fails or lacks evidence. *Calibrated* is for all alike: some score
-lies beyond what honest releases of the same table let expect, at 5 % false alarms for the tool as a whole;
-the formula is in `referees_table.py`, and the score that showed it stands beside. A dash: not even the
-largest asked. Blank: not asked. Sizes lie on a grid, {shares}, from 5 % up where a tool does not see that,
-else down to the first that it does not see: a size says *this, and perhaps less*.
+**How.** Of a table two fifths of the rows are train and three tenths control. A release is honest (rows
+of people outside train and control) but for a share of the people in train, who each leave a row in it;
+`benchmarks/leak_zoo/leaks.py` says what they leave, by kind. Every auditor gets the same three files in
+an environment of its own and is used as its documentation says, with its defaults (`auditors/ask_*.py`).
+*Its own decision* is what the tool says of a release; for this one, that it does not pass: some blocking
+gate fails or lacks evidence. *Calibrated* is for all alike: some score lies beyond what honest releases
+of the same table let expect, at 5 % false alarms for the tool as a whole; the formula is in
+`referees_table.py`, and the score that showed it stands beside. Blank: not asked. Sizes lie on a grid,
+from 5 % up where a tool does not see that, else down to the first that it does not see: a size says
+*this, and perhaps less*, and *not at 5 %* that this was the largest asked.
 
 """
 
@@ -54,6 +56,7 @@ def page(answers: Answers, kinds: Iterable[str]) -> str:
     kinds, tables = list(kinds), sorted({a["table"] for a in answers})
     dates = sorted(str(a["date"]) for a in answers)
     auditors = sorted({a["auditor"] for a in answers})
+    missing = [name for name in AUDITORS if name not in auditors]
     shares = sorted({a["share"] for a in answers if a["share"]})
     parts = [
         _HOW.format(
@@ -64,8 +67,8 @@ def page(answers: Answers, kinds: Iterable[str]) -> str:
             first=dates[0],
             last=dates[-1],
             total=len(answers),
+            missing=f"Not asked: {', '.join(missing)}." if missing else "",
             fractions=" ".join(f"{s:g}" for s in shares),
-            shares=", ".join(f"{100 * s:g} %" for s in shares),
         ),
         *(line + "\n" for line in auditors_of(answers)),
         "\n",

@@ -73,11 +73,17 @@ def smallest_seen(alarms: dict[float, list[bool]]) -> float | None:
     return seen
 
 
-def percent(share: float | None) -> str:
+def percent(share: float) -> str:
     """A share as the table shows it."""
-    if share is None:
+    return f"{100 * share:g} %"
+
+
+def told(alarms: dict[float, list[bool]]) -> str:
+    """The smallest share seen, or the largest asked in vain; nothing where none was asked."""
+    seen = smallest_seen(alarms)
+    if seen is None:
         return ""
-    return "—" if share == NEVER else f"{100 * share:g} %"
+    return f"not at {percent(max(alarms))}" if seen == NEVER else percent(seen)
 
 
 def cell(answers: Answers, kind: str) -> list[str]:
@@ -95,8 +101,7 @@ def cell(answers: Answers, kind: str) -> list[str]:
             calibrated[answer["share"]].append(bool(over))
             if over and answer["share"] == smallest_seen(calibrated):
                 through = over[0]
-    told = percent(smallest_seen(calibrated))
-    return [percent(smallest_seen(own)), f"{told} {through}" if through else told]
+    return [told(own), f"{told(calibrated)} {through}".rstrip()]
 
 
 def false_alarms(answers: Answers) -> tuple[str, str]:
