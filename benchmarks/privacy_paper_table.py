@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,8 +103,13 @@ def release_of(folder: Path, name: str, kind: str, train: Table, fresh: pa.Table
     return read_table(made, train.schema, where="synthetic", partial=True)
 
 
-def dcr_as_published(train: Coordinates, control: Coordinates, release: Coordinates, seed: int) -> Found:
-    """Equations 3 and 4: train's distances to control say what is close; bootstrap over both."""
+def dcr_as_published(tables: Sequence[Coordinates], seed: int) -> Found:
+    """Equations 3 and 4: train's distances to control say what is close; bootstrap over both.
+
+    Args:
+        tables: train, control and release as points.
+    """
+    train, control, release = tables
     usual, close = nearest(train, control).first, nearest(release, train).first
     rng = child_rng(seed, "paper", "bootstrap")
     drawn = [
@@ -151,8 +156,8 @@ def measure(subject: Subject, size: Size, context: RunContext) -> dict[str, dict
     plain = EuclideanEncoder.anchored_on(subject.train, columns).encode(three)
     placed = embed(subject.train, three, columns, settings=size.network, context=context)
     published = {
-        "DCR": dcr_as_published(*plain, context.seed),
-        "DCR + CL": dcr_as_published(*placed, context.seed),
+        "DCR": dcr_as_published(plain, context.seed),
+        "DCR + CL": dcr_as_published(placed, context.seed),
     }
     ours = {}
     for column, score in scores(size).items():
