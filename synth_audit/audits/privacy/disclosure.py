@@ -18,6 +18,7 @@ from synth_audit.core.schema import Column, Role, quantitative
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
+from synth_audit.kernels.entropy import entropy
 from synth_audit.kernels.key_disclosure import disclosed_target, replicated_unique, unique_rows
 from synth_audit.kernels.proportion_interval import proportion_interval
 from synth_audit.kernels.repeats import row_kinds
@@ -66,8 +67,8 @@ class Disclosure:
     parts of about equal mass in train: as they are, keys would almost always be unique.
 
     Fields:
-        keys: columns that an intruder knows. Left out, of ``key_sets`` random sets of ``key_size`` columns
-            that are neither sensitive nor the target, the one with the most replicated uniques.
+        keys: columns that an intruder knows. Left out, the ``key_size`` columns, neither sensitive nor the
+            target, that tell people of train apart best, by entropy.
         targets: columns that are attributed; the sensitive ones if left out, else all that are no keys.
         bins: parts of a number, at least 2.
 
@@ -79,7 +80,6 @@ class Disclosure:
 
     keys: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    key_sets: int = 10
     key_size: int = 4
     bins: int = 20
 
@@ -102,46 +102,39 @@ class Disclosure:
     )
 
     def __post_init__(self) -> None:
-        for name, least in (("key_sets", 1), ("key_size", 1), ("bins", 2)):
+        for name, least in (("key_size", 1), ("bins", 2)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if len({*self.keys, *self.targets}) < len(self.keys) + len(self.targets):
             raise ValueError("keys and targets must differ from one another")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
-        """Count, by the keys that are named or by sets of columns drawn at random."""
-        targets = self._targets(subject)
+        """Count; nothing is drawn."""
         coded = _CodedTables.of(subject, self.bins)
-        sets = self._key_sets(subject, [c.name for c in targets], context.rng)
-        choices = [_Keys.of(coded, names) for names in sets]
-        chosen = max(choices, key=lambda keys: int(keys.replicated()[0].sum()))
-        found = chosen.measured(subject.level)
-        for column in targets:
-            if column.name not in chosen.names:
-                found += chosen.attributed(coded, column, subject.level)
-        notes = [f"keys: {', '.join(chosen.names)}"]
-        if not self.keys:
-            notes[0] += f", of {len(sets)} sets drawn at random that with the most replicated uniques"
-        return Findings(tuple(found), notes=tuple(notes))
+        names = self._keys(subject, coded)
+        keys = _Keys.of(coded, names)
+        found = keys.measured(subject.level)
+        for column in self._targets(subject, names):
+            found += keys.attributed(coded, column, subject.level)
+        how = "" if self.keys else ", which tell people apart best; name those that an intruder would know"
+        return Findings(tuple(found), notes=(f"keys: {', '.join(names)}{how}",))
 
-    def _targets(self, subject: Subject) -> tuple[Column, ...]:
-        if self.targets:
-            return named(subject, self.targets, "targets")
-        sensitive = tuple(c for c in subject.features if Role.SENSITIVE in c.roles)
-        return sensitive or tuple(c for c in subject.features if c.name not in self.keys)
-
-    def _key_sets(
-        self, subject: Subject, targets: Sequence[str], rng: np.random.Generator
-    ) -> list[tuple[str, ...]]:
+    def _keys(self, subject: Subject, coded: _CodedTables) -> tuple[str, ...]:
         if self.keys:
-            return [tuple(c.name for c in named(subject, self.keys, "keys"))]
-        told = {Role.SENSITIVE, Role.TARGET}
-        known = [c.name for c in subject.features if not c.roles & told and c.name not in self.targets]
-        size = min(self.key_size, len(known) - (not set(targets) - set(known)))
+            return tuple(c.name for c in named(subject, self.keys, "keys"))
+        kept = {*self.targets, *(c.name for c in subject.features if c.roles & {Role.SENSITIVE, Role.TARGET})}
+        known = [c.name for c in subject.features if c.name not in kept]
+        size = min(self.key_size, len(known) if kept else len(known) - 1)  # one is left to be attributed
         if size < 1:
             raise NotApplicable("no column is left to be a key")
-        drawn = [tuple(sorted(rng.choice(sorted(known), size, replace=False))) for _ in range(self.key_sets)]
-        return list(dict.fromkeys(drawn))
+        best = sorted(known, key=lambda name: (-coded.entropy(name), name))[:size]
+        return tuple(sorted(best))
+
+    def _targets(self, subject: Subject, keys: Sequence[str]) -> tuple[Column, ...]:
+        if self.targets:
+            return named(subject, self.targets, "targets")
+        others = tuple(c for c in subject.features if c.name not in keys)
+        return tuple(c for c in others if Role.SENSITIVE in c.roles) or others
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +143,10 @@ class _CodedTables:
 
     tables: tuple[Table, ...]
     cells: dict[str, list[Codes]]
+
+    def entropy(self, name: str) -> float:
+        """Of a column's cells in train, rounded against noise."""
+        return round(entropy(self.cells[name][0]), 9)
 
     @classmethod
     def of(cls, subject: Subject, bins: int) -> _CodedTables:
@@ -180,19 +177,12 @@ class _Keys:
         ends = np.cumsum([t.n_rows for t in coded.tables])[:-1]
         return cls(names, list(np.split(row_kinds(np.column_stack(columns)), ends)))
 
-    def replicated(self) -> list[Bools]:
-        """Replicated uniques in train, and in control."""
-        train, synthetic, *control = self.of_tables
-        found = [replicated_unique(train, train, synthetic, inside=True)]
-        return found + [replicated_unique(rows, train, synthetic, inside=False) for rows in control]
-
     def measured(self, level: float) -> list[Measurement]:
         """What identifies people."""
-        alone = unique_rows(self.of_tables[0])
-        return [
-            _share(REP_U, self.replicated(), level),
-            _share(UNIQUE_IN_ORIGINAL, [alone], level),
-        ]
+        train, synthetic, *control = self.of_tables
+        found = [replicated_unique(train, train, synthetic, inside=True)]
+        found += [replicated_unique(rows, train, synthetic, inside=False) for rows in control]
+        return [_share(REP_U, found, level), _share(UNIQUE_IN_ORIGINAL, [unique_rows(train)], level)]
 
     def attributed(self, coded: _CodedTables, column: Column, level: float) -> list[Measurement]:
         """What is told of people."""

@@ -26,7 +26,7 @@ _FEWEST_MEMBERS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class ExposedGroup:
+class IsolatedGroup:
     """The people tested who are farthest from all others: one in so many.
 
     Attributes:
@@ -77,13 +77,13 @@ def exposed_found(
     return found, said
 
 
-def _groups(members: Floats, others: Floats) -> Iterator[ExposedGroup]:
+def _groups(members: Floats, others: Floats) -> Iterator[IsolatedGroup]:
     """Everybody, the more exposed half, the most exposed quarter, …; ties are inside."""
     ordered = np.sort(np.concatenate([members, others]))
     one_in, before = 1, len(ordered) + 1
     while len(ordered) // one_in:
         limit = ordered[-(len(ordered) // one_in)]
-        group = ExposedGroup(one_in, members >= limit, others >= limit)
+        group = IsolatedGroup(one_in, members >= limit, others >= limit)
         m, n = int(group.members.sum()), int(group.others.sum())
         if m < _FEWEST_MEMBERS or not told(ONE_PERCENT, n):
             return
@@ -92,7 +92,7 @@ def _groups(members: Floats, others: Floats) -> Iterator[ExposedGroup]:
         before, one_in = m + n, 2 * one_in
 
 
-def _rate(attack: Scored, group: ExposedGroup, level: float) -> Rate:
+def _rate(attack: Scored, group: IsolatedGroup, level: float) -> Rate:
     members, others = attack.members[group.members], attack.others[group.others]
     return membership.detection(members, others, ONE_PERCENT, level)
 

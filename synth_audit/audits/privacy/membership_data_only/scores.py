@@ -33,7 +33,7 @@ _MOST_REFERENCE = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class DistanceScores:
     """Scores of everybody tested by name, higher for likelier members, shape (n,) each.
 
     Attributes:
@@ -44,7 +44,7 @@ class Scores:
     isolation: Floats
 
 
-def by_distance(subject: Subject, people: TestedPeople, rng: np.random.Generator) -> Scores:
+def by_distance(subject: Subject, people: TestedPeople, rng: np.random.Generator) -> DistanceScores:
     """Scores by Gower's distance on robust ranges: one search each for who is near whom."""
     assert subject.control is not None
     encoder = GowerEncoder.anchored_on(subject.train, subject.features, beside=[subject.control])
@@ -71,7 +71,7 @@ def by_distance(subject: Subject, people: TestedPeople, rng: np.random.Generator
         "dpi": plagiarism_share(made.distance, real.distance),
         "neighbourhood": neighbourhood_count(made.distance),
     }
-    return Scores(values, real.distance.mean(axis=1))
+    return DistanceScores(values, real.distance.mean(axis=1))
 
 
 def by_trees(
