@@ -27,6 +27,7 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Exposure, Findings
 from synth_audit.core.subject import Subject
 from synth_audit.kernels import membership
+from synth_audit.kernels.neighbours import most_queries
 
 _RANKING = ("dpi", "neighbourhood")
 """Scores that only rank: they count among few rows, so that no threshold has a meaning of its own."""
@@ -60,7 +61,8 @@ class MembershipDataOnly:
     … of the people, as far as strangers suffice; see :mod:`.exposed`.
 
     Fields:
-        max_members, max_others: at most this many training rows and strangers are tested, drawn at random.
+        max_members, max_others: at most this many training rows and strangers are tested, drawn at random; in
+            a release of more than 800,000 rows fewer: 2,500 in 1,600,000.
         max_reference: at most this many real rows besides those tested are in the reference, drawn at random.
         max_learnt: the trees learn from at most this many synthetic rows, drawn at random, and from at most
             10,000 real ones; distances search all of them.
@@ -107,7 +109,10 @@ class MembershipDataOnly:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Score sampled training rows and strangers against the whole release."""
         rng = context.rng
-        people = TestedPeople.of(subject, self.max_members, self.max_others, self.max_reference, rng)
+        members, others = (
+            most_queries(most, subject.synthetic.n_rows) for most in (self.max_members, self.max_others)
+        )
+        people = TestedPeople.of(subject, members, others, self.max_reference, rng)
         scores = by_distance(subject, people, rng)
         trees = by_trees(subject, people, self.max_learnt, self.n_trees, rng)
         every = scores.values | {"classifier": trees}
