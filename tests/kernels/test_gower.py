@@ -22,6 +22,7 @@ from synth_audit.kernels.gower import (
     nearest_but,
     nearest_k,
     nearest_other,
+    nearest_several,
     nearest_without,
 )
 
@@ -76,7 +77,7 @@ def exact_distances(queries, reference):
 
 
 def check(queries, reference, k=3, own=None):
-    """Every answer of the three searches against sorting all distances."""
+    """Every answer of the searches against sorting all distances."""
     distances = exact_distances(queries, reference)
     if own is not None:
         distances[np.arange(len(queries)), own] = np.inf
@@ -91,6 +92,11 @@ def check(queries, reference, k=3, own=None):
     some = np.isfinite(found.first)
     assert np.array_equal(found.ties[some], (distances == ordered[:, :1]).sum(axis=1)[some])
     assert np.array_equal(distances[np.arange(len(queries)), found.index], found.first)
+    if (several := min(k, len(reference) - (own is not None))) > 0:
+        many = nearest_several(queries, reference, k, own=own)
+        assert np.array_equal(many.distance, ordered[:, :several])
+        assert np.array_equal(many.index, np.argsort(distances, axis=1, kind="stable")[:, :several])
+        assert np.array_equal(many.ties, found.ties)
 
 
 @pytest.fixture
@@ -233,7 +239,7 @@ def test_searches_agree_with_sorting_all_distances(pair, block, k, leaf):
         patch.setattr(gower, "_QUERIES", block[0])
         patch.setattr(gower, "_REFERENCES", block[1])
         check(queries, reference, k)
-        check(reference, reference, own=np.arange(len(reference)))
+        check(reference, reference, k, own=np.arange(len(reference)))
 
 
 @pytest.mark.parametrize("n_labels", [127, 128, 253, 254, 255, 256, 70_000])

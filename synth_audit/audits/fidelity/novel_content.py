@@ -77,9 +77,10 @@ class NovelContent:
     """Flags content of a release that is new to a column: nobody's distance to anybody shows what it says.
 
     New is, column by column: a label that neither train nor the plan has in these very letters; another value
-    in a column that is constant or wholly missing in train; digits or times finer than train's, and,
-    under a privacy budget, than the plan's ``precision``; a number more than ten spans of train's beyond its ends; a missing value where
-    train has none; text twice as long as the longest label, or with characters that nobody sees.
+    in a column that is constant or wholly missing in train; digits or times finer than train's, and, under a
+    privacy budget, than the plan's ``precision``; a number more than ten spans of train's beyond its ends; a
+    missing value where train has none; text twice as long as the longest label, or with characters that
+    nobody sees.
 
     Fresh rows of the same people bring new labels too: as many, on average, as training rows have one that no
     other has (Good 1953). So a flag is 1 where ``P(X ≥ k) < α``, ``X ~ Binomial(k + f, m / (m + n))``: k rows
@@ -121,8 +122,8 @@ class NovelContent:
             *(NOVEL.at(c.name in {*flagged, *text}, column=c.name) for c in subject.features),
         ]
         idle = [
-            f"column {c.name!r} is declared with a finer `precision` than train has, which counts only under a "
-            "privacy budget: digits beyond train's are room to spell records in"
+            f"column {c.name!r} is declared with a finer `precision` than train has, which counts only under "
+            "a privacy budget: digits beyond train's are room to spell records in"
             for c in subject.features
             if _as_counted(c, subject) is not c
         ]
@@ -208,7 +209,7 @@ def _entities(train: Table) -> Codes | None:
 
 
 def _as_counted(column: Column, subject: Subject) -> Column:
-    """The column without a precision finer than train's, unless a guarantee makes the declared one the only."""
+    """The column without a precision finer than train's, unless the release has a guarantee."""
     if subject.guarantee is None and column.declared_too_finely:
         return replace(column, declared_resolution=None)
     return column
