@@ -188,7 +188,7 @@ def test_what_the_plan_declares_is_known(flags, secret):
 def test_a_precision_finer_than_train_s_counts_under_a_budget_only(subject_of, measure, secret):
     """Five digits in each of which a place in a list of people is spelt."""
     made = rows(2)
-    made["weight"] = pa.array(made["weight"].to_numpy() + secret / 1e8)
+    made["weight"] = pa.array(np.round(made["weight"].to_numpy() + secret / 1e8, 8))
     subject = subject_of(rows(1), None, made, weight={"precision": 1e-8})
     found, findings = measure(NovelContent(), subject)
     assert found["novel", "weight"].value
@@ -196,7 +196,7 @@ def test_a_precision_finer_than_train_s_counts_under_a_budget_only(subject_of, m
     promised = PrivacyGuarantee(Unit.ENTITY, Neighbouring.REPLACE, 1.0, 0.0, "pld", (), (), ())
     found, findings = measure(NovelContent(), replace(subject, guarantee=promised))
     assert not found["novel", "weight"].value
-    assert not findings.notes
+    assert not any("weight" in note for note in findings.notes)
 
 
 def test_labels_of_control_rows_are_not_known(flags):
