@@ -265,7 +265,7 @@ def shipped(monkeypatch):
         "singling_out": ("worst_risk",),
         "linkability": ("risk",),
         "inference": ("overall_risk",),
-        "partial_knowledge": ("worst_auc", "excess_people"),
+        "partial_knowledge": ("worst_auc", "excess_people", "recognised_people"),
         "membership_data_only": ("worst_auc",),
         "one_run": ("empirical_epsilon",),
         "attribute_attack": ("retained",),
