@@ -106,7 +106,7 @@ class Attacks:
 
     def name(self, column: int) -> str:
         """Of the column at a position, or of that of a secret."""
-        return self.search.columns[self.search.owners[column]].name
+        return self.search.columns[int(self.search.owners[column])].name
 
     def secret(self, secret: int) -> str:
         """What a claim is about."""

@@ -86,8 +86,8 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
     null = Reference(0.0, "strangers share as much with single rows")
     found.append(RECOGNISED.at(shared.value, interval=shared.interval, reference=null, **counts))
     if joined:
-        named = ", ".join(dict.fromkeys(attacks.name(i) for s in joined for i in s))
-        notes.append(f"recognised by {len(joined)} sets of columns together, of {named}")
+        columns = ", ".join(dict.fromkeys(attacks.name(i) for s in joined for i in s))
+        notes.append(f"recognised by {len(joined)} sets of columns together, of {columns}")
     excess, worst = _worst_claims(attacks, level)
     null = Reference(0.0, "claims about people the generator never saw are right as often")
     found.append(EXCESS.at(excess.value, interval=excess.interval, reference=null, **counts))
