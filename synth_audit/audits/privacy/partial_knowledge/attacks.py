@@ -28,6 +28,9 @@ _FEWEST_GAPS = 0.05
 _MOST_LOOKED_AT, _FEWEST_LOOKED_AT = 2e8, 2000
 """People times release rows compared for shared values, and people for whom that is done in any case."""
 
+_MOST_ROWS = 100_000
+"""Rows of the release in which shared values are looked for, evenly taken where there are more."""
+
 _NO_GUESS = -1.0
 """What a release row guesses that has no value there: no secret lies near it."""
 
@@ -140,9 +143,13 @@ def attack_all(
 
 def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople) -> SharedSets:
     """Sets of columns that people share with single rows: of all people, or of so many as cost allows."""
-    cells = np.nan_to_num(np.column_stack([c.secret for c in columns]), nan=-SECRET_STEP)
-    most = max(_FEWEST_LOOKED_AT, int(_MOST_LOOKED_AT / n_release))
-    return shared_sets(cells[:n_release], cells[n_release:], SECRET_STEP, most)
+    rows = np.unique(np.linspace(0, n_release - 1, min(n_release, _MOST_ROWS)).astype(np.intp))
+    most = max(_FEWEST_LOOKED_AT, int(_MOST_LOOKED_AT / len(rows)))
+    release, asked = (
+        np.column_stack([np.nan_to_num(c.secret[part], nan=-SECRET_STEP) for c in columns])
+        for part in (rows, slice(n_release, None))
+    )
+    return shared_sets(release, asked, SECRET_STEP, most)
 
 
 def _knowledge(sets: ColumnSets) -> list[Knowledge]:
@@ -164,8 +171,8 @@ class _Search:
 
     Attributes:
         ranks: of the numbers of each column, shape (n, width) each.
-        secrets: every cell as a secret, then whether it is missing, of columns where that is one; shape
-            (n, secrets). votes: those of the release as guesses, shape (m, secrets).
+        secrets: every cell of the people, then whether it is missing, of columns where that is a secret; shape
+            (people, secrets). votes: those of the release as guesses, shape (m, secrets).
         owners: position of each secret's column.
         turned: columns whose numbers in the release are turned round, as far as they were asked for.
     """
@@ -180,13 +187,20 @@ class _Search:
 
     @classmethod
     def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
-        secrets = np.column_stack([c.secret for c in columns])
+        secrets = np.column_stack([c.secret[n_release:] for c in columns])
         missing = np.isnan(secrets)
-        share = missing[n_release:].mean(axis=0)
+        share = missing.mean(axis=0)
         gaps = np.flatnonzero(np.minimum(share, 1 - share) >= _FEWEST_GAPS)
         secrets = np.hstack([secrets, missing[:, gaps] * SECRET_STEP])
-        votes = np.nan_to_num(secrets[:n_release], nan=_NO_GUESS)
         owners = np.concatenate([np.arange(len(columns)), gaps])
+        votes = np.empty((n_release, len(owners)))
+        for i, (vote, owner) in enumerate(
+            zip(votes.T, owners, strict=True)
+        ):  # one by one: there may be millions
+            cells = columns[owner].secret[:n_release]
+            vote[:] = (
+                np.nan_to_num(cells, nan=_NO_GUESS) if i < len(columns) else np.isnan(cells) * SECRET_STEP
+            )
         return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, owners, {})
 
     def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
@@ -202,7 +216,7 @@ class _Search:
         nearest = np.flatnonzero(matches.claimed(~people.member, _FALSE_ALARMS))
         who = np.flatnonzero(matches.claimed(~people.member, alpha))
         guesses = matches.guesses(who, self.votes, TOLERANCE)[:, secrets]
-        truth = self.secrets[self.n_release + who][:, secrets]
+        truth = self.secrets[who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
         return ClaimsOfSet(matches.distance, nearest, secrets, who, made, off <= TOLERANCE)
