@@ -171,8 +171,8 @@ class _Search:
 
     Attributes:
         ranks: of the numbers of each column, shape (n, width) each.
-        secrets: every cell of the people, then whether it is missing, of columns where that is a secret; shape
-            (people, secrets). votes: those of the release as guesses, shape (m, secrets).
+        secrets: every cell of the people, then whether it is missing, of columns where that is a secret;
+            shape (people, secrets). votes: those of the release as guesses, shape (m, secrets).
         owners: position of each secret's column.
         turned: columns whose numbers in the release are turned round, as far as they were asked for.
     """
