@@ -25,7 +25,10 @@ from synth_audit.studies import mend as mending
 from synth_audit.studies.mend_ladder import RUNGS, rung
 from synth_audit.studies.mend_record import tried_before
 
-AUDITS = [{"singling_out": {"embedding": False, "n_attacks": 400, "n_minimum": 100}}, "exact_match"]
+AUDITS = [
+    {"singling_out": {"embedding": False, "multivariate": [3], "n_attacks": 200, "n_minimum": 50}},
+    "exact_match",
+]
 
 
 def people(n, seed):
@@ -49,7 +52,7 @@ def shuffled(table, seed=0):
 def finished(tmp_path_factory, with_salt, make_gate):
     """A folder with a plan and a refused release: independent columns with exact values of train."""
     folder = tmp_path_factory.mktemp("mend")
-    pq.write_table(people(900, 0), folder / "people.parquet")
+    pq.write_table(people(600, 0), folder / "people.parquet")
     suite = [
         make_gate("singled_out", "singling_out.worst_risk", 0.5),
         make_gate("copies", "exact_match.excess", 0.1),
@@ -60,6 +63,7 @@ def finished(tmp_path_factory, with_salt, make_gate):
         "split": {"control": 0.4},
         "generator": {"external": {"source": "made.parquet"}},
         "audits": [*AUDITS, "marginals"],
+        "known_answer": {"max_rows": 200},
         "gates": "gates.json",
         "release": {"parquet": {"path": "released.parquet"}},
     }
@@ -138,6 +142,7 @@ def test_another_mend_counts_on_also_after_one_that_was_broken_off(home, monkeyp
 def climbed(home, monkeypatch):
     """A mend of a table, with nothing that would keep the search from its tries."""
     monkeypatch.setattr(mending.Refused, "hopeless", ())
+    monkeypatch.setattr(mending, "_named", lambda evidence: ("income", "height"))
 
     def run(made):
         assert remade(home, made).verdict is not Result.PASS
@@ -150,11 +155,6 @@ def copies(real, rng):
     return real
 
 
-def half_copies(real, rng):
-    n = len(real) // 2
-    return pa.concat_tables([real.slice(0, n), shuffled(real).slice(n)])
-
-
 def near_copies(real, rng):
     for name in ("income", "height"):
         values = real[name].to_numpy() * (1 + rng.normal(0, 0.002, len(real)))
@@ -162,7 +162,7 @@ def near_copies(real, rng):
     return real
 
 
-@pytest.mark.parametrize("make", [copies, half_copies, near_copies])
+@pytest.mark.parametrize("make", [copies, near_copies])
 def test_a_memory_is_not_mended_even_where_all_is_tried(climbed, home, make):
     real = pq.read_table(workspace(home).train)
     found = climbed(make(real, np.random.default_rng(1)))
