@@ -71,7 +71,14 @@ def audit(
         return _filed(settled, subject, audits, warnings, Workspace(Path(out)), running)
     with run_context(settled, **running) as context:
         return examine(
-            settled, subject, MADE_ELSEWHERE, context, Salt.fresh(), audits=audits, warnings=warnings
+            settled,
+            subject,
+            MADE_ELSEWHERE,
+            context,
+            Salt.fresh(),
+            salted=False,
+            audits=audits,
+            warnings=warnings,
         ).evidence
 
 

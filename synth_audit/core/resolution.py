@@ -134,7 +134,8 @@ class Resolution:
 
 def decimal_grids() -> tuple[ValueGrid, ...]:
     """Powers of ten, coarse to fine."""
-    return tuple(_scaled(1, 1, power) for power in range(_LARGEST, _SMALLEST - 1, -1))
+    powers = range(_LARGEST, _SMALLEST - 1, -1)
+    return tuple(ValueGrid(10.0 ** max(power, 0), 10.0 ** max(-power, 0)) for power in powers)
 
 
 TIME_UNITS: Mapping[str, ValueGrid] = {
@@ -272,8 +273,3 @@ def _with_digits(values: Floats, digits: int) -> Floats:
         fine, coarse = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
         found = np.rint(values * fine / coarse) * coarse / fine
     return np.where(np.isfinite(found) & (places <= 22), found, values)
-
-
-def _scaled(times: int, over: int, power: int) -> ValueGrid:
-    """``times / over`` times a power of ten."""
-    return ValueGrid(times * 10.0 ** max(power, 0), over * 10.0 ** max(-power, 0))

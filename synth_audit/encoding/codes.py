@@ -50,3 +50,8 @@ def wanted_codes(joint: Sequence[Codes], rows: Wanted) -> list[npt.NDArray[Any]]
     """Codes of some rows of each table, in the smallest type that holds those of all."""
     small = np.result_type(*map(smallest_type, joint))
     return [(c if some is None else c[some]).astype(small) for c, some in zip(joint, rows, strict=True)]
+
+
+def wanted_rows(table: Table, rows: Positions | None) -> Table:
+    """The rows of a table at these positions; the table as it is for None."""
+    return table if rows is None else table.take(rows)

@@ -21,7 +21,7 @@ from synth_audit.encoding.anchored_parts import (
     anchored_parts,
     varies,
 )
-from synth_audit.encoding.codes import Wanted, codes, wanted_codes
+from synth_audit.encoding.codes import Wanted, codes, wanted_codes, wanted_rows
 from synth_audit.kernels.coordinates import Coordinates, drawn_in
 from synth_audit.kernels.labels import side_by_side
 
@@ -77,14 +77,14 @@ class EuclideanEncoder:
                 labels.append(wanted_codes(codes(tables, column), wanted))
                 continue
             if not constant and isinstance(part, NumberPart):
-                gaps = any(t.column(column.name).null_count for t in tables)
+                gaps = any(t.n_missing(column.name) for t in tables)
                 scale = self.centre[column.name], self.scale[column.name]
                 numeric.append(_Numbers(column.name, part, *scale, width, width + 1 if gaps else None))
                 width += gaps
             width += 1
         placed = []
         for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = table if some is None else table.take(some)
+            read = wanted_rows(table, some)
             dense = np.zeros((read.n_rows, width))
             for numbers in numeric:  # each written where it stays: there may be millions
                 numbers.write(read, dense)
@@ -162,7 +162,7 @@ class RobustEuclideanEncoder:
         unlike = [2 * p.part.weight for p in shared] + [p.part.weight for p in numbers]
         placed = []
         for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = table if some is None else table.take(some)
+            read = wanted_rows(table, some)
             labels = [part[i] for part in joint]
             dense = np.empty((read.n_rows, len(numbers) + sum(v.part.width for v in vectors)))
             for j, part in enumerate(numbers):

@@ -19,7 +19,7 @@ from synth_audit.encoding.anchored_parts import (
     anchored_parts,
     varies,
 )
-from synth_audit.encoding.codes import Wanted, wanted_codes
+from synth_audit.encoding.codes import Wanted, wanted_codes, wanted_rows
 from synth_audit.kernels import robust_scale
 from synth_audit.kernels.gower import MISSING, Mixed
 from synth_audit.kernels.labels import side_by_side
@@ -125,7 +125,7 @@ class GowerEncoder:
         weights = np.repeat(np.array(self.weights) / widths, widths)
         prepared = []
         for position, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = table if some is None else table.take(some)
+            read = wanted_rows(table, some)
             dense = np.empty((read.n_rows, sum(map(_width, numbers))))
             start = 0
             for part in numbers:  # each written where it stays: there may be millions

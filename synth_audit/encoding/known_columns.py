@@ -20,6 +20,7 @@ from synth_audit.encoding.anchored_parts import (
     varies,
 )
 from synth_audit.kernels import robust_scale
+from synth_audit.kernels.coordinates import drawn_in
 
 SECRET_STEP = 1e4
 """Labels of a secret are that far apart from one another and from all numbers."""
@@ -73,9 +74,7 @@ class KnownColumn:
         if codes is not None:
             unread = (what == robust_scale.MISSING) & (codes >= 0)
             kind[unread] = what.max(initial=0) + 1 + codes[unread]
-        squashed = np.sign(numbers) * (
-            np.minimum(np.abs(numbers), 1) + np.log(np.maximum(np.abs(numbers), 1))
-        )
+        squashed = drawn_in(numbers, far=1.0)
         secret = np.where(kind == robust_scale.MISSING, np.nan, kind * SECRET_STEP + squashed)
         return cls(name, _dense(kind), squashed[:, None], secret)
 
@@ -86,9 +85,8 @@ class KnownColumn:
         some numbers are labels, the others.
         """
         numbers = self.numbers.copy()
-        rows = np.flatnonzero(
-            self.labels[:n] == 0
-        )  # the label of numbers, or of cells whose numbers are all 0
+        # The label of numbers, or of cells whose numbers are all 0.
+        rows = np.flatnonzero(self.labels[:n] == 0)
         values = numbers[rows, 0]
         ordered = np.sort(values)
         middle = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, "right") - 1) // 2

@@ -20,7 +20,7 @@ from synth_audit.encoding.anchored_parts import (
     anchored_parts,
     varies,
 )
-from synth_audit.encoding.codes import Wanted, codes, wanted_codes
+from synth_audit.encoding.codes import Wanted, codes, wanted_codes, wanted_rows
 from synth_audit.kernels import robust_scale
 from synth_audit.kernels.mixed_hamming import FAR, MISSING_NUMBER, NEAR, MixedCells
 
@@ -51,7 +51,7 @@ def cells(
         rows: positions of those that are wanted of each table, None for all; all of all if left out.
     """
     wanted = rows or [None] * len(tables)
-    few = [t if some is None else t.take(some) for t, some in zip(tables, wanted, strict=True)]
+    few = [wanted_rows(t, some) for t, some in zip(tables, wanted, strict=True)]
     numbers: list[list[Floats32]] = []
     labels: list[list[npt.NDArray[Any]]] = []
     for column in columns:
@@ -88,7 +88,7 @@ def robust_cells(
         rows: as in :func:`cells`.
     """
     wanted = rows or [None] * len(tables)
-    few = [t if some is None else t.take(some) for t, some in zip(tables, wanted, strict=True)]
+    few = [wanted_rows(t, some) for t, some in zip(tables, wanted, strict=True)]
     kept = [c for c in columns if varies(tables[0], c)]
     parts = anchored_parts([tables[0], *beside], kept)
     numbers = [p for p in parts if not isinstance(p, SharedLabels)]

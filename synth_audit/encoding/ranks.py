@@ -13,7 +13,7 @@ from synth_audit.core.parts import LabelPart, NumberPart, Part
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.anchored_parts import varies
-from synth_audit.encoding.codes import Wanted, codes, wanted_codes
+from synth_audit.encoding.codes import Wanted, codes, wanted_codes, wanted_rows
 from synth_audit.kernels.coordinates import MISSING, Coordinates
 from synth_audit.kernels.labels import side_by_side
 
@@ -61,7 +61,7 @@ class RankEncoder:
         unlike = np.array([2 * part.weight for _, part in labels])
         placed = []
         for scale, table, some in zip(scales, tables, wanted, strict=True):
-            read = table if some is None else table.take(some)
+            read = wanted_rows(table, some)
             dense = np.zeros((read.n_rows, 1 + sum(width for *_, width in numbers)))
             start = 1
             for column, number, width in numbers:  # each written where it stays: there may be millions
@@ -80,7 +80,7 @@ def _parts(column: Column, train: Table) -> Sequence[Part]:
 
 def _gaps(column: Column, part: NumberPart, table: Table) -> bool:
     """Whether numbers may be missing: in labels that are read as numbers too, any may be."""
-    return part.weight < 1 or table.column(column.name).null_count > 0
+    return part.weight < 1 or table.n_missing(column.name) > 0
 
 
 def _numbers(column: Column, part: NumberPart, scale: Table, table: Table) -> tuple[Floats, Floats]:

@@ -16,9 +16,12 @@ from synth_audit.core.exposed_groups import RecordView
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
+from synth_audit.core.salt import Salt
+from synth_audit.core.seeds import public_seed
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
-from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
+from synth_audit.core.table import Table
+from synth_audit.examination.audit_runner import AuditTask, TaskResult, candidate_tasks, run_tasks
 from synth_audit.examination.coarse_view import Views
 from synth_audit.examination.exposed_records import (
     Exposures,
@@ -51,6 +54,19 @@ class Examination:
     seconds: Mapping[str, float]
 
 
+def seed_of_draws(seed: int, release: Table, salt: Salt | None) -> int:
+    """What all draws of an examination start from: nobody who makes a release may foresee them.
+
+    Args:
+        seed: the plan's, which is public.
+        salt: of the workspace; without one the draws follow from the release, so that whoever changes it to
+            evade them changes them.
+    """
+    if salt is not None:
+        return salt.seed("examination", str(seed))
+    return public_seed("examination", str(seed), release.ordered_fingerprint)
+
+
 def run_examination(
     audits: Mapping[str, Audit], subject: Subject, check: KnownAnswerSpec, context: RunContext
 ) -> Examination:
@@ -63,7 +79,7 @@ def run_examination(
     with context.keeping() as keeping:
         views = Views.of(subject)
         planted, planting = _planted(audits, views, check, keeping.seed)
-        tasks = [AuditTask(n, a, views.met_by(a), n, ("audit", n)) for n, a in audits.items()]
+        tasks = [replace(t, subject=views.met_by(t.audit)) for t in candidate_tasks(audits, subject)]
         asked = _asked(planted, subject, check, keeping.seed)
         kept = keeping.cache.find(*asked)
         if kept is None:

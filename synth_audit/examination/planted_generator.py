@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.core.arrays import Codes
 from synth_audit.core.audit import Leak
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table, joined
 from synth_audit.core.table_file import load_table, save_table
 from synth_audit.encoding.codes import codes
+from synth_audit.kernels.entropy import entropy
 
 _MOST_TOGETHER = 5
 """Columns that are copied together at most."""
@@ -89,7 +89,8 @@ def telling_columns(table: Table) -> tuple[str, ...]:
     Those of the largest entropies, ties by name: a few columns that hardly tell people apart give nobody
     away, copied or not.
     """
-    bits = {c.name: _entropy(codes([table], c)[0]) for c in table.schema.features if c.name in table.names}
+    some = [c for c in table.schema.features if c.name in table.names]
+    bits = {c.name: round(entropy(codes([table], c)[0]), 9) for c in some}  # rounded against noise
     varying = sorted((name for name in bits if bits[name] > 0), key=lambda name: (-bits[name], name))
     return tuple(varying[: min(_MOST_TOGETHER, max(3, len(varying) // 2))])
 
@@ -98,12 +99,6 @@ def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:
     """As many rows as there are copies, with these columns of the copies and all others of their own."""
     columns = {n: (copies if n in names else rows).column(n) for n in rows.names}
     return Table(rows.schema, pa.table(columns))
-
-
-def _entropy(values: Codes) -> float:
-    """In bits, missing counted as a value; rounded against noise."""
-    shares = np.sort(np.unique(values, return_counts=True)[1]) / len(values)
-    return round(float(-np.sum(shares * np.log2(shares))), 9) + 0.0
 
 
 def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:

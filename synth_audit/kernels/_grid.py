@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ class Grid:
         queries = [row[rows] for group in self.numbers for row in group.queries]
         return boxes.bounds(queries, self.query_labels[:, rows], self._added)
 
-    @property
+    @cached_property
     def _caps(self) -> tuple[int | None, ...]:
         return tuple(cap for group in self.numbers for cap in group.caps)
 

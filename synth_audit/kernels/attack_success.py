@@ -110,8 +110,9 @@ def risk_interval(r_t: float, of_train: Interval, r_c: float, of_control: Interv
     With ``(l_a, u_a)`` and ``(l_b, u_b)`` the intervals of a and b, from those of the rates, a / b ends at
     ``[a b − sqrt((a b)² − l_a u_b (2a − l_a)(2b − u_b))] / [u_b (2b − u_b)]`` and
     ``[a b + sqrt((a b)² − u_a l_b (2a − u_a)(2b − l_b))] / [l_b (2b − l_b)]``:
-    the method of variance estimates recovery for ratios. The published delta method is symmetric: at high
-    rates and with a small control it put the lower end above the truth in 7 to 20 of 100 cases, not 2.5.
+    the method of variance estimates recovery for ratios. The published delta method is symmetric: at rates
+    of 0.8 and 0.95, with 2,000 in train and 60 to 250 in control, it put the lower end above the truth in 5
+    to 29 of 100 cases, not 2.5.
     Where all guesses may succeed on control the risk has no lower end; ``1 − 1 / b``, the least that any
     rate on train gives, stands for it. Source: Donner & Zou 2012.
     """

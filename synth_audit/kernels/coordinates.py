@@ -29,10 +29,10 @@ FAR = 10.0
 """Standard deviations beyond which only the logarithm grows."""
 
 
-def drawn_in(values: Floats) -> Floats:
-    """Standard deviations, those beyond :data:`FAR` drawn in: ``sign(z) (FAR + log(|z| / FAR))``."""
-    size = np.clip(np.abs(values), FAR, np.finfo(np.float64).max)
-    return np.where(size > FAR, np.sign(values) * (FAR + np.log(size / FAR)), values)
+def drawn_in(values: Floats, far: float = FAR) -> Floats:
+    """Numbers, those beyond ``far`` drawn in: ``sign(z) (far + log(|z| / far))``."""
+    size = np.clip(np.abs(values), far, np.finfo(np.float64).max)
+    return np.where(size > far, np.sign(values) * (far + np.log(size / far)), values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,6 +69,11 @@ class Mixed:
         """The rows at these positions."""
         return Mixed(self.numbers[rows], self.labels[rows], self.weights)
 
+    def followed_by(self, others: Mixed) -> Mixed:
+        """These rows, then others of the same preparation."""
+        numbers = np.concatenate([self.numbers, others.numbers])
+        return Mixed(numbers, np.concatenate([self.labels, others.labels]), self.weights)
+
     def without(self, column: int) -> Mixed:
         """The same rows without one column, counted through the numeric and then the discrete ones."""
         p = self.numbers.shape[1]
@@ -77,6 +82,13 @@ class Mixed:
         if column < p:
             return Mixed(np.delete(self.numbers, column, axis=1), self.labels, weights)
         return Mixed(self.numbers, np.delete(self.labels, column - p, axis=1), weights)
+
+    def only(self, columns: Positions) -> Mixed:
+        """The same rows with these columns alone, counted through the numeric and then the discrete ones."""
+        p = self.numbers.shape[1]
+        numbers, labels = columns[columns < p], columns[columns >= p] - p
+        weights = self.weights[np.concatenate([numbers, labels + p])]
+        return Mixed.of(self.numbers[:, numbers], self.labels[:, labels], weights)
 
 
 def nearest(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from synth_audit.core.arrays import Bools, Floats, Floats32, Positions
 from synth_audit.kernels.gower import MISSING, Mixed, nearest
 from synth_audit.kernels.labels import side_by_side
+from synth_audit.kernels.repeats import row_kinds
 
 NEAR = 30
 """Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
@@ -100,8 +101,7 @@ def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:
 def _near_some(queries: MixedCells, reference: MixedCells) -> Bools:
     from scipy.spatial import cKDTree  # here, since a code location must not load it
 
-    alike = np.result_type(queries.labels, reference.labels)
-    groups = _row_numbers(np.concatenate([queries.labels.astype(alike), reference.labels.astype(alike)]))
+    groups = row_kinds(np.concatenate([queries.labels, reference.labels]))
     asked, known = np.split(groups, [len(queries)])
     met = np.isin(known, asked)
     if not met.any():
@@ -115,12 +115,3 @@ def _near_some(queries: MixedCells, reference: MixedCells) -> Bools:
     places = np.column_stack([queries.numbers.astype(np.float64), asked * _APART])
     distance, _ = tree.query(places, p=np.inf, distance_upper_bound=1 + _ROUNDING)
     return np.asarray(np.isfinite(distance))
-
-
-def _row_numbers(labels: npt.NDArray[Any]) -> Positions:
-    """Numbers that rows share exactly when all their labels agree, shape (n,)."""
-    numbers = np.zeros(len(labels), dtype=np.intp)
-    for column in labels.T.astype(np.int64):
-        code = column - column.min(initial=0)
-        numbers = np.unique(numbers * (code.max(initial=0) + 1) + code, return_inverse=True)[1]
-    return numbers

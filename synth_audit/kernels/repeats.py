@@ -80,10 +80,8 @@ def search_once(
     if repeats is None:
         space = between(queries, reference)
         return search(space, None if but is None else np.full(space.size[0], but), place=place)
-    space, places = (
-        between(queries, reference.take(repeats.first)),
-        None if place is None else place[repeats.first],
-    )
+    space = between(queries, reference.take(repeats.first))
+    places = None if place is None else place[repeats.first]
     return repeats.restored(search(space, copies=repeats.count, place=places))
 
 

@@ -21,7 +21,7 @@ from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.core.verdict import Result
-from synth_audit.examination.examine import run_examination
+from synth_audit.examination.examine import run_examination, seed_of_draws
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import Promise
 from synth_audit.pipeline.coarsening import about_coarsening, coarsening_of, without_void_guarantee
@@ -132,11 +132,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
 def _audit_candidate(
     plan: Plan, workspace: Workspace, rows: Path, context: RunContext, folder: Path
 ) -> Audited:
-    """Audit the rows in a file, if they are the candidate that the stages before have made.
-
-    Args:
-        folder: where tables are laid out, to be mapped.
-    """
+    """Audit the rows in a file, laid out in a folder and mapped, if the stages before have made them."""
     made = MadeCandidate.of(plan, workspace, rows, folder)
     subject = subject_of(plan, made.train, made.control, made.synthetic)
     attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=made.identity)
@@ -160,6 +156,7 @@ def examine(
     context: RunContext,
     salt: Salt,
     *,
+    salted: bool = True,
     audits: Mapping[str, Audit] | None = None,
     source: TableRecord | None = None,
     warnings: tuple[str, ...] = (),
@@ -168,7 +165,7 @@ def examine(
     """Audit and judge three tables at hand: the one place where evidence is made.
 
     Args:
-        salt: what the tables are hashed under.
+        salt: what the tables are hashed under. salted: it is kept, so audits draw by it.
         audits: just these, instead of the plan's and those that its gates need.
     """
     suite = gate.load_suite(plan.gates, plan.base)
@@ -177,7 +174,8 @@ def examine(
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee)
     cache = replace(context.cache, scope=salt.commitment)
-    context = replace(context, seed=plan.seed, deadline=context.deadline.again(), cache=cache)
+    seed = seed_of_draws(plan.seed, subject.synthetic, salt if salted else None)
+    context = replace(context, seed=seed, deadline=context.deadline.again(), cache=cache)
     found = run_examination(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))

@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow.compute as pc
+
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.files import temporary_folder
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.plan import Plan
 from synth_audit.core.plan_sections.coarsen import CoarsenSpec, ColumnCoarsening
+from synth_audit.core.table import Table
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
@@ -90,7 +93,7 @@ def mend(plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, trie
 
 def climb(refused: Refused, record: MendRecord, context: RunContext, tries: int) -> MendRecord:
     """The record with every rung that was tried, whatever gates have refused."""
-    names, done = _named(refused.evidence), list[MendTry]()
+    names, done = _named(refused.evidence) or _telling(refused.made.synthetic), list[MendTry]()
     before: Mapping[str, ColumnCoarsening] = {}
     for number in range(tries):
         rules = rung(number, names, refused.made.synthetic)
@@ -98,13 +101,11 @@ def climb(refused: Refused, record: MendRecord, context: RunContext, tries: int)
             continue
         before = rules
         spec = CoarsenSpec(columns=rules, chosen_on="real data", tries=record.tries_counted)
-        context.progress(f"try {number + 1}", number, tries)
-        evidence = _judged(refused, spec, context)
+        evidence = _judged(refused, spec, context.within(f"try {number + 1} of {tries}: "))
         done.append(_try(spec, evidence))
         if evidence.verdict is Result.PASS:
             break
         names = tuple(dict.fromkeys((*names, *_named(evidence))))
-    context.progress("tries", tries, tries)
     return replace(record, tries=tuple(done))
 
 
@@ -163,6 +164,14 @@ def _named(evidence: Evidence) -> tuple[str, ...]:
     ]  # fmt: skip
     found = [*sorted(proven, key=lambda m: -m.value), *novel]
     return tuple(dict.fromkeys(m.id.column for m in found if m.id.column))
+
+
+def _telling(release: Table) -> tuple[str, ...]:
+    """The columns in which some row of the release has a value for itself, where the audits name none."""
+    columns = release.schema.features
+    return tuple(
+        c.name for c in columns if pc.min(release.texts(c.name).value_counts().field(1)).as_py() == 1
+    )
 
 
 def _utility(evidence: Evidence) -> float | None:

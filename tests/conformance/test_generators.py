@@ -114,6 +114,7 @@ def test_a_saved_model_draws_the_same_rows_and_holds_no_pickled_code(
     again = generator_of(name, train).load(tmp_path)
     assert drawn(again).data.equals(drawn(model).data)
     files = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert files
     assert {p.suffix for p in files} <= {".json", ".arrow", ".parquet", ".npz", ".csv"}
     for path in files:
         assert not is_pickle(path.read_bytes())
@@ -123,7 +124,7 @@ def is_pickle(content):
     """Whether the unpickler's own reader of instructions gets through; nothing is run."""
     try:
         return any(op.name == "STOP" for op, *_ in pickletools.genops(content))
-    except Exception:
+    except ValueError:  # no instruction, or cut off in the middle of one
         return False
 
 

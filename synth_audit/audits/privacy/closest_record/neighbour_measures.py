@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools, Floats, Integers, Positions
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -17,6 +17,7 @@ from synth_audit.encoding.codes import codes
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.encoding.mixed_cells import cells
 from synth_audit.kernels.dcr import independent_number, part_nearer
+from synth_audit.kernels.entropy import entropy
 from synth_audit.kernels.gower import nearest, nearest_other
 from synth_audit.kernels.mixed_hamming import nearly_copied
 from synth_audit.kernels.neighbours import Nearest
@@ -110,8 +111,8 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     Source: Yoon et al. 2020; the comparison is ours.
     """
     assert subject.control is not None
-    weights = [_one_over_entropy(codes([subject.train], column)[0]) for column in subject.features]
-    encoder = GowerEncoder.by_range(subject.train, subject.features, weights)
+    told = [entropy(codes([subject.train], column)[0]) for column in subject.features]
+    encoder = GowerEncoder.by_range(subject.train, subject.features, [1 / h if h else 0.0 for h in told])
     tables = [subject.train, subject.control, subject.synthetic]
     rows, strangers = (_draw(t.n_rows, max_rows, rng) for t in tables[:2])
     train, queries, synthetic = encoder.encode(tables, [None, strangers, None])
@@ -255,13 +256,6 @@ def _difference(quantity: Quantity, known: _Share, base: _Share, level: float) -
 
 def _counted(*sizes: int) -> SampleCounts:
     return {"n_requested": min(sizes), "n_achieved": min(sizes), "n_minimum": FEWEST_ROWS}
-
-
-def _one_over_entropy(values: Integers) -> float:
-    """``1 / H``, ``H = −Σ p log p`` over the distinct values, missing counted as one; 0 without entropy."""
-    share = np.sort(np.unique(values, return_counts=True)[1]) / len(values)
-    entropy = -float(np.sum(share * np.log(share)))
-    return 1 / entropy if len(share) > 1 else 0.0
 
 
 def _nearest_row(among: Nearest, across: Nearest, n_own: int) -> Positions:

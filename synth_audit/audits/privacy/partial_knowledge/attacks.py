@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
 from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
-from synth_audit.kernels.co_agreement import co_agreement
+from synth_audit.encoding.known_columns import KnownColumn
 from synth_audit.kernels.held_out import ClaimTable, half_areas
 from synth_audit.kernels.partial_match import KnownCells
 
@@ -21,36 +20,6 @@ TOLERANCE = 0.045
 
 _NO_GUESS = -1.0
 """What a release row guesses that has no value there: no secret lies near it."""
-
-
-@dataclass(frozen=True, eq=False)
-class AskedPeople:
-    """Who is looked up: train people first, then control people, each once.
-
-    Attributes:
-        train, control: positions in their tables, ascending.
-        second: who is in the second half, shape (people,).
-    """
-
-    train: Positions
-    control: Positions
-    second: Bools
-
-    @classmethod
-    def halved(cls, train: Positions, control: Positions, rng: np.random.Generator) -> Self:
-        """Halve either side at random."""
-        sides = [rng.permutation(len(rows)) < len(rows) // 2 for rows in (train, control)]
-        return cls(train, control, np.concatenate(sides))
-
-    @cached_property
-    def member(self) -> Bools:
-        """Who is in train, shape (people,)."""
-        return np.arange(len(self.train) + len(self.control)) < len(self.train)
-
-    def of(self, half: int) -> Bools:
-        """Who is in a half, shape (people,)."""
-        judged: Bools = self.second == bool(half)
-        return judged
 
 
 @dataclass(frozen=True)
@@ -140,10 +109,10 @@ def attack_all(
     for i, knowledge in enumerate(tried):
         found = search.claims(knowledge, people, alpha)
         areas.append(half_areas(found.distance, people.member, people.second))
-        counts.append(_counted(found, people))
+        both = [people.counted(what, found.who) for what in (found.made, found.right)]
+        counts.append(np.concatenate(list(zip(*both, strict=True))))
         pairs += [(i, int(j)) for j in found.secrets]
-    sizes = np.array([(people.member & people.of(half)).sum() for half in (0, 1)], np.float64)
-    table = ClaimTable(sizes, *np.concatenate(counts, axis=2))
+    table = ClaimTable(people.sizes, *np.concatenate(counts, axis=2))
     return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs)
 
 
@@ -158,22 +127,6 @@ def _knowledge(sets: ColumnSets) -> list[Knowledge]:
     found = [Knowledge(s) for s in sets.drawn]
     found += [Knowledge(s, halves=halves) for s, halves in by_set.items()]
     return found + [Knowledge(s, mirrored=True) for s in sets.mirrored]
-
-
-def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople, half: int) -> Floats:
-    """How much each pair of columns stands out on one half of the people; see :func:`co_agreement`."""
-    cells = np.nan_to_num(np.column_stack([c.secret for c in columns]), nan=-SECRET_STEP)
-    chosen = people.of(half)
-    return co_agreement(cells[:n_release], cells[n_release:][chosen], people.member[chosen], SECRET_STEP)
-
-
-def _counted(found: ClaimsOfSet, people: AskedPeople) -> Floats:
-    """ClaimsOfSet and right ones about train, then about control, by half; shape (4, 2, secrets)."""
-    counted = []
-    for side in (people.member, ~people.member):
-        for what in (found.made, found.right):
-            counted.append([what[(side & people.of(half))[found.who]].sum(axis=0) for half in (0, 1)])
-    return np.array(counted, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
