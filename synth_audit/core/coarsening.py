@@ -215,6 +215,15 @@ class Coarsening:
 NO_COARSENING = Coarsening()
 
 
+def holds_label(column: Column, label: str) -> bool:
+    """Whether the storage of a column of labels can hold one: numbers that are codes hold no word."""
+    try:
+        held = column.kind.stored(np.array([label], dtype=object), column.storage)
+        return bool(column.kind.labels(pa.chunked_array([held])).to_pylist() == [label])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        return False
+
+
 def _is_in(texts: pa.ChunkedArray, labels: frozenset[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     known = pa.array(sorted(labels), texts.type)
     return np.asarray(pc.is_in(texts, value_set=known).to_numpy(), dtype=bool)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.core.coarsening import NO_COARSENING, Coarsening, ColumnRule, Merging, Rounding
+from synth_audit.core.coarsening import NO_COARSENING, Coarsening, ColumnRule, Merging, Rounding, holds_label
 from synth_audit.core.errors import PlanError
 from synth_audit.core.kind import Order
 from synth_audit.core.plan import Plan
@@ -78,12 +78,7 @@ def _merging(column: Column, spec: ColumnCoarsening) -> Merging:
     known = column.declared_categories
     if known is not None and (odd := sorted(labels - {*known, into})):
         raise _wrong(column.name, f"is declared without {odd[0]!r}, which `merge` names", "declared labels")
-    try:
-        held = column.kind.stored(np.array([into], dtype=object), column.storage)
-        fits = column.kind.labels(pa.chunked_array([held])).to_pylist() == [into]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
-        fits = False
-    if not fits:
+    if not holds_label(column, into):
         raise _wrong(
             column.name, f"is stored as {column.storage}, which cannot hold {into!r}", "another `into`"
         )
@@ -110,7 +105,9 @@ def _step(grid: ValueGrid) -> float:
 
 
 def _stored(column: Column, value: float) -> float:
-    """A number as the column's storage gives it back."""
+    """A number as the column's storage gives it back; floats hold any, as nearly as they hold others."""
+    if pa.types.is_floating(column.storage):
+        return value
     held = column.kind.stored(np.array([value]), column.storage)
     return float(np.asarray(column.kind.plain(pa.chunked_array([held])), dtype=np.float64)[0])
 

@@ -82,8 +82,8 @@ def mend(plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, trie
     with temporary_folder(workspace.scratch) as folder:
         refused = _refused(plan, workspace, Path(folder))
         record = MendRecord.of(refused.evidence, refused.hopeless, _utility(refused.evidence))
-        counted = refused.earlier + 1 + (0 if refused.hopeless else min(tries, RUNGS))
-        record = replace(record, tries_counted=counted)
+        judged = refused.earlier if refused.hopeless else refused.earlier + 1 + min(tries, RUNGS)
+        record = replace(record, tries_counted=max(judged, 1))
         write_mend(record, workspace)  # before a candidate is attacked: one that is broken off counts too
         if not refused.hopeless:
             record = climb(refused, record, replace(context, scratch=workspace.scratch), min(tries, RUNGS))

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Floats
+from synth_audit.core.coarsening import holds_label
 from synth_audit.core.kind import Order
-from synth_audit.core.plan_sections.coarsen import ColumnCoarsening, span_grid
+from synth_audit.core.plan_sections.coarsen import INTO, ColumnCoarsening, span_grid
 from synth_audit.core.resolution import ValueGrid
 from synth_audit.core.schema import Column, quantitative
 from synth_audit.core.table import Table
@@ -52,7 +53,7 @@ def _rule(number: int, column: Column, release: Table) -> Mapping[str, Any]:
         if not len(known):
             return {}
         return (_moments if column.kind.order is Order.DATES else _numbers)(number, column, known)
-    if column.kind.fixed_domain is not None:
+    if column.kind.fixed_domain is not None or not holds_label(column, INTO):
         return {}
     counts = pc.value_counts(release.texts(column.name).drop_null()).to_pylist()
     rarer = any(x["counts"] < _RARE[number] for x in counts)
@@ -70,8 +71,8 @@ def _numbers(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
 
 
 def _moments(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
-    known = column.resolution.grid if column.resolution else None
-    coarser = [s for s in _SPANS if known is None or _coarser(span_grid(s), known)]
+    least = max(column.kind.step(column.storage), _size(column.resolution.grid) if column.resolution else 0.0)
+    coarser = [s for s in _SPANS if _size(span_grid(s)) > least]
     if not coarser:
         return {}
     span = coarser[min(number, len(coarser) - 1)]
@@ -117,10 +118,10 @@ def _nice(step: float, least: float) -> float:
     return float(f"{next((x for x in sizes if x >= step * (1 - 1e-9)), step):.12g}")
 
 
-def _coarser(span: ValueGrid, known: ValueGrid) -> bool:
-    order = {"M": 30.0 * 86_400e6, "Y": 365.0 * 86_400e6}
-    size = [order.get(g.calendar or "", g.numerator / g.denominator) for g in (span, known)]
-    return size[0] > size[1]
+def _size(grid: ValueGrid) -> float:
+    """Microseconds between two moments of a grid, about."""
+    days = {"M": 30.0, "Y": 365.0}
+    return days[grid.calendar] * 86_400e6 if grid.calendar else grid.numerator / grid.denominator
 
 
 def _plain(number: float) -> float:

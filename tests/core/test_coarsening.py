@@ -35,6 +35,7 @@ def coarse(rule, values, **spec):
         (pa.array([1, 7, 8, None, 93]), Rounding(FIVE, top=85), [0, 5, 10, None, 85]),
         (pa.array([0.12, None, 9.9, -4]), Rounding(ValueGrid.of_step(0.25), bottom=0.0), [0, None, 10, 0]),
         (pa.array([0.12, 3.0, 9.9]), Rounding(top=3.0), [0.12, 3.0, 3.0]),
+        (pa.array([0.125, 3.0, 9.9], pa.float32()), Rounding(ValueGrid.of_step(0.5)), [0, 3, 10]),
         (pa.array([Decimal("1.26"), Decimal("3.50"), Decimal("2.00")]), Rounding(ValueGrid.of_step(0.5)),
          [Decimal("1.50"), Decimal("3.50"), Decimal("2.00")]),
         (pa.array([datetime.date(2020, 1, 3), datetime.date(2020, 6, 20), datetime.date(2021, 9, 9)]),

@@ -222,5 +222,6 @@ def test_rungs_become_coarser_and_leave_no_row_alone_at_the_ends():
 
 
 def test_what_cannot_be_coarser_has_no_rung():
-    release = table(yes=[True, False] * 30, k=["a", "b"] * 30, code=[1, 2] * 30)
+    release = table(yes=[True, False] * 30, k=["a", "b"] * 30, code=[1] * 59 + [2])
     assert rung(0, release.names, release) == {}
+    assert mending._telling(table(x=[0.5, 0.5, 2.5], k=["a", "a", "a"], y=[1, 1, 1])) == ("x",)

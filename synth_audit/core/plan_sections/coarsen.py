@@ -12,6 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from synth_audit.core.column_spec import AnyLabels, as_number
 from synth_audit.core.resolution import TIME_UNITS, ValueGrid
 
+INTO = "other"
+"""What labels are merged into where the plan says nothing."""
+
 _SPAN = re.compile(rf"(?:([1-9][0-9]{{0,5}}) )?({'|'.join(TIME_UNITS)})s?")
 
 
@@ -93,7 +96,7 @@ class ColumnCoarsening(BaseModel):
     @property
     def label(self) -> str:
         """What labels are merged into."""
-        return self.into or "other"
+        return self.into or INTO
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
