@@ -71,16 +71,17 @@ class Identifiability:
     ``loss`` is the share of train with nearness below 1 less that of control: ε-identifiability (Yoon et al.
     2020) without its weights, one over the entropy, which make numbers that nobody rounded nearly weightless.
 
-    ``near_copies`` counts *people*: those nearer than the α-quantile of control, less the same share of
-    control. ``worst_subgroup_near_copies`` is the largest such excess over subgroups (labels, tenths of
-    numbers, tenths by distance to the nearest fellow, and all people), at least 0, its interval at
-    ``1 − (1 − level) / subgroups``: a poor release of most people buys no room for copies of a minority.
+    ``near_copies`` counts *people*: those nearer than three quarters of the α-quantile of control, less
+    the share of such people in control. ``worst_subgroup_near_copies`` is the largest such excess over
+    subgroups (labels, tenths of numbers, tenths by distance to the nearest fellow, and all people), at
+    least 0, its interval at ``1 − (1 − level) / subgroups``: a poor release of most people buys no room for
+    copies of a minority.
     A label held by fewer than 100 people of train or 20 of control is judged together with others of its
     column that are; where these are too few together, they are ``unjudged_people``. Of several rows of one
     person in a subgroup the nearest counts.
 
     Fields:
-        alpha: share of control that counts as near, in (0, 0.5].
+        alpha: the quantile of control that near is measured by, in (0, 0.5].
         max_queries: at most this many rows of train and of control are looked up, drawn at random; all rows
             of train and release stay in the reference.
         max_columns: of more columns, so many are drawn to make subgroups of.
