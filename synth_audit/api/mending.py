@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from synth_audit.api.plans import PlanLike, as_plan, workspace_of
 from synth_audit.api.running import Running, run_context
@@ -65,7 +65,7 @@ def write_mended_plan(plan: Path, found: MendRecord, to: Path) -> None:
     if found.mended is None:
         raise PlanError("nothing was mended", where="mend", expected="a try that passed", fix=found.reason)
     text = plan.read_text(encoding="utf-8")
-    more = {"coarsen": dict(found.mended.coarsen)}
+    more: dict[str, Any] = {"coarsen": dict(found.mended.coarsen)}
     value = load_yaml(text)
     if "name" not in value:  # the file's, and that is another now
         more = {"name": found.table} | more

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Floats
+from synth_audit.core.kind import Order
 from synth_audit.core.resolution import Ends, Resolution, ValueGrid
 from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table
@@ -213,6 +214,19 @@ class Coarsening:
 
 
 NO_COARSENING = Coarsening()
+
+
+def holds_number(column: Column, value: float) -> bool:
+    """Whether a column of numbers or moments gives a number back; floats do as nearly as any other."""
+    stored = pa.chunked_array([column.kind.stored(np.array([value]), column.storage)])
+    back = float(np.asarray(column.kind.plain(stored), dtype=np.float64)[0])
+    return abs(back - value) <= (1e-3 * abs(value) if pa.types.is_floating(column.storage) else 0.0)
+
+
+def spacing(column: Column) -> float:
+    """Spacing of the numbers that a column can hold: 1 for whole ones, a day for dates; 0 where all can be."""
+    unit, part = (86_400e6, 3_600e6) if column.kind.order is Order.DATES else (1.0, 0.5)
+    return 0.0 if holds_number(column, part) else unit
 
 
 def holds_label(column: Column, label: str) -> bool:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
-from synth_audit.core.coarsening import NO_COARSENING, Coarsening, ColumnRule, Merging, Rounding, holds_label
+from synth_audit.core.coarsening import (
+    NO_COARSENING,
+    Coarsening,
+    ColumnRule,
+    Merging,
+    Rounding,
+    holds_label,
+    holds_number,
+    spacing,
+)
 from synth_audit.core.errors import PlanError
 from synth_audit.core.kind import Order
 from synth_audit.core.plan import Plan
@@ -61,11 +69,11 @@ def _rounding(column: Column, spec: ColumnCoarsening) -> Rounding:
             continue
         if grid is not None and grid.nearest(np.array([end]))[0] != end:
             raise _wrong(column.name, f"has a {key} that is no multiple of its step", f"{key} on the grid")
-        if _stored(column, end) != end:
+        if not holds_number(column, end):
             raise _wrong(
                 column.name, f"is stored as {column.storage}, which cannot hold the {key}", "another"
             )
-    if grid is not None and grid.calendar is None and _stored(column, _step(grid)) != _step(grid):
+    if grid is not None and grid.calendar is None and not holds_number(column, _step(grid)):
         raise _wrong(column.name, f"is stored as {column.storage}, which cannot hold the step", "another")
     if _idle(column, rule):
         raise _wrong(column.name, "has a rule that does nothing", "a step or ends coarser than what is there")
@@ -95,21 +103,13 @@ def _idle(column: Column, rule: Rounding) -> bool:
     calendar = rule.grid.calendar or (known is not None and known.grid.calendar)
     if cut or calendar:
         return not cut and known is not None and known.grid == rule.grid
-    step = max(column.kind.step(column.storage), 0.0 if known is None else _step(known.grid))
+    step = max(spacing(column), 0.0 if known is None else _step(known.grid))
     several = step * np.array([1.0, 2.0, 3.0, 7.0, 10.0])
     return step > 0 and bool(np.allclose(rule.grid.nearest(several), several, rtol=1e-9, atol=0.0))
 
 
 def _step(grid: ValueGrid) -> float:
     return grid.numerator / grid.denominator
-
-
-def _stored(column: Column, value: float) -> float:
-    """A number as the column's storage gives it back; floats hold any, as nearly as they hold others."""
-    if pa.types.is_floating(column.storage):
-        return value
-    held = column.kind.stored(np.array([value]), column.storage)
-    return float(np.asarray(column.kind.plain(pa.chunked_array([held])), dtype=np.float64)[0])
 
 
 def _wrong(name: str, what: str, expected: str) -> PlanError:

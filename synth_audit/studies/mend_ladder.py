@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Floats
-from synth_audit.core.coarsening import holds_label
+from synth_audit.core.coarsening import holds_label, spacing
 from synth_audit.core.kind import Order
 from synth_audit.core.plan_sections.coarsen import INTO, ColumnCoarsening, span_grid
 from synth_audit.core.resolution import ValueGrid
@@ -62,7 +62,7 @@ def _rule(number: int, column: Column, release: Table) -> Mapping[str, Any]:
 
 def _numbers(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
     known = column.resolution.grid if column.resolution and not column.resolution.rounded else ValueGrid(0.0)
-    least = max(known.numerator / known.denominator, column.kind.step(column.storage))
+    least = max(known.numerator / known.denominator, spacing(column))
     low, high = np.quantile(values, (0.05, 0.95))
     step = _nice(((high - low) or float(np.ptp(values))) / _PARTS[number], least)
     grid = ValueGrid.of_step(step) if step else None
@@ -71,7 +71,7 @@ def _numbers(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
 
 
 def _moments(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
-    least = max(column.kind.step(column.storage), _size(column.resolution.grid) if column.resolution else 0.0)
+    least = max(spacing(column), _size(column.resolution.grid) if column.resolution else 0.0)
     coarser = [s for s in _SPANS if _size(span_grid(s)) > least]
     if not coarser:
         return {}

@@ -146,9 +146,11 @@ def test_files_made_elsewhere_are_audited_as_they_are(make_people):
 
 DATA = pa.table(
     {"key": ["a", "b", "c"], "n": [1, 2, 40], "x": [0.5, 1.0, 2.25], "k": ["u", "v", "u"],
-     "day": pa.array([0, 400, 900], pa.date32()), "yes": [True, False, True], "code": [1, 2, 1]}
+     "day": pa.array([0, 400, 900], pa.date32()), "yes": [True, False, True], "code": [1, 2, 1],
+     "whole": [1.0, 3.0, 8.0]}
 )  # fmt: skip
 SPECS = {
+    "whole": ColumnSpec(kind="integer"),
     "key": ColumnSpec(role="identifier"),
     "n": ColumnSpec(bounds=(0, 50)),
     "k": ColumnSpec(categories=("u", "v")),
@@ -171,6 +173,7 @@ SPECS = {
         ("n", {"top": 50}, "does nothing"),
         ("n", {"round_to": 2.5}, "cannot hold the step"),
         ("n", {"top": 7.5}, "cannot hold the top"),
+        ("whole", {"round_to": 2.5}, "cannot hold the step"),
         ("day", {"round_to": "30 hours"}, "cannot hold the step"),
         ("n", {"round_to": 5, "top": 42}, "no multiple of its step"),
         ("k", {"merge": ["w"]}, "without 'w'"),
