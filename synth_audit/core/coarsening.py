@@ -224,7 +224,7 @@ def holds_number(column: Column, value: float) -> bool:
 
 
 def spacing(column: Column) -> float:
-    """Spacing of the numbers that a column can hold: 1 for whole ones, a day for dates; 0 where all can be."""
+    """Spacing of what a column can hold: 1 for whole numbers, a day for dates, 0 where all can be."""
     unit, part = (86_400e6, 3_600e6) if column.kind.order is Order.DATES else (1.0, 0.5)
     return 0.0 if holds_number(column, part) else unit
 
