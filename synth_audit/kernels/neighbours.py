@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 _PAIRS = 2**20
 """Pairs whose distance is computed exactly at a time."""
 
-_AT_ONCE, _BOUNDS = 2**14, 2**22
+_AT_ONCE, _BOUNDS = 2**14, 2**24
 """Queries that meet a leaf together, and bounds of leaves held at a time."""
 
 _MANY, _LARGE, _WIDE = 512, 4096, 64
@@ -35,6 +35,9 @@ in more of them almost every leaf is near every query."""
 
 _TRIED = 64
 """Queries on which it is tried whether leaves can be ruled out at all."""
+
+_SEARCHED, _FEWEST = 4 * 10**9, 1_000
+"""Pairs of rows that a search of a large reference may take, and queries that it has in any case."""
 
 _WORTH_TRYING = 2**12
 """Queries up to which a trial takes longer than finding out with all of them that no leaf can be spared."""
@@ -68,6 +71,46 @@ class Nearest:
             np.concatenate([p.index for p in parts]),
             np.concatenate([p.ties for p in parts]),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class NearestK:
+    """The k nearest reference rows of each query, nearest first.
+
+    Attributes:
+        distance, index: to and position of each, shape (n, k); ties in the order that was asked for.
+        ties: number of reference rows at the least distance, shape (n,), at least 1.
+    """
+
+    distance: Floats
+    index: Positions
+    ties: Integers
+
+    @classmethod
+    def joined(cls, parts: list[NearestK], k: int) -> NearestK:
+        """The answers to several blocks of queries as one."""
+        if not parts:
+            none = np.empty((0, k))
+            return cls(none, none.astype(np.intp), np.empty(0, dtype=np.int64))
+        return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in _FIELDS))
+
+    @property
+    def nearest(self) -> Nearest:
+        """What :func:`search` tells; k ≥ 2."""
+        return Nearest(self.distance[:, 0], self.distance[:, 1], self.index[:, 0], self.ties)
+
+
+_FIELDS = ("distance", "index", "ties")
+
+
+def most_queries(wanted: int, n_reference: int) -> int:
+    """How many rows are looked up in so large a reference, so that the time of a search has a bound.
+
+    As many as are wanted up to 4·10⁹ pairs of rows, then fewer, 1,000 at least: of 10,000 all in 400,000
+    rows and 2,500 in 1,600,000. Shares of n rows are known to ``± 1 / √n`` at most; a copied row is among
+    them with 95 % probability if the share of such rows is 3 / n or more.
+    """
+    return min(wanted, max(_FEWEST, _SEARCHED // max(1, n_reference)))
 
 
 def worth_leaves(n: int, m: int, width: int) -> bool:
@@ -104,17 +147,34 @@ def search_k(space: SearchSpace, k: int, place: Positions | None = None) -> Posi
     Args:
         place: as in :func:`search`.
     """
+    return search_nearest_k(space, k, place=place).index
 
-    def answer(block: slice, row: Positions, column: Positions) -> Positions:
+
+def search_nearest_k(
+    space: SearchSpace,
+    k: int,
+    own: Positions | None = None,
+    copies: Integers | None = None,
+    place: Positions | None = None,
+) -> NearestK:
+    """The k nearest reference rows of every query, with their distances, exactly.
+
+    Args:
+        k: at most as many as there are reference rows besides the one left out.
+        own, copies, place: as in :func:`search`.
+    """
+
+    def answer(block: slice, row: Positions, column: Positions) -> NearestK:
         distance = _exact(space, row + block.start, column)
-        ties = () if place is None else (place[column],)
-        order = np.lexsort((*ties, distance, row))  # stable, so ties stay in the order of the reference
+        order = np.lexsort((*(() if place is None else (place[column],)), distance, row))  # stable
         first = np.searchsorted(row, np.arange(block.stop - block.start))
-        found: Positions = column[order[first[:, None] + np.arange(k)]]
-        return found
+        chosen = order[first[:, None] + np.arange(k)]
+        least = distance == distance[chosen[:, 0]][row]
+        count = None if copies is None else copies[column[least]]
+        ties = np.bincount(row[least], count, minlength=len(first)).astype(np.int64)
+        return NearestK(distance[chosen], column[chosen], ties)
 
-    parts = _answers(space, k, None, answer)
-    return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
+    return NearestK.joined(_answers(space, k, own, answer), k)
 
 
 def search_several(
