@@ -180,10 +180,8 @@ def show(rows: list[dict[str, Any]]) -> None:
             holding = Counter(f"{gate} {result}" for row in mine for gate, result in row["holding"].items())
             told = [f"{v} {verdicts[v]:2}" for v in ("pass", "insufficient evidence", "fail")]
             held = ", ".join(f"{gate}: {n}" for gate, n in holding.most_common(5))
-            where = " ".join(key[3:])
-            print(
-                f"{key[0]:13}{key[1]:4g} x {key[2]:4.0%} {where:14}{', '.join(told)}, of {len(mine):2}  {held}"
-            )
+            what = f"{key[0]:13}{key[1]:4g} x {key[2]:4.0%} {' '.join(key[3:]):14}"
+            print(f"{what}{', '.join(told)}, of {len(mine):2}  {held}")
         print()
 
 
