@@ -53,7 +53,8 @@ class SamePerson:
     whose: Integers
 
     def inside(self, rows: slice | Positions, start: int, stop: int) -> tuple[Positions, Positions]:
-        return np.nonzero(self.asked[rows][:, None] == self.whose[start:stop])
+        query, row = np.nonzero(self.asked[rows][:, None] == self.whose[start:stop])
+        return query, row
 
     def of(self, block: slice) -> SamePerson:
         return SamePerson(self.asked[block], self.whose)
