@@ -52,7 +52,7 @@ class ColumnSpec(BaseModel):
     precision: Annotated[float, Field(gt=0, allow_inf_nan=False)] | TimeUnit | None = Field(
         None,
         description="how finely values are given: a step such as 0.01, or a unit of time such as minute; "
-        "generators round to it",
+        "generators round to it. Finer than train is given, it counts under a privacy budget only",
     )
     release_text: bool = Field(False, description="may free text leave; it does not unless the plan says so")
 

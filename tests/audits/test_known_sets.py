@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy._asked_people import AskedPeople
+from synth_audit.audits.privacy._asked_people import AskedPeople, different_people
 from synth_audit.audits.privacy._known_sets import (
     KnownSets,
     SetTrials,
@@ -154,3 +154,14 @@ def test_trials_are_counted_by_side_and_half():
     assert chosen == (0, 0)
     assert measured.value == pytest.approx(0.75)
     assert (measured.n_requested, measured.n_achieved) == (16, 8)
+
+
+def test_any_row_of_a_person_may_be_asked(subject_of):
+    """Were it always the first, a release could give away all later ones."""
+    who = np.repeat(np.arange(200), 2)
+    table = subject_of(
+        {"x": np.arange(400.0), "who": who}, None, {"x": np.arange(9.0)}, who={"role": "split_key"}
+    )
+    found = different_people(table.train, 400, np.random.default_rng(0))
+    assert np.array_equal(who[found], np.arange(200))
+    assert 70 < (found % 2).sum() < 130

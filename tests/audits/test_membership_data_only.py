@@ -213,3 +213,22 @@ def test_bad_settings_are_refused(bad):
 def test_what_is_no_line_in_the_copied_share_is_marked():
     lines = {q.name for q in MembershipDataOnly.info.quantities if q.proportional}
     assert lines == {"auc", "worst_auc"}
+
+
+def visits(n, rng, first):
+    """Three rows of each person that are nearly the same."""
+    rows = {name: np.repeat(values, 3) for name, values in people(n, rng).items()}
+    return rows | {
+        "income": rows["income"] * np.exp(rng.normal(0, 0.002, 3 * n)),
+        "who": first + np.arange(3 * n) // 3,
+    }
+
+
+def test_people_with_several_rows_are_tested_once(subject_of, measure):
+    """Each row counted for itself would make the interval narrower than so few people allow."""
+    rng = np.random.default_rng(3)
+    train, control, made = (visits(n, rng, first) for n, first in ((300, 0), (240, 10**4), (300, 10**5)))
+    found, _ = measure(AUDIT, subject_of(train, control, made, who={"role": "split_key"}))
+    assert found["worst_auc"].interval.low < 0.5
+    assert found["worst_auc"].interval.high < 0.7
+    assert found["worst_auc"].n_achieved == 240, "one row of each stranger"

@@ -11,7 +11,7 @@ import numpy as np
 
 from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.core.entities import entities_of, key_columns
+from synth_audit.core.entities import key_columns, persons
 from synth_audit.core.table import Table
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
 from synth_audit.kernels.co_agreement import co_agreement
@@ -70,13 +70,15 @@ class AskedPeople:
 
 
 def different_people(table: Table, most: int, rng: np.random.Generator) -> Positions:
-    """At most so many rows of a table, drawn at random, of different people, one each."""
+    """At most so many rows of a table, drawn at random, of different people, one each, ascending.
+
+    Which of somebody's rows it is, is drawn as well: a release may give away later rows than the first.
+    """
     rows = drawn(np.arange(table.n_rows), most, rng)
     if not key_columns(table.schema):
         return rows
-    entities = entities_of(table.take(rows))
-    first = {entity: i for i, entity in reversed(list(enumerate(entities)))}
-    return rows[sorted(first.values())]
+    shuffled = rng.permutation(rows)
+    return np.sort(shuffled[np.unique(persons(table.take(shuffled)), return_index=True)[1]])
 
 
 def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople, half: int) -> Floats:

@@ -40,7 +40,8 @@ class MembershipDataOnly:
     The attacker's reference are train and control *pooled*, without the person in question: members and
     strangers are looked at alike, so that a release which is independent of the split has area ½ in
     expectation, whatever the score. (A reference of control rows alone knows the side of whoever is in it.)
-    All control rows are strangers. Scores, by Gower's distance on robust ranges but for the last:
+    All control rows are strangers; of somebody with several rows one is tested. Scores, by Gower's distance
+    on robust ranges but for the last:
 
     * ``distance``: minus the distance to the nearest synthetic row;
     * ``density_ratio``: density of the release over density of the reference, after DOMIAS, by the distances
@@ -69,7 +70,7 @@ class MembershipDataOnly:
         n_trees: randomised trees of the classifier.
 
     Raises:
-        NotApplicable: control has fewer than 20 rows, or train or the release fewer than 2.
+        NotApplicable: control has fewer than 20 rows or people, or train or the release fewer than 2.
 
     Source: van Breugel et al. 2023 (DOMIAS); Ward et al. 2025 (Gen-LRA); Ward, Wang & Cheng 2024 (DPI);
     Hilprecht et al. 2019 (neighbourhood); El Emam et al. 2022; disjoint generative models, appendix A.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits.privacy._asked_people import different_people
 from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.errors import NotApplicable
@@ -18,6 +19,8 @@ FEWEST_CONTROL = 20
 @dataclass(frozen=True, eq=False)
 class TargetPool:
     """Rows of train and control, the tested ones of train first, then those of control, then all others.
+
+    Of somebody with several rows one is tested, drawn at random: they may all say the same.
 
     Attributes:
         members, others: positions in train and in control of the rows tested, ascending.
@@ -56,16 +59,19 @@ class TargetPool:
         """Draw whom to test, and at most so many rows beside them.
 
         Raises:
-            NotApplicable: control has fewer than 20 rows, or train or the release fewer than 2.
+            NotApplicable: control has fewer than 20 rows or people, or train or the release fewer than 2.
         """
-        n_control = 0 if subject.control is None else subject.control.n_rows
+        assert subject.control is not None
+        n_control = subject.control.n_rows
         if n_control < FEWEST_CONTROL:
             raise NotApplicable(f"fewer than {FEWEST_CONTROL} control rows to tell from training rows")
         n_train = subject.train.n_rows
         if n_train < 2 or subject.synthetic.n_rows < 2:
             raise NotApplicable("fewer than two training or synthetic rows")
-        members = drawn(np.arange(n_train), most_members, rng)
-        others = drawn(np.arange(n_control), most_others, rng)
+        members = different_people(subject.train, most_members, rng)
+        others = different_people(subject.control, most_others, rng)
+        if len(others) < min(FEWEST_CONTROL, most_others):
+            raise NotApplicable(f"fewer than {FEWEST_CONTROL} control people to tell from those of train")
         left = [np.setdiff1d(np.arange(n), x) for n, x in ((n_train, members), (n_control, others))]
         some = drawn(np.arange(len(left[0]) + len(left[1])), beside, rng)
         of_train = some < len(left[0])
