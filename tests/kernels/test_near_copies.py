@@ -20,6 +20,19 @@ def test_the_share_of_near_control_rows_is_alpha_whatever_the_ties(control):
     assert train.tolist() == strangers.tolist()
 
 
+def test_where_strangers_have_equal_rows_copies_that_were_moved_are_near_too():
+    """One in ten has a row a little beside the own one; five in a hundred have an equal one by nature."""
+    rng = np.random.default_rng(0)
+    train, control = rng.uniform(0.5, 2, 1000), rng.uniform(0.5, 2, 400)
+    train[:50], control[:20] = 0, 0
+    honest = near_parts(train, control, 0.02)
+    assert honest[0].mean() - honest[1].mean() == pytest.approx(0, abs=0.02)
+    train[50:150] = rng.uniform(0.1, 0.5, 100)
+    near = near_parts(train, control, 0.02)
+    assert near[0].mean() - near[1].mean() == pytest.approx(0.1, abs=0.03)
+    assert (near[0][50:150] == 1).all()
+
+
 def test_people_are_counted_once_by_their_nearest_row():
     people = People(np.array([1.0, 0.0, 0.0, 0.4, 1.0]), np.array([0, 0, 1, 1, 2]))
     assert people.tally(np.array([True, True, True, True, False])) == (1.4, 2)
