@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 _PAIRS = 2**20
 """Pairs whose distance is computed exactly at a time."""
 
-_AT_ONCE, _BOUNDS = 2**14, 2**22
+_AT_ONCE, _BOUNDS = 2**14, 2**24
 """Queries that meet a leaf together, and bounds of leaves held at a time."""
 
 _MANY, _LARGE, _WIDE = 512, 4096, 64
@@ -35,6 +35,9 @@ in more of them almost every leaf is near every query."""
 
 _TRIED = 64
 """Queries on which it is tried whether leaves can be ruled out at all."""
+
+_SEARCHED, _FEWEST = 4 * 10**9, 1_000
+"""Pairs of rows that a search of a large reference may take, and queries that it has in any case."""
 
 _WORTH_TRYING = 2**12
 """Queries up to which a trial takes longer than finding out with all of them that no leaf can be spared."""
@@ -68,6 +71,16 @@ class Nearest:
             np.concatenate([p.index for p in parts]),
             np.concatenate([p.ties for p in parts]),
         )
+
+
+def most_queries(wanted: int, n_reference: int) -> int:
+    """How many rows are looked up in so large a reference, so that the time of a search has a bound.
+
+    As many as are wanted up to 4·10⁹ pairs of rows, then fewer, 1,000 at least: of 10,000 all in 400,000
+    rows and 2,500 in 1,600,000. Shares of n rows are known to ``± 1 / √n`` at most; a copied row is among
+    them with 95 % probability if the share of such rows is 3 / n or more.
+    """
+    return min(wanted, max(_FEWEST, _SEARCHED // max(1, n_reference)))
 
 
 def worth_leaves(n: int, m: int, width: int) -> bool:

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from synth_audit.kernels import _pruned, euclidean, leaves, neighbours
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.euclidean import nearest, nearest_other
+from synth_audit.kernels.neighbours import most_queries
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -224,6 +225,38 @@ def test_leaves_that_cannot_hold_the_nearest_row_are_not_scored(monkeypatch):
     found = nearest(points(reference[:1000] + 1e-4), points(reference))
     assert np.array_equal(found.index, np.arange(1000))
     assert 0 < sum(scored) < 0.15 * 1000 * 8000
+
+
+def test_leaves_of_a_large_table_stay_small_enough_to_rule_some_out(monkeypatch):
+    monkeypatch.setattr(leaves, "_LARGEST", 8)
+    rows = points(np.random.default_rng(7).random((5000, 2)))
+    assert rows.leaves.sizes.max() <= 8
+
+
+def test_the_nearest_rows_may_lie_in_leaves_that_are_met_after_the_first_ones(monkeypatch):
+    rng = np.random.default_rng(9)
+    queries, reference = points(rng.random((600, 6))), points(rng.random((5000, 6)))
+    monkeypatch.setattr(_pruned, "_MOST", 2.0)
+    found = []
+    for first in (1, 4, 10**6):  # leaves met first: one, some, all
+        monkeypatch.setattr(_pruned, "_FIRST", first)
+        found.append(nearest(queries, reference))
+    for field in ("first", "second", "index", "ties"):
+        assert all(np.array_equal(getattr(x, field), getattr(found[0], field)) for x in found)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "n_reference", "most"),
+    [
+        (10_000, 400_000, 10_000),
+        (10_000, 1_600_000, 2_500),
+        (10_000, 10**9, 1_000),
+        (500, 10**9, 500),
+        (9, 0, 9),
+    ],
+)
+def test_fewer_rows_are_looked_up_in_a_large_reference(wanted, n_reference, most):
+    assert most_queries(wanted, n_reference) == most
 
 
 def test_what_two_unlike_labels_add_is_told_with_them():

@@ -35,7 +35,7 @@ from synth_audit.kernels.near_copies import (
     nearness,
     worst_excess,
 )
-from synth_audit.kernels.neighbours import Nearest
+from synth_audit.kernels.neighbours import Nearest, most_queries
 from synth_audit.kernels.proportion_interval import proportion_difference
 
 _NAMED = 10
@@ -101,7 +101,7 @@ class Identifiability:
     Fields:
         alpha: the quantile of control that near is measured by, in (0, 0.5].
         max_queries: at most this many rows of train and of control are looked up, drawn at random; all rows
-            of train and release stay in the reference.
+            of train and release stay in the reference. In more than 800,000 rows fewer: 2,500 of 1,600,000.
         max_columns: of more columns, so many are drawn to make subgroups of.
 
     Raises:
@@ -201,14 +201,13 @@ def _surroundings(
     assert subject.control is not None
     encoder = GowerEncoder.anchored_on(subject.train, subject.features, beside=[subject.control])
     train, control, release = encoder.encode([subject.train, subject.control, subject.synthetic])
+    most = most_queries(most, max(len(train), len(release)))
     rows, strangers = (drawn(np.arange(len(t)), most, rng) for t in (train, control))
-    fewer = (
-        train.take(np.delete(np.arange(len(train)), rng.integers(len(train)))) if len(train) > 1 else train
-    )
+    but = int(rng.integers(len(train))) if len(train) > 1 else None
     queries = control.take(strangers)
     return (
         _Surroundings(rows, nearest(train.take(rows), release), nearest_other(train, rows)),
-        _Surroundings(strangers, nearest(queries, release), nearest(queries, fewer)),
+        _Surroundings(strangers, nearest(queries, release), nearest(queries, train, but=but)),
     )
 
 
