@@ -14,7 +14,7 @@ from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.gpu_scores import TensorScores
 from synth_audit.kernels.labels import add_unlike, small_codes, told_apart
 from synth_audit.kernels.leaves import Leaves
-from synth_audit.kernels.neighbours import Nearest, search, worth_leaves
+from synth_audit.kernels.neighbours import Nearest, NearestK, search, search_nearest_k, worth_leaves
 from synth_audit.kernels.repeats import Repeats, search_once
 
 _LONG = 1e3
@@ -44,6 +44,11 @@ def nearest(queries: Coordinates, reference: Coordinates) -> Nearest:
 def nearest_other(table: Coordinates, rows: Positions) -> Nearest:
     """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
     return search(_Products.of(table.take(rows), table), own=rows)
+
+
+def nearest_others(table: Coordinates, rows: Positions, k: int) -> NearestK:
+    """For the table's rows at these positions, the k nearest of its other rows, or all others."""
+    return search_nearest_k(_Products.of(table.take(rows), table), min(k, len(table) - 1), own=rows)
 
 
 @dataclass(frozen=True, eq=False)

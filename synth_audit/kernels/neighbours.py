@@ -73,6 +73,36 @@ class Nearest:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class NearestK:
+    """The k nearest reference rows of each query, nearest first.
+
+    Attributes:
+        distance, index: to and position of each, shape (n, k); ties in the order that was asked for.
+        ties: number of reference rows at the least distance, shape (n,), at least 1.
+    """
+
+    distance: Floats
+    index: Positions
+    ties: Integers
+
+    @classmethod
+    def joined(cls, parts: list[NearestK], k: int) -> NearestK:
+        """The answers to several blocks of queries as one."""
+        if not parts:
+            none = np.empty((0, k))
+            return cls(none, none.astype(np.intp), np.empty(0, dtype=np.int64))
+        return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in _FIELDS))
+
+    @property
+    def nearest(self) -> Nearest:
+        """What :func:`search` tells; k ≥ 2."""
+        return Nearest(self.distance[:, 0], self.distance[:, 1], self.index[:, 0], self.ties)
+
+
+_FIELDS = ("distance", "index", "ties")
+
+
 def most_queries(wanted: int, n_reference: int) -> int:
     """How many rows are looked up in so large a reference, so that the time of a search has a bound.
 
@@ -117,17 +147,34 @@ def search_k(space: SearchSpace, k: int, place: Positions | None = None) -> Posi
     Args:
         place: as in :func:`search`.
     """
+    return search_nearest_k(space, k, place=place).index
 
-    def answer(block: slice, row: Positions, column: Positions) -> Positions:
+
+def search_nearest_k(
+    space: SearchSpace,
+    k: int,
+    own: Positions | None = None,
+    copies: Integers | None = None,
+    place: Positions | None = None,
+) -> NearestK:
+    """The k nearest reference rows of every query, with their distances, exactly.
+
+    Args:
+        k: at most as many as there are reference rows besides the one left out.
+        own, copies, place: as in :func:`search`.
+    """
+
+    def answer(block: slice, row: Positions, column: Positions) -> NearestK:
         distance = _exact(space, row + block.start, column)
-        ties = () if place is None else (place[column],)
-        order = np.lexsort((*ties, distance, row))  # stable, so ties stay in the order of the reference
+        order = np.lexsort((*(() if place is None else (place[column],)), distance, row))  # stable
         first = np.searchsorted(row, np.arange(block.stop - block.start))
-        found: Positions = column[order[first[:, None] + np.arange(k)]]
-        return found
+        chosen = order[first[:, None] + np.arange(k)]
+        least = distance == distance[chosen[:, 0]][row]
+        count = None if copies is None else copies[column[least]]
+        ties = np.bincount(row[least], count, minlength=len(first)).astype(np.int64)
+        return NearestK(distance[chosen], column[chosen], ties)
 
-    parts = _answers(space, k, None, answer)
-    return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
+    return NearestK.joined(_answers(space, k, own, answer), k)
 
 
 def search_several(

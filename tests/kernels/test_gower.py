@@ -15,7 +15,15 @@ from synth_audit.core.table import read_table
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels import _pruned, gower, leaves, neighbours
 from synth_audit.kernels._grid import Grid
-from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other, nearest_without
+from synth_audit.kernels.gower import (
+    MISSING,
+    Mixed,
+    nearest,
+    nearest_k,
+    nearest_other,
+    nearest_several,
+    nearest_without,
+)
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -68,7 +76,7 @@ def exact_distances(queries, reference):
 
 
 def check(queries, reference, k=3, own=None):
-    """Every answer of the three searches against sorting all distances."""
+    """Every answer of the searches against sorting all distances."""
     distances = exact_distances(queries, reference)
     if own is not None:
         distances[np.arange(len(queries)), own] = np.inf
@@ -83,6 +91,11 @@ def check(queries, reference, k=3, own=None):
     some = np.isfinite(found.first)
     assert np.array_equal(found.ties[some], (distances == ordered[:, :1]).sum(axis=1)[some])
     assert np.array_equal(distances[np.arange(len(queries)), found.index], found.first)
+    if (several := min(k, len(reference) - (own is not None))) > 0:
+        many = nearest_several(queries, reference, k, own=own)
+        assert np.array_equal(many.distance, ordered[:, :several])
+        assert np.array_equal(many.index, np.argsort(distances, axis=1, kind="stable")[:, :several])
+        assert np.array_equal(many.ties, found.ties)
 
 
 @pytest.fixture
@@ -225,7 +238,7 @@ def test_searches_agree_with_sorting_all_distances(pair, block, k, leaf):
         patch.setattr(gower, "_QUERIES", block[0])
         patch.setattr(gower, "_REFERENCES", block[1])
         check(queries, reference, k)
-        check(reference, reference, own=np.arange(len(reference)))
+        check(reference, reference, k, own=np.arange(len(reference)))
 
 
 @pytest.mark.parametrize("n_labels", [127, 128, 253, 254, 255, 256, 70_000])

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from synth_audit.kernels import _pruned, euclidean, leaves, neighbours
 from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.euclidean import nearest, nearest_other
+from synth_audit.kernels.euclidean import nearest, nearest_other, nearest_others
 from synth_audit.kernels.neighbours import most_queries
 
 pytestmark = pytest.mark.usefixtures("two_threads")
@@ -96,8 +96,15 @@ def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block,
         patch.setattr(euclidean, "_REFERENCES", block[1])
         in_leaves(patch, leaf)
         found = nearest_other(points(rows, labels), np.arange(len(rows)))
+        several = nearest_others(points(rows, labels), np.arange(len(rows)), 3) if len(rows) > 1 else None
     for i in range(len(rows)):
-        first, _, tied = by_hand(rows[i], labels[i], rows, labels, skip=i)
+        first, second, tied = by_hand(rows[i], labels[i], rows, labels, skip=i)
+        if several is not None:
+            both = [first, second][: several.distance.shape[1]]
+            assert several.distance[i, :2] == pytest.approx(both, abs=1e-9)
+            assert (np.diff(several.distance[i]) >= 0).all()
+            assert i not in several.index[i]
+            assert several.ties[i] == len(tied)
         assert found.first[i] == pytest.approx(first, abs=1e-9)
         if np.isfinite(first):
             assert found.ties[i] == len(tied)

@@ -135,7 +135,7 @@ class _Search:
 
     Attributes:
         ranks: of the numbers of each column, shape (n, width) each.
-        secrets: every cell as a secret, shape (n, d). votes: those of the release as guesses, shape (m, d).
+        secrets: every cell of the people, shape (people, d). votes: those of the release as guesses, (m, d).
         turned: columns whose numbers in the release are turned round, as far as they were asked for.
     """
 
@@ -148,8 +148,10 @@ class _Search:
 
     @classmethod
     def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
-        secrets = np.column_stack([c.secret for c in columns])
-        votes = np.nan_to_num(secrets[:n_release], nan=_NO_GUESS)
+        secrets = np.column_stack([c.secret[n_release:] for c in columns])
+        votes = np.empty((n_release, len(columns)))
+        for vote, column in zip(votes.T, columns, strict=True):  # one by one: there may be millions
+            vote[:] = np.nan_to_num(column.secret[:n_release], nan=_NO_GUESS)
         return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, {})
 
     def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
@@ -164,7 +166,7 @@ class _Search:
         secrets = np.setdiff1d(np.arange(len(self.columns)), knowledge.known)
         who = np.flatnonzero(matches.claimed(~people.member, alpha))
         guesses = matches.guesses(who, self.votes, TOLERANCE)[:, secrets]
-        truth = self.secrets[self.n_release + who][:, secrets]
+        truth = self.secrets[who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
         return ClaimsOfSet(matches.distance, secrets, who, made, off <= TOLERANCE)
