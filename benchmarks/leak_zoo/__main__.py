@@ -63,9 +63,9 @@ class Answers:
 
 
 def honest(chosen: argparse.Namespace, auditor: str, table: str) -> Iterator[Case]:
-    """Fresh rows, anew for each seed, in every dress that a kind wears."""
-    dresses = {KINDS[kind].dress: kind for kind in reversed(chosen.kinds) if not KINDS[kind].poor}
-    for kind in dresses.values():
+    """Fresh rows, anew for each seed, in every dress that a kind wears, named after its first kind."""
+    first = {KINDS[kind].dress: kind for kind in reversed(KINDS)}
+    for kind in sorted({first[KINDS[kind].dress] for kind in chosen.kinds}, key=list(KINDS).index):
         for seed in range(chosen.honest if KINDS[kind].dress is plain else -(-chosen.honest // 2)):
             yield Case(auditor, table, kind, 0.0, 1_000 + seed, chosen.rows)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from environments import AUDITORS
-from referees_table import Answers, auditors_of, leaks_of, passed, undecided
+from referees_table import FEWEST_HONEST, Answers, auditors_of, leaks_of, passed, undecided
 
 _HOW = """# The Referees' Table
 
@@ -19,7 +20,7 @@ from the answers on file, which were collected by this, given again until it was
         --shares {fractions} --tables {tables} \\
         --auditors {auditors}
 
-Answers from {first} to {last}; {total} releases put before an auditor. {missing}
+Answers from {first} to {last}; {total} releases put before an auditor.{missing}
 
 **How.** Of a table two fifths of the rows are train and three tenths control. A release is honest (rows
 of people outside train and control) but for a share of the people in train, who each leave a row in it;
@@ -51,8 +52,15 @@ _LIMITS = """## Limits of this study
 """
 
 
+def judged(answers: Answers) -> Answers:
+    """Answers of the auditors whose false alarms can be told: asked about a few honest releases."""
+    honest = Counter(a["auditor"] for a in answers if not a["share"])
+    return [a for a in answers if honest[a["auditor"]] >= FEWEST_HONEST]
+
+
 def page(answers: Answers, kinds: Iterable[str]) -> str:
     """The whole page in Markdown."""
+    answers = judged(answers)
     kinds, tables = list(kinds), sorted({a["table"] for a in answers})
     dates = sorted(str(a["date"]) for a in answers)
     auditors = sorted({a["auditor"] for a in answers})
@@ -67,7 +75,7 @@ def page(answers: Answers, kinds: Iterable[str]) -> str:
             first=dates[0],
             last=dates[-1],
             total=len(answers),
-            missing=f"Not asked: {', '.join(missing)}." if missing else "",
+            missing=f"\n\n**Unfinished.** Asked too little to tell: {', '.join(missing)}." if missing else "",
             fractions=" ".join(f"{s:g}" for s in shares),
         ),
         *(line + "\n" for line in auditors_of(answers)),

@@ -52,10 +52,12 @@ def audit(
         PlanError, DataError, GateError: see their messages for what to do.
     """
     from synth_audit.core.salt import Salt
+    from synth_audit.pipeline.coarsening import refuse_coarsening
     from synth_audit.pipeline.stages import MADE_ELSEWHERE, anchored_subject, examine
     from synth_audit.store.workspace import Workspace
 
     settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only, seed)
+    refuse_coarsening(settled)
     with _room_for_files(out):
         subject = anchored_subject(
             as_arrow(train, "train"),

@@ -165,6 +165,13 @@ class Table:
         names = [c.name for c in schema]
         return Table(schema, self.data.select(names), self.place and self.place.select(names))
 
+    def declared_as(self, schema: Schema) -> Table:
+        """The same rows under a schema of the same columns and kinds."""
+        table = Table(schema, self.data, self.place)
+        if known := self.known_fingerprint:
+            table._hashed(known)
+        return table
+
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""
         import pandas as pd

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.privacy.membership_data_only import MembershipDataOnly
+from synth_audit.audits.privacy.membership_data_only.people import TargetPool
 from synth_audit.core.errors import NotApplicable
 
 AUDIT = MembershipDataOnly(n_trees=30)
@@ -108,6 +109,23 @@ def test_partial_copies_move_the_area_in_proportion(subject_of, measure):
     found, _ = measure(AUDIT, subject_of(train, control, half))
     assert found["auc", "distance"].value == pytest.approx(0.75, abs=0.04)
     assert found["tpr_at_fpr_1pct", "distance"].value == pytest.approx(0.5, abs=0.05)
+
+
+def test_the_tested_stand_first_in_the_pool(subject_of):
+    rng = np.random.default_rng(11)
+    subject = subject_of(people(60, rng), people(50, rng), people(40, rng))
+    chosen = TargetPool.of(subject, 20, 30, 25, rng)
+    train, control = (t.numbers("income") for t in (subject.train, subject.control))
+    of_train, of_control = chosen.rows
+    pool = np.concatenate([train[of_train], control[of_control]])[chosen.order]
+    assert len(pool) == len(np.unique(pool)) == 75
+    parts = (
+        (train, chosen.members),
+        (control, chosen.others),
+        (train, chosen.train),
+        (control, chosen.control),
+    )
+    assert np.array_equal(pool, np.concatenate([values[rows] for values, rows in parts]))
 
 
 def test_no_score_knows_on_which_side_anybody_is(subject_of, measure):

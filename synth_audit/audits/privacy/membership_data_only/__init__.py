@@ -19,7 +19,7 @@ from synth_audit.audits.privacy._membership_rates import (
     worst,
 )
 from synth_audit.audits.privacy.membership_data_only.exposed import EXPOSED_FOUND, exposed_found
-from synth_audit.audits.privacy.membership_data_only.people import TestedPeople
+from synth_audit.audits.privacy.membership_data_only.people import TargetPool
 from synth_audit.audits.privacy.membership_data_only.scores import by_distance, by_trees
 from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo, Need
@@ -112,7 +112,7 @@ class MembershipDataOnly:
         members, others = (
             most_queries(most, subject.synthetic.n_rows) for most in (self.max_members, self.max_others)
         )
-        people = TestedPeople.of(subject, members, others, self.max_reference, rng)
+        people = TargetPool.of(subject, members, others, self.max_reference, rng)
         scores = by_distance(subject, people, rng)
         trees = by_trees(subject, people, self.max_learnt, self.n_trees, rng)
         every = scores.values | {"classifier": trees}
@@ -137,7 +137,7 @@ def _scored(name: str, members: Floats, others: Floats) -> Scored:
     return Scored(name, members, others, 0.0 if name == "classifier" else float(np.median(others)))
 
 
-def _exposure(attack: Scored, people: TestedPeople) -> Exposure:
+def _exposure(attack: Scored, people: TargetPool) -> Exposure:
     """Whom the attack names at 1 % false alarms, more surely than not."""
     members = membership.alarm(attack.members, attack.others, ONE_PERCENT) >= 0.5
     others = membership.own_alarm(attack.others, ONE_PERCENT) >= 0.5

@@ -16,7 +16,7 @@ FEWEST_CONTROL = 20
 
 
 @dataclass(frozen=True, eq=False)
-class TestedPeople:
+class TargetPool:
     """Rows of train and control, the tested ones of train first, then those of control, then all others.
 
     Attributes:
@@ -33,9 +33,17 @@ class TestedPeople:
         return len(self.members) + len(self.others)
 
     @property
-    def pool(self) -> int:
-        """How many rows there are, tested or not."""
-        return len(self) + len(self.train) + len(self.control)
+    def rows(self) -> tuple[Positions, Positions]:
+        """Positions in train and in control of everybody in the pool, the tested ones first."""
+        return np.concatenate([self.members, self.train]), np.concatenate([self.others, self.control])
+
+    @property
+    def order(self) -> Positions:
+        """Where the rows of the pool stand among :attr:`rows`, those of train before those of control."""
+        of_train, of_control = (len(x) for x in self.rows)
+        places = np.arange(of_train + of_control)
+        m, o = len(self.members), of_train + len(self.others)
+        return np.concatenate([places[:m], places[of_train:o], places[m:of_train], places[o:]])
 
     def split(self, scores: Floats) -> tuple[Floats, Floats]:
         """Scores of everybody tested, as those of members and of others."""
@@ -44,7 +52,7 @@ class TestedPeople:
     @classmethod
     def of(
         cls, subject: Subject, most_members: int, most_others: int, beside: int, rng: np.random.Generator
-    ) -> TestedPeople:
+    ) -> TargetPool:
         """Draw whom to test, and at most so many rows beside them.
 
         Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.audits.privacy._targets import ISOLATED_FROM, drawn, random_places
-from synth_audit.audits.privacy.membership_data_only.people import TestedPeople
+from synth_audit.audits.privacy.membership_data_only.people import TargetPool
 from synth_audit.core.arrays import Floats
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.gower import GowerEncoder
@@ -44,17 +44,14 @@ class DistanceScores:
     isolation: Floats
 
 
-def by_distance(subject: Subject, people: TestedPeople, rng: np.random.Generator) -> DistanceScores:
+def by_distance(subject: Subject, people: TargetPool, rng: np.random.Generator) -> DistanceScores:
     """Scores by Gower's distance on robust ranges: one search each for who is near whom."""
     assert subject.control is not None
     encoder = GowerEncoder.anchored_on(subject.train, subject.features, beside=[subject.control])
-    train, control, synthetic = encoder.encode([subject.train, subject.control, subject.synthetic])
-    pool = _joined(
-        train.take(people.members),
-        control.take(people.others),
-        train.take(people.train),
-        control.take(people.control),
+    train, control, synthetic = encoder.encode(
+        [subject.train, subject.control, subject.synthetic], [*people.rows, None]
     )
+    pool = _joined(train, control).take(people.order)
     own = np.arange(len(people))
     tested = pool.take(own)
     made = nearest_several(tested, synthetic, _NEIGHBOURS, place=random_places(len(synthetic), rng))
@@ -75,7 +72,7 @@ def by_distance(subject: Subject, people: TestedPeople, rng: np.random.Generator
 
 
 def by_trees(
-    subject: Subject, people: TestedPeople, most_learnt: int, n_trees: int, rng: np.random.Generator
+    subject: Subject, people: TargetPool, most_learnt: int, n_trees: int, rng: np.random.Generator
 ) -> Floats:
     """Share of trees that take a person for a release row, beyond that of a row in equally dense places.
 
@@ -86,12 +83,10 @@ def by_trees(
     n = subject.synthetic.n_rows
     learnt = drawn(np.arange(n), most_learnt, rng)
     real = [subject.train, subject.control]
-    placed = [np.concatenate(x) for x in ((people.members, people.train), (people.others, people.control))]
     train, control, made = value_ranks(
-        [*real, subject.synthetic], subject.features, real=real, rows=[*placed, learnt]
+        [*real, subject.synthetic], subject.features, real=real, rows=[*people.rows, learnt]
     )
-    m, o = len(people.members), len(people.others)
-    pool = np.concatenate([train[:m], control[:o], train[m:], control[o:]])
+    pool = np.concatenate([train, control])[people.order]
     second = rng.permutation(len(pool)) < len(pool) // 2
     found = np.empty(len(people))
     for half in (second, ~second):

@@ -11,12 +11,25 @@ import numpy as np
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
 from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.encoding.known_columns import KnownColumn
+from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
 from synth_audit.kernels.held_out import ClaimTable, half_areas
 from synth_audit.kernels.partial_match import KnownCells
+from synth_audit.kernels.recognition import SharedSets, shared_sets
 
 TOLERANCE = 0.045
 """Robust ranges by which a guessed number may be off: 5 % of the range of the central nine tenths."""
+
+_FALSE_ALARMS = 0.004
+"""Share of control that may be as near as whoever is recognised by one set."""
+
+_FEWEST_GAPS = 0.05
+"""Share of people whose value is missing, or is not, from which on it is a secret whether it is."""
+
+_MOST_LOOKED_AT, _FEWEST_LOOKED_AT = 2e8, 2000
+"""People times release rows compared for shared values, and people for whom that is done in any case."""
+
+_MOST_ROWS = 100_000
+"""Rows of the release in which shared values are looked for, evenly taken where there are more."""
 
 _NO_GUESS = -1.0
 """What a release row guesses that has no value there: no secret lies near it."""
@@ -43,11 +56,13 @@ class ClaimsOfSet:
 
     Attributes:
         distance: shape (people,).
-        secrets: positions of the other columns.
+        nearest: people as near as hardly anybody in control.
+        secrets: positions of the other columns' secrets.
         who: people claimed, ascending. made, right: claims about them, shape (claimed, secrets).
     """
 
     distance: Floats
+    nearest: Positions
     secrets: Positions
     who: Positions
     made: Bools
@@ -60,7 +75,8 @@ class Attacks:
 
     Attributes:
         tried: what was known. areas: AUROC of nearness in each half of the people, shape (2, tried).
-        table: claims of every set about every other column. pairs: position in ``tried``, and of the column.
+        table: claims of every set about every other column. pairs: position in ``tried``, and of the secret.
+        shared: whom sets of columns recognise, those tried and those that people share with single rows.
     """
 
     search: _Search
@@ -71,6 +87,7 @@ class Attacks:
     areas: Floats
     table: ClaimTable
     pairs: Sequence[tuple[int, int]]
+    shared: SharedSets
 
     def worst_area(self, half: int) -> Knowledge:
         """What tells train people best in one half, of what that half may choose.
@@ -91,8 +108,13 @@ class Attacks:
         return self.search.claims(knowledge, self.people, self.alpha)
 
     def name(self, column: int) -> str:
-        """Of the column at a position."""
-        return self.search.columns[column].name
+        """Of the column at a position, or of that of a secret."""
+        return self.search.columns[int(self.search.owners[column])].name
+
+    def secret(self, secret: int) -> str:
+        """What a claim is about."""
+        gap = secret >= len(self.search.columns)
+        return f"whether {self.name(secret)} is missing" if gap else self.name(secret)
 
 
 def attack_all(
@@ -105,15 +127,29 @@ def attack_all(
     """
     search = _Search.of(columns, n_release)
     tried = _knowledge(sets)
-    areas, counts, pairs = [], [np.zeros((4, 2, 0))], []
+    areas, counts, pairs, nearest = [], [np.zeros((4, 2, 0))], [], []
     for i, knowledge in enumerate(tried):
         found = search.claims(knowledge, people, alpha)
         areas.append(half_areas(found.distance, people.member, people.second))
         both = [people.counted(what, found.who) for what in (found.made, found.right)]
         counts.append(np.concatenate(list(zip(*both, strict=True))))
         pairs += [(i, int(j)) for j in found.secrets]
+        nearest.append(found.nearest)
     table = ClaimTable(people.sizes, *np.concatenate(counts, axis=2))
-    return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs)
+    able = np.array([[half in k.halves and len(k.known) > 1 for k in tried] for half in (0, 1)])
+    shared = _shared(columns, n_release, people).beside([k.known for k in tried], nearest, able)
+    return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs, shared)
+
+
+def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople) -> SharedSets:
+    """Sets of columns that people share with single rows: of all people, or of so many as cost allows."""
+    rows = np.unique(np.linspace(0, n_release - 1, min(n_release, _MOST_ROWS)).astype(np.intp))
+    most = max(_FEWEST_LOOKED_AT, int(_MOST_LOOKED_AT / len(rows)))
+    release, asked = (
+        np.column_stack([np.nan_to_num(c.secret[part], nan=-SECRET_STEP) for c in columns])
+        for part in (rows, slice(n_release, None))
+    )
+    return shared_sets(release, asked, SECRET_STEP, most)
 
 
 def _knowledge(sets: ColumnSets) -> list[Knowledge]:
@@ -135,7 +171,9 @@ class _Search:
 
     Attributes:
         ranks: of the numbers of each column, shape (n, width) each.
-        secrets: every cell of the people, shape (people, d). votes: those of the release as guesses, (m, d).
+        secrets: every cell of the people, then whether it is missing, of columns where that is a secret;
+            shape (people, secrets). votes: those of the release as guesses, shape (m, secrets).
+        owners: position of each secret's column.
         turned: columns whose numbers in the release are turned round, as far as they were asked for.
     """
 
@@ -144,15 +182,26 @@ class _Search:
     ranks: Sequence[Positions]
     secrets: Floats
     votes: Floats
+    owners: Positions
     turned: dict[int, tuple[KnownColumn, Positions]]
 
     @classmethod
     def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
         secrets = np.column_stack([c.secret[n_release:] for c in columns])
-        votes = np.empty((n_release, len(columns)))
-        for vote, column in zip(votes.T, columns, strict=True):  # one by one: there may be millions
-            vote[:] = np.nan_to_num(column.secret[:n_release], nan=_NO_GUESS)
-        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, {})
+        missing = np.isnan(secrets)
+        share = missing.mean(axis=0)
+        gaps = np.flatnonzero(np.minimum(share, 1 - share) >= _FEWEST_GAPS)
+        secrets = np.hstack([secrets, missing[:, gaps] * SECRET_STEP])
+        owners = np.concatenate([np.arange(len(columns)), gaps])
+        votes = np.empty((n_release, len(owners)))
+        for i, (vote, owner) in enumerate(
+            zip(votes.T, owners, strict=True)
+        ):  # one by one: there may be millions
+            cells = columns[owner].secret[:n_release]
+            vote[:] = (
+                np.nan_to_num(cells, nan=_NO_GUESS) if i < len(columns) else np.isnan(cells) * SECRET_STEP
+            )
+        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, owners, {})
 
     def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
         """Look all people up by the known columns."""
@@ -163,13 +212,14 @@ class _Search:
             np.hstack([ranks for _, ranks in known]),
             self.n_release,
         ).matches()
-        secrets = np.setdiff1d(np.arange(len(self.columns)), knowledge.known)
+        secrets = np.flatnonzero(~np.isin(self.owners, knowledge.known))
+        nearest = np.flatnonzero(matches.claimed(~people.member, _FALSE_ALARMS))
         who = np.flatnonzero(matches.claimed(~people.member, alpha))
         guesses = matches.guesses(who, self.votes, TOLERANCE)[:, secrets]
         truth = self.secrets[who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
-        return ClaimsOfSet(matches.distance, secrets, who, made, off <= TOLERANCE)
+        return ClaimsOfSet(matches.distance, nearest, secrets, who, made, off <= TOLERANCE)
 
     def _known(self, knowledge: Knowledge) -> Iterator[tuple[KnownColumn, Positions]]:
         for i in knowledge.known:
