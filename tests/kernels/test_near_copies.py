@@ -68,6 +68,13 @@ def test_copies_that_were_moved_are_nearer_than_most(equal):
     assert (near[0][100:200] == 1).all()
 
 
+def test_a_release_of_train_itself_is_nearer_than_most():
+    """Control finds the same rows in train and in the release: all of it is at 1, its share near."""
+    near = nearer_than_most(np.zeros(100), np.ones(40), 0.05)
+    assert near[0].mean() == 1
+    assert near[1].mean() == pytest.approx(0.05)
+
+
 def test_where_all_strangers_have_equal_rows_an_equal_one_is_near_and_no_other():
     near = nearer_than_most(np.array([0.0, 0.1, np.inf]), np.zeros(5), 0.05)
     assert near[0].tolist() == [1, 0, 0]
