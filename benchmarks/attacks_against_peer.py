@@ -147,8 +147,7 @@ def contests(golden: dict[str, Any], columns: Sequence[str]) -> list[Contest]:
     others = [c for c in columns if c != SECRET]
     by_one = SinglingOut(multivariate=(), n_attacks=uni["n"], n_minimum=1, published=True)
     by_k = SinglingOut(univariate=False, multivariate=(k,), n_attacks=multi["n"], n_minimum=1, published=True)
-    # One pair of sources and one set of known columns, as the peer tries; its forests have no counterpart
-    # there, and one tree keeps that which learns from control small.
+    # One pair of sources, one set of known columns and no forests, as the peer has none.
     join = Linkability(
         columns_a=tuple(a),
         columns_b=tuple(b),
@@ -157,7 +156,7 @@ def contests(golden: dict[str, Any], columns: Sequence[str]) -> list[Contest]:
         source_pairs=0,
     )
     guess = Inference(
-        secrets=(SECRET,), n_attacks=infer["n"], tolerance=0.0, n_trees=1, known_sets=0, max_reconstructed=0
+        secrets=(SECRET,), n_attacks=infer["n"], tolerance=0.0, n_trees=0, known_sets=0, max_reconstructed=0
     )
     linking = {"aux_cols": [a, b], "n_neighbors": neighbours}
     guessing = {"aux_cols": others, "secret": SECRET, "regression": False}

@@ -432,7 +432,9 @@ def test_an_honest_release_is_rarely_blamed_for_its_worst_secret(subject_of, mea
         {"secrets": ("x", "x")},
         {"known": ("x", "x")},
         {"n_attacks": 0},
-        {"n_trees": 0},
+        {"n_trees": -1},
+        {"known_sets": -1},
+        {"max_reconstructed": -1},
         {"max_secrets": 0},
         {"tolerance": -0.1},
         {"tolerance": 1.0},
@@ -463,3 +465,10 @@ def test_few_secrets_are_guessed_by_models_and_none_without_the_value(subject_of
     assert sum(key[0] == "reconstruction_risk" for key in some) == 2
     none, _ = measure(Inference(max_reconstructed=0), subject_of(train, people(120, 2), other))
     assert not any(key[0].startswith("reconstruction") for key in none)
+
+
+def test_without_trees_there_is_no_model_of_control(subject_of, measure):
+    subject = subject_of(people(150, 1), people(120, 2), people(150, 3))
+    both, _ = measure(Inference(), subject)
+    bare, _ = measure(Inference(n_trees=0), subject)
+    assert bare == {key: m for key, m in both.items() if key[0] != "model_rate"}

@@ -83,7 +83,7 @@ class Inference:
         known: columns the adversary knows, less the secret; left out, all other released columns.
         n_attacks: at most this many training records, and as many control records, per secret.
         tolerance: relative error at which a guessed number is right, in [0, 1).
-        n_trees: trees of the model fitted on control, on 50,000 rows of it at most.
+        n_trees: trees of the model fitted on control, on 50,000 rows of it at most; 0 for no such model.
         max_secrets: of more columns, where none is named nor declared sensitive, so many are drawn at random.
         known_sets: about how many smaller sets of known columns are tried; 0 for none.
         max_reconstructed: at most so many secrets, drawn at random of more, are guessed by a model of the
@@ -136,10 +136,10 @@ class Inference:
     def __post_init__(self) -> None:
         if any(len(set(names)) < len(names) for names in (self.secrets, self.known)):
             raise ValueError("secrets and known must not repeat a column")
-        if min(self.n_attacks, self.n_trees, self.max_secrets) < 1:
-            raise ValueError("n_attacks, n_trees and max_secrets must be at least 1")
-        if min(self.known_sets, self.max_reconstructed) < 0:
-            raise ValueError("known_sets and max_reconstructed must not be negative")
+        if min(self.n_attacks, self.max_secrets) < 1:
+            raise ValueError("n_attacks and max_secrets must be at least 1")
+        if min(self.n_trees, self.known_sets, self.max_reconstructed) < 0:
+            raise ValueError("n_trees, known_sets and max_reconstructed must not be negative")
         if not 0 <= self.tolerance < 1:
             raise ValueError("tolerance must be in [0, 1)")
 
@@ -219,12 +219,15 @@ class Inference:
         without: list[Bools] = []
         if alone and len(guess.learnt):
             train, control, _ = prepared.rows
-            asked = prepared.without(target.secret, train.take(guess.chosen[0]))
-            others = prepared.without(target.secret, control.take(guess.learnt))
-            learnt = truth[1][guess.learnt]
-            model = predicted(
-                judge, others, learnt, asked, self.n_trees, guess.seed, randomised=prepared.many
-            )
-            constant = np.full(len(secrets[0]), judge.typical(truth[1]))
-            without = [judge.right(answer, secrets[0]) for answer in (constant, model)]
+            answers = [np.full(len(secrets[0]), judge.typical(truth[1]))]
+            if self.n_trees:
+                asked = prepared.without(target.secret, train.take(guess.chosen[0]))
+                others = prepared.without(target.secret, control.take(guess.learnt))
+                learnt = truth[1][guess.learnt]
+                answers.append(
+                    predicted(
+                        judge, others, learnt, asked, self.n_trees, guess.seed, randomised=prepared.many
+                    )
+                )
+            without = [judge.right(answer, secrets[0]) for answer in answers]
         return SecretAttack.of(target.secret.name, guess.chosen, hits, without)
