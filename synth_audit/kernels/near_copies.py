@@ -49,6 +49,20 @@ def near_parts(train: Floats, control: Floats, alpha: float) -> tuple[Floats, Fl
     return near[0].astype(np.float64), near[1].astype(np.float64)
 
 
+def nearer_than_most(train: Floats, control: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Whether each row is as near as the nearest α of the control rows without an equal row; shapes as given.
+
+    Rows at that distance count in part, so that ties move nothing; equal rows count as near. Copies that were
+    moved a good deal, one band up or down, lie between this and the distance of :func:`near_parts`; so do all
+    but exact copies where many strangers have an equal row by nature, which draws that distance to 0.
+    """
+    apart = np.sort(control[control > 0])
+    limit = dcr.threshold(apart, alpha) if len(apart) else dcr.Threshold(0.0, 1.0)
+    part = limit.tie_part if limit.distance < np.inf else 0.0  # at infinity nothing is near
+    near = [np.where(x == limit.distance, part, x < limit.distance) for x in (train, control)]
+    return near[0].astype(np.float64), near[1].astype(np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class People:
     """Rows of one table as people.

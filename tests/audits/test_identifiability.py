@@ -74,6 +74,22 @@ def test_a_memorised_minority_is_seen_whatever_the_rest_is(make, jitter, subject
     assert found["near_copies"].value == pytest.approx(0.1, abs=0.04)
 
 
+def test_copies_moved_by_a_band_are_seen(subject_of, measure):
+    """Half of the people leave a row whose bands moved by one up or down; labels alone know only "equal"."""
+    names = [f"reading {i}" for i in range(14)]
+
+    def bands(codes):
+        return {k: np.array([f"{10 * i}-{10 * i + 9}" for i in v]) for k, v in zip(names, codes, strict=True)}
+
+    rng = np.random.default_rng(3)
+    train, control, fresh = (rng.integers(0, 10, (len(names), n)) for n in (1500, 400, 750))
+    moved = np.clip(train[:, :750] + rng.choice([-1, 0, 1], (len(names), 750), p=[0.3, 0.4, 0.3]), 0, 9)
+    leaky = subject_of(bands(train), bands(control), bands(np.hstack([moved, fresh])))
+    honest = subject_of(bands(train), bands(control), bands(rng.integers(0, 10, (len(names), 1500))))
+    assert measure(AUDIT, leaky)[0]["moved_copies"].interval.low > 0.07
+    assert measure(AUDIT, honest)[0]["moved_copies"].interval.high < 0.07
+
+
 def test_outliers_are_a_subgroup(subject_of, measure):
     """Copies of those who are farthest from everybody else, whom no column tells apart."""
     train = people(1500, 1)

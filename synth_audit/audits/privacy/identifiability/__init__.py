@@ -27,7 +27,15 @@ from synth_audit.core.subject import Subject
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels.dcr import independent_number
 from synth_audit.kernels.gower import nearest
-from synth_audit.kernels.near_copies import Excess, People, excess, near_parts, nearness, worst_excess
+from synth_audit.kernels.near_copies import (
+    Excess,
+    People,
+    excess,
+    near_parts,
+    nearer_than_most,
+    nearness,
+    worst_excess,
+)
 from synth_audit.kernels.neighbours import Nearest, most_queries
 from synth_audit.kernels.proportion_interval import proportion_difference
 
@@ -47,6 +55,12 @@ NEAR_COPIES = Quantity(
     range=(-1.0, 1.0),
     help="0: as many as among people the generator never saw; 1: everybody in train has a near copy.",
 )
+MOVED_COPIES = Quantity(
+    "moved_copies",
+    "People whose nearest row is nearer than most strangers', beyond strangers",
+    range=(-1.0, 1.0),
+    help="Counted like near copies, but up to where 5 of 100 strangers are; 0: as many as among these.",
+)
 WORST_SUBGROUP = Quantity(
     "worst_subgroup_near_copies",
     "People with an unusually near row in the worst subgroup, beyond strangers",
@@ -59,6 +73,9 @@ UNJUDGED = Quantity(
     "People in subgroups too small to be judged",
     help="The largest share over columns; a release may hold near copies of all of them unseen.",
 )
+
+_MOVED = 0.05
+"""Share of control, but those with an equal row, that counts as nearer than most."""
 
 _NULL = Reference(0.0, "a release that is independent of the training rows")
 
@@ -74,10 +91,11 @@ class Identifiability:
     2020) without its weights, one over the entropy, which make numbers that nobody rounded nearly weightless.
 
     ``near_copies`` counts *people*: those nearer than three quarters of the α-quantile of control, less
-    the share of such people in control. ``worst_subgroup_near_copies`` is the largest such excess over
-    subgroups (labels, tenths of numbers, tenths by distance to the nearest fellow, and all people), at
-    least 0, its interval at ``1 − (1 − level) / subgroups``: a poor release of most people buys no room for
-    copies of a minority.
+    the share of such people in control; ``moved_copies`` those as near as the nearest 5 % of the control
+    rows without an equal row, for copies that were moved so far that strangers come as near.
+    ``worst_subgroup_near_copies`` is the largest excess of near copies over subgroups (labels, tenths of
+    numbers, tenths by distance to the nearest fellow, and all people), at least 0, its interval at
+    ``1 − (1 − level) / subgroups``: a poor release of most people buys no room for copies of a minority.
     A label held by fewer than 100 people of train or 20 of control is judged together with others of its
     column that are; where these are too few together, they are ``unjudged_people``. Of several rows of one
     person in a subgroup the nearest counts.
@@ -108,7 +126,7 @@ class Identifiability:
             "Subgroups by several columns at once, and those that are too small; the notes name the columns "
             "that have such. Rows that follow a person in a few columns only."
         ),
-        quantities=(LOSS, NEAR_COPIES, WORST_SUBGROUP, UNJUDGED),
+        quantities=(LOSS, NEAR_COPIES, MOVED_COPIES, WORST_SUBGROUP, UNJUDGED),
         risk="membership",
         needs=(Need.CONTROL,),
         cost="seconds",
@@ -130,6 +148,8 @@ class Identifiability:
         train, control = subject.train.take(known.rows), subject.control.take(base.rows)
         who = persons(train), persons(control)
         people = People(near[0], who[0]), People(near[1], who[1])
+        near = nearer_than_most(known.nearness, base.nearness, _MOVED)
+        followed = People(near[0], who[0]), People(near[1], who[1])
         parts = {
             "distance to the nearest fellow": by_number(known.others.first, base.others.first, who),
             **{c.name: by_column(c, train, control, who) for c in columns},
@@ -141,6 +161,7 @@ class Identifiability:
             (
                 _loss(known, base, level),
                 _measured(NEAR_COPIES, excess(*people, everybody, level), n),
+                _measured(MOVED_COPIES, excess(*followed, everybody, level), n),
                 _measured(WORST_SUBGROUP, worst_excess(*people, subgroups, level), n),
                 _unjudged(list(parts.values()), people[0].tally(everybody[0])[1], subject.suppression),
             ),

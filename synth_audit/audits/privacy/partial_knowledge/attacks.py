@@ -137,6 +137,7 @@ def attack_all(
         nearest.append(found.nearest)
     table = ClaimTable(people.sizes, *np.concatenate(counts, axis=2))
     able = np.array([[half in k.halves and len(k.known) > 1 for k in tried] for half in (0, 1)])
+    able &= len(people.control) >= 400  # of fewer, the nearest one sets a limit that chance makes too wide
     shared = _shared(columns, n_release, people).beside([k.known for k in tried], nearest, able)
     return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs, shared)
 
