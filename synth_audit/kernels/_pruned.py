@@ -15,9 +15,10 @@ from synth_audit.kernels.leaves import Leaves
 _PAIRS = 2**18
 """Pairs scored at a time; few enough to stay in a processor's cache."""
 
-_FIRST = 4
+_FIRST, _MANY = 4, 1_000
 """Leaves that a query meets before it is said which others are left, those first that may hold the nearest:
-the nearer the rows met, the fewer leaves may hold nearer ones."""
+the nearer the rows met, the fewer leaves may hold nearer ones. Where there are fewer leaves than so many it
+takes longer to choose than to score: at 40,000 rows `closest_record` took 45 CPU seconds instead of 34."""
 
 _MOST = 0.5
 """Share of the pairs that are left beyond which scoring them leaf by leaf takes longer than scoring all."""
@@ -115,7 +116,7 @@ def pruned_candidates(
     search = LeafSearch(
         space, leaves, block.start, hidden, beyond, np.full((n, k), np.inf), np.full(n, np.inf)
     )
-    for _ in range(min(_FIRST, len(leaves))):
+    for _ in range(_FIRST if len(leaves) >= _MANY else min(1, len(leaves))):
         best = bounds.argmin(axis=1)
         able = np.flatnonzero(bounds[np.arange(n), best] <= search.limit)
         for leaf, rows in _by_leaf(best[able], able):
