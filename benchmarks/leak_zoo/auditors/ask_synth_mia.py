@@ -7,6 +7,7 @@ release. Gen-LRA is left out: it fits a density anew for each person.
 from __future__ import annotations
 
 import math
+import sys
 
 from serving import Answer, Tables, serve
 from synth_mia import attackers
@@ -29,7 +30,8 @@ def judge(tables: Tables) -> Answer:
         try:
             truth, guess = attack.attack(members, strangers, made, reference)
             found = attack.eval(truth, guess, metrics=["roc"], target_fprs=[0.01])
-        except Exception:  # an attack that cannot run here leaves the others theirs
+        except Exception as error:  # whatever an attack cannot cope with here leaves the others theirs
+            print(f"{name} cannot answer: {type(error).__name__}", file=sys.stderr)
             found = {}
         scores[f"{name} AUC"] = float(found.get("auc_roc", math.nan))
         scores[f"{name} TPR at 1 %"] = float(found.get("tpr_at_fpr_0.01", math.nan))

@@ -25,6 +25,9 @@ _FALSE_ALARMS = 0.004
 _FEWEST_GAPS = 0.05
 """Share of people whose value is missing, or is not, from which on it is a secret whether it is."""
 
+_FEWEST_STRANGERS = 400
+"""Control people of whom the nearest few say who is near; of fewer, chance sets the distance too wide."""
+
 _MOST_LOOKED_AT, _FEWEST_LOOKED_AT = 2e8, 2000
 """People times release rows compared for shared values, and people for whom that is done in any case."""
 
@@ -137,7 +140,7 @@ def attack_all(
         nearest.append(found.nearest)
     table = ClaimTable(people.sizes, *np.concatenate(counts, axis=2))
     able = np.array([[half in k.halves and len(k.known) > 1 for k in tried] for half in (0, 1)])
-    able &= len(people.control) >= 400  # of fewer, the nearest one sets a limit that chance makes too wide
+    able &= len(people.control) >= _FEWEST_STRANGERS
     shared = _shared(columns, n_release, people).beside([k.known for k in tried], nearest, able)
     return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs, shared)
 
@@ -195,13 +198,10 @@ class _Search:
         secrets = np.hstack([secrets, missing[:, gaps] * SECRET_STEP])
         owners = np.concatenate([np.arange(len(columns)), gaps])
         votes = np.empty((n_release, len(owners)))
-        for i, (vote, owner) in enumerate(
-            zip(votes.T, owners, strict=True)
-        ):  # one by one: there may be millions
+        for i, owner in enumerate(owners):  # one by one: there may be millions of rows
             cells = columns[owner].secret[:n_release]
-            vote[:] = (
-                np.nan_to_num(cells, nan=_NO_GUESS) if i < len(columns) else np.isnan(cells) * SECRET_STEP
-            )
+            gap = i >= len(columns)
+            votes[:, i] = np.isnan(cells) * SECRET_STEP if gap else np.nan_to_num(cells, nan=_NO_GUESS)
         return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, owners, {})
 
     def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
