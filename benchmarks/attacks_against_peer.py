@@ -147,16 +147,24 @@ def contests(golden: dict[str, Any], columns: Sequence[str]) -> list[Contest]:
     others = [c for c in columns if c != SECRET]
     by_one = SinglingOut(multivariate=(), n_attacks=uni["n"], n_minimum=1, published=True)
     by_k = SinglingOut(univariate=False, multivariate=(k,), n_attacks=multi["n"], n_minimum=1, published=True)
-    join = Linkability(columns_a=tuple(a), columns_b=tuple(b), n_neighbours=neighbours, n_attacks=link["n"])
-    # The forest that learns from control has no counterpart in the peer; one tree keeps it small.
-    guess = Inference(secrets=(SECRET,), n_attacks=infer["n"], tolerance=0.0, n_trees=1)
+    # One pair of sources, one set of known columns and no forests, as the peer has none.
+    join = Linkability(
+        columns_a=tuple(a),
+        columns_b=tuple(b),
+        n_neighbours=neighbours,
+        n_attacks=link["n"],
+        source_pairs=0,
+    )
+    guess = Inference(
+        secrets=(SECRET,), n_attacks=infer["n"], tolerance=0.0, n_trees=0, known_sets=0, max_reconstructed=0
+    )
     linking = {"aux_cols": [a, b], "n_neighbors": neighbours}
     guessing = {"aux_cols": others, "secret": SECRET, "regression": False}
     rows: list[tuple[str, Attack, tuple[str, str], dict[str, Any], dict[str, Any], float | None]] = [
-        ("univariate", by_one, ("univariate", ""), {}, uni, None),
+        ("univariate", by_one, ("univariate", ""), {}, uni, 20),
         ("multivariate", by_k, (f"multivariate[{k}]", ""), {"n_cols": k}, multi, 10),
-        ("linkability", join, ("", ""), linking, link, 20),
-        ("inference", guess, ("", SECRET), guessing, infer, 20),
+        ("linkability", join, ("", ""), linking, link, 40),
+        ("inference", guess, ("", SECRET), guessing, infer, 40),
     ]
     return [
         Contest(kind, audit, at, {"n_attacks": run["n"], **settings}, intervals(run), goal)

@@ -1,8 +1,13 @@
-"""How often does the suite that ships refuse honest releases, and does it ever pass a leak?
+"""Does the suite that ships pass every honest release, and never one that gives 5 % of its people away?
 
-Every shared table is split anew per seed; releases are fresh real rows, the generators `independent` and
-`vine`, and each of them with a share of copied training rows planted. One JSON line per audited release goes
-to --out; --summary reads such a file, judges it by the suite of today and prints a table.
+Five public tables are dealt anew per seed: 2,000 training and 500 control rows where there are as many.
+Honest releases are fresh real rows, the same with a column of notes, and the generators, in several sizes;
+dishonest ones are the kinds of the leak zoo. Each goes before all audits that a blocking gate of the suite
+needs; four seeds of five tables are 20 of a kind. Every verdict is a line of a file, and what is on file is
+not asked again, so the command can be stopped and given again; --minutes stops it by itself.
+
+    .venv/bin/python benchmarks/honest_releases.py FOLDER --out FILE
+    .venv/bin/python benchmarks/honest_releases.py FOLDER --out FILE --show
 """
 
 from __future__ import annotations
@@ -10,137 +15,207 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
+import time
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from synth_audit.core import registry
+from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.generator import FitContext
-from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.plan import Plan
-from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
-from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.registry import build
+from synth_audit.core.salt import Salt
 from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import RandomSplit, Subject
-from synth_audit.core.table import Table, read_table
-from synth_audit.examination.examine import run_examination
-from synth_audit.judging.judge import check_table, judge, load_suite
+from synth_audit.core.subject import Subject
+from synth_audit.judging.judge import load_suite
+from synth_audit.pipeline.stages import MADE_ELSEWHERE, anchored_subject, examine
+from synth_audit.store.evidence import Evidence
 
-TABLES = {
-    "heart": (["heart_train", "heart_test"], None),
-    "support2": (["support2_small_train", "support2_small_test"], ["totcst", "crea"]),
-    "hepatitis": (["hepatitis_train", "hepatitis_test"], None),
-    "simulated": (["simulated_d20_train", "simulated_d20_test"], None),
-    "breast_cancer": (["breast_cancer_train", "breast_cancer_test"], None),
-    "adult": (["adult_train", "adult_control"], ["income", "capital_gain", "marital"]),
-}
-ROWS = 12_000
-"""Adult is cut to this many rows, or a single seed would take minutes."""
+sys.path.insert(0, str(Path(__file__).parent / "leak_zoo"))
+import leaks
+import tables
+
+ROWS = (2_000, 500)
+"""Of train and control; a smaller table is divided in the same proportion, a third of it fresh people."""
+
+HONEST = [
+    *(("fresh", ratio) for ratio in (0.1, 0.5, 1.0, 2.0, 3.0, 10.0)),
+    ("notes", 1.0),
+    *((name, ratio) for name in ("independent", "vine") for ratio in (0.5, 1.0, 3.0)),
+]
+TOO_FEW = "too few rows"
+LEAKS = ("copies", "last_digits", "relabelled", "smote", "blocks", "one_block", "minority", "extremes")
+WORDS = (
+    *("walks", "slowly", "sleeps", "well", "no", "pain", "since", "spring", "some"),
+    *("cough", "at", "night", "eats", "little", "seen", "by", "nurse", "home"),
+)
 
 
-def subject_of(folder: Path, name: str, kind: str, leak: float, seed: int) -> Subject:
-    """Train, control and a release of the kind, with a share of its rows replaced by training rows."""
-    files, sensitive = TABLES[name]
-    rng = child_rng(seed, "honest", name)
-    data = pa.concat_tables(
-        [pq.read_table(folder / f"{f}.parquet") for f in files], promote_options="permissive"
-    ).combine_chunks()
-    data = data.take(rng.permutation(data.num_rows)[:ROWS])
-    specs = Plan.model_validate({"columns": {c: {"role": "sensitive"} for c in sensitive or []}}).columns
-    cut = np.cumsum(
-        [round(data.num_rows * part) for part in ((0.44, 0.12) if kind == "fresh" else (0.8, 0.2))]
+class Case(NamedTuple):
+    """One release: its size is relative to train, the share is that of train's people given away."""
+
+    table: str
+    kind: str
+    ratio: float
+    share: float
+    seed: int
+
+
+def noted(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """The rows with a sentence about each: words drawn anew for everybody, and a number of their own."""
+    said = [" ".join(rng.choice(WORDS, 12)) for _ in range(len(rows))]
+    first = rows.iloc[:, 0].astype(str)
+    return rows.assign(
+        note=[f"{x}, {words}, {rng.integers(10_000)}" for x, words in zip(first, said, strict=True)]
     )
-    schema = infer_schema(data.slice(0, cut[0]), specs)
-    train = read_table(data.slice(0, cut[0]), schema, where="train")
-    control = read_table(data.slice(cut[0], cut[1] - cut[0]), schema, where="control")
-    made = _release(train, data, cut, kind, seed)
-    copied = round(leak * made.num_rows)
-    made = pa.concat_tables([train.data.slice(0, copied), made.slice(copied)]).combine_chunks()
-    release = read_table(made, schema, where="synthetic", partial=True)
-    return Subject(train, control, release, random_split=RandomSplit())
 
 
-def _release(train: Table, data: pa.Table, cut: np.ndarray, kind: str, seed: int) -> pa.Table:
-    if kind == "fresh":
-        return read_table(data.slice(cut[1]), train.schema, where="fresh").data
-    generator = registry.build("generator", kind, {})
-    model = generator.fit(train.released_only(), FitContext(rng=child_rng(seed, "fit", kind)))
-    return model.sample(train.n_rows, child_rng(seed, "sample", kind)).data
+def dealt_for(folder: Path, case: Case) -> tables.Dealt | None:
+    """Train, control and fresh rows; None where there are too few for a release of that size."""
+    whole = pd.concat([pd.read_parquet(folder / f"{f}.parquet") for f in tables.TABLES[case.table]])
+    whole = (whole[tables.SUPPORT2] if case.table == "support2" else whole).dropna()
+    n, k = ROWS if len(whole) > 1.5 * sum(ROWS) else [round(x / sum(ROWS) * 0.63 * len(whole)) for x in ROWS]
+    whole = whole.iloc[child_rng(case.seed, "honest", case.table).permutation(len(whole))]
+    m = round(n * (case.ratio if case.kind in ("fresh", "notes") else 1.0))
+    fresh = whole.iloc[n + k : n + k + m]
+    if len(fresh) < 0.7 * m:
+        return None
+    return tables.Dealt(*(t.reset_index(drop=True) for t in (whole.iloc[:n], whole.iloc[n : n + k], fresh)))
 
 
-def measure(folder: Path, name: str, kind: str, leak: float, seed: int) -> dict[str, Any]:
-    subject = subject_of(folder, name, kind, leak, seed)
-    audits = {
-        n: registry.build("audit", n, {})
-        for n, ref in registry.catalogue("audit").items()
-        if ref.family == registry.PRIVACY
-    }
-    found = run_examination(audits, subject, KnownAnswerSpec(), RunContext(seed=seed))
-    suite = load_suite("expectations/release.json", Path.cwd())
-    gates = judge(suite, found.outcomes, check_table(suite, subject.synthetic))
+def release_of(case: Case, dealt: tables.Dealt, plan: Plan) -> tuple[tables.Dealt, pd.DataFrame | pa.Table]:
+    """The three tables of a case."""
+    if case.kind == "fresh":
+        return dealt, dealt.fresh
+    if case.kind == "notes":
+        rng = child_rng(case.seed, "notes", case.table)
+        dealt = tables.Dealt(*(noted(t, rng) for t in dealt))
+        return dealt, dealt.fresh
+    if case.share:
+        return leaks.release_of(dealt, case.kind, case.share, case.seed)
+    train = subject_of(dealt, dealt.fresh, plan).train
+    model = build("generator", case.kind, {}).fit(
+        train, FitContext(rng=child_rng(case.seed, "fit", case.kind))
+    )
+    return dealt, model.sample(
+        round(case.ratio * train.n_rows), child_rng(case.seed, "sample", case.kind)
+    ).data
+
+
+def as_arrow(rows: pd.DataFrame | pa.Table) -> pa.Table:
+    """Without pandas' own index."""
+    return rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
+
+
+def subject_of(dealt: tables.Dealt, made: pd.DataFrame | pa.Table, plan: Plan) -> Subject:
+    """What the audits look at."""
+    return anchored_subject(as_arrow(dealt.train), as_arrow(dealt.control), as_arrow(made), plan)
+
+
+def examined(case: Case, folder: Path, cache: Cache) -> Evidence | None:
+    """The evidence of a case, from the audits that a blocking gate needs; None where it cannot be made."""
+    columns = {"note": {"kind": "text", "release_text": True}} if case.kind == "notes" else {}
+    plan = Plan.model_validate({"name": case.table, "seed": case.seed, "columns": columns})
+    dealt = dealt_for(folder, case)
+    if dealt is None:
+        return None
+    dealt, made = release_of(case, dealt, plan)
+    subject = subject_of(dealt, made, plan)
+    suite = load_suite(plan.gates, plan.base)
+    wanted = sorted({g.limit.audit for g in suite.measured if g.blocking and g.limit})
+    salt = Salt(sha256(f"{case.table} {case.seed}".encode()).digest())
+    context = replace(RunContext(), cache=cache)
+    audits = {name: build("audit", name, {}) for name in wanted}
+    return examine(plan, subject, MADE_ELSEWHERE, context, salt, audits=audits).evidence
+
+
+def asked(case: Case, folder: Path, cache: Cache) -> dict[str, Any]:
+    """A line of the file: the verdict, which gates did not pass, and the upper ends."""
+    start = time.process_time()
+    evidence = examined(case, folder, cache)
+    if evidence is None:
+        return {**case._asdict(), "verdict": TOO_FEW}
+    gates = [g for g in evidence.gates.results if g.blocking]
     return {
-        "table": name,
-        "kind": kind,
-        "leak": leak,
-        "seed": seed,
-        "verdict": str(gates.verdict),
-        "holding": [f"{g.gate}: {g.result}" for g in gates.results if g.blocking and g.result != "pass"],
-        "measurements": [_plain(o) for o in found.outcomes],
-        "seconds": sum(found.seconds.values()),
+        **case._asdict(),
+        "verdict": str(evidence.verdict),
+        "holding": {g.gate: str(g.result) for g in gates if g.result != "pass"},
+        "upper": {g.gate: round(g.high, 4) for g in gates if g.high is not None},
+        "why": [g.explanation for g in gates if g.result != "pass"][:2],
+        "cpu": round(time.process_time() - start, 1),
     }
 
 
-def _plain(outcome: AuditOutcome) -> dict[str, Any]:
-    keep = ("value", "interval", "n_achieved", "n_minimum")
-    return {
-        "audit": outcome.audit,
-        "status": str(outcome.status),
-        "reason": outcome.reason,
-        "numbers": [
-            {"id": str(m.id), **{k: v for k, v in asdict(m).items() if k in keep}}
-            for m in outcome.measurements
-        ],
-        "blind": [str(r.id) for r in outcome.responses if r.sensitivity == "blind"],
-    }
+def cases(chosen: argparse.Namespace) -> Iterator[Case]:
+    """All of one seed and table before the next, since they share what planted leaks were measured at."""
+    for seed in range(chosen.first, chosen.seeds):
+        for table in chosen.tables:
+            for kind, ratio in HONEST:
+                if kind in chosen.kinds and ratio in chosen.ratios:
+                    yield Case(table, kind, ratio, 0.0, seed)
+            for kind in LEAKS if seed < chosen.leak_seeds else ():
+                for share in chosen.shares if kind in chosen.kinds else ():
+                    if share <= leaks.KINDS[kind].largest:
+                        yield Case(table, kind, 1.0, share, seed)
 
 
-def summarise(path: Path) -> None:
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    for key in sorted({(r["table"], r["kind"], r["leak"]) for r in rows}):
-        mine = [r for r in rows if (r["table"], r["kind"], r["leak"]) == key]
-        verdicts = Counter(r["verdict"] for r in mine)
-        holding = Counter(h for r in mine for h in r["holding"])
-        print(*key, dict(verdicts), dict(holding.most_common(6)))
+def show(rows: list[dict[str, Any]]) -> None:
+    """Verdicts, and the gates that held releases, of each kind and size over all tables, then by table."""
+    for by in (("kind", "ratio", "share"), ("kind", "ratio", "share", "table")):
+        of: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in rows:
+            if row["verdict"] != TOO_FEW:
+                of.setdefault(tuple(row[name] for name in by), []).append(row)
+        for key, mine in sorted(of.items(), key=lambda item: (item[0][2] > 0, *item[0])):
+            verdicts = Counter(str(row["verdict"]) for row in mine)
+            holding = Counter(f"{gate} {result}" for row in mine for gate, result in row["holding"].items())
+            told = [f"{v} {verdicts[v]:2}" for v in ("pass", "insufficient evidence", "fail")]
+            held = ", ".join(f"{gate}: {n}" for gate, n in holding.most_common(5))
+            what = f"{key[0]:13}{key[1]:4g} x {key[2]:4.0%} {' '.join(key[3:]):14}"
+            print(f"{what}{', '.join(told)}, of {len(mine):2}  {held}")
+        print()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    every = [*dict.fromkeys(kind for kind, _ in HONEST), *LEAKS]
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path("honest.jsonl"))
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--tables", nargs="*", default=list(TABLES))
-    parser.add_argument("--leaks", type=float, nargs="*", default=[0.0, 0.05])
-    parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--seeds", type=int, default=4, help="so many of each kind and table")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--leak-seeds", type=int, default=5, help="so many of them for leaks too")
+    parser.add_argument("--tables", nargs="*", default=list(tables.TABLES), choices=list(tables.TABLES))
+    parser.add_argument("--kinds", nargs="*", default=every, choices=every)
+    parser.add_argument("--ratios", type=float, nargs="*", default=[0.5, 1.0, 2.0, 3.0])
+    parser.add_argument("--shares", type=float, nargs="*", default=[0.05], help="of people given away")
+    parser.add_argument("--minutes", type=float, default=60, help="begin no other release after so long")
+    parser.add_argument("--show", action="store_true", help="print what is on file, ask nothing")
     chosen = parser.parse_args()
-    if chosen.summary:
-        summarise(chosen.out)
-        return
-    with chosen.out.open("a") as out:
-        for seed in range(chosen.first, chosen.first + chosen.seeds):
-            for name in chosen.tables:
-                for kind in ("fresh", "independent", "vine"):
-                    for leak in chosen.leaks:
-                        found = measure(chosen.folder, name, kind, leak, seed)
-                        print(name, kind, leak, seed, found["verdict"], found["holding"], file=sys.stderr)
-                        out.write(json.dumps(found) + "\n")
-                        out.flush()
+    rows = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
+    known = {Case(**{name: row[name] for name in Case._fields}) for row in rows}
+    end = time.monotonic() + 60 * chosen.minutes
+    with tempfile.TemporaryDirectory() as kept, chosen.out.open("a") as out:
+        for case in () if chosen.show else cases(chosen):
+            if case in known:
+                continue
+            if time.monotonic() > end:
+                break
+            rows.append(asked(case, chosen.folder, Cache(Path(kept))))
+            out.write(json.dumps(rows[-1]) + "\n")
+            out.flush()
+            print(*case, rows[-1]["verdict"], rows[-1].get("holding", ""), file=sys.stderr, flush=True)
+    show(rows)
 
 
 if __name__ == "__main__":

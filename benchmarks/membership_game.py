@@ -30,7 +30,7 @@ SENSITIVE = {"simulated_d20": ("X1", "X6", "X11"), "support2_small": ("totcst", 
 def main() -> None:
     options = _options()
     train = _table(options.folder, options.dataset)
-    paper = {"iterations": options.iterations, "outlying": 4, "random": 4, "vulnerable": 0}
+    paper = {"iterations": options.iterations, "outlying": 4, "random": 4, "vulnerable": 0, "achilles": 0}
     settings = {**paper, **dict(options.set)}
     game = registry.build("audit", "membership_game", settings)
     start = time.process_time()

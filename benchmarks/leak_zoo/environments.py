@@ -14,14 +14,19 @@ PEERS = {
     "sdmetrics": ("sdmetrics==0.32.0", "pyarrow"),
     "syntheval": ("syntheval==1.7.3", "pyarrow"),
 }
-AUDITORS = ("synth_audit", *PEERS)
+NOT_PACKAGED = ("synth_mia",)
+"""Peers on no package index: put an environment that has one into the folder of environments yourself."""
+
+AUDITORS = ("synth_audit", *PEERS, *NOT_PACKAGED)
 
 
 def interpreter(auditor: str, environments: Path) -> Path:
     """The auditor's Python; a peer's environment is made unless it is there."""
+    folder = environments.absolute() / auditor
+    if auditor in NOT_PACKAGED:
+        return folder / "bin" / "python"
     if auditor not in PEERS:
         return Path(sys.executable)
-    folder = environments.absolute() / auditor
     if not (folder / "ready").exists():
         print(f"installing {auditor} into {folder}", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)

@@ -1,41 +1,71 @@
 """The smallest leak that each auditor sees with at most 5 % false alarms, from the answers on file.
 
 An auditor *sees* a share of a kind where it is alarmed by more than half of the releases. Two readings of
-"alarmed": the tool's own documented decision, where it has one, and the best of its scores, each held against
-the largest value that the score takes on that table's honest releases. The second reading lets a tool without
-documented limits speak, and flatters one with many scores: the number of scores stands beside it.
+"alarmed": the tool's own documented decision, where it has one, and a calibrated one, for every tool alike:
+any of its scores lies above what the honest releases of the same table let expect. The limit of each of S
+scores is ``mean + t · sd · sqrt(1 + 1/n)`` over the n honest releases, with t the quantile of Student's
+distribution with n − 1 degrees of freedom at ``1 − 0.05 / S``, so that the tool as a whole raises at most 5 %
+false alarms, whatever the number of its scores.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-Answers = list[dict[str, Any]]
+Answer = dict[str, Any]
+Answers = list[Answer]
 NEVER = float("inf")
+FALSE_ALARMS = 0.05
+FEWEST_HONEST = 3
 
 
-def false_alarms(answers: Answers) -> str:
-    """Own alarms among honest releases, as a fraction in words."""
-    decided = [a["alarm"] for a in answers if a["share"] == 0 and a["alarm"] is not None]
-    return f"{sum(decided)} of {len(decided)}" if decided else "no limit documented"
-
-
-def thresholds(answers: Answers) -> dict[tuple[str, str], float]:
-    """Largest honest value of each table and score, kinds with a dress of their own apart."""
-    top: dict[tuple[str, str], float] = defaultdict(lambda: -NEVER)
+def honest_scores(answers: Answers, like: Answer) -> dict[str, list[float]]:
+    """Finite values of each score on honest releases of one auditor, table and dress."""
+    found: dict[str, list[float]] = defaultdict(list)
+    where = ("auditor", "table", "dress")
     for answer in answers:
-        if answer["share"] == 0:
+        if answer["share"] == 0 and all(answer[k] == like[k] for k in where):
             for name, value in answer["scores"].items():
-                key = (f"{answer['table']}/{answer['dress']}", name)
-                top[key] = max(top[key], value)
-    return top
+                if math.isfinite(value):
+                    found[name].append(value)
+    return {name: values for name, values in found.items() if len(values) >= FEWEST_HONEST}
 
 
-def smallest_seen(alarms: dict[float, list[bool]]) -> float:
-    """The smallest share from which on more than half of the releases alarm."""
-    seen = NEVER
+def limit(values: list[float], scores: int) -> float:
+    """The upper prediction limit of one score; see the module."""
+    from scipy.stats import t
+
+    n, sd = len(values), statistics.stdev(values)
+    quantile = float(t.ppf(1 - FALSE_ALARMS / scores, n - 1))
+    return statistics.mean(values) + quantile * sd * math.sqrt(1 + 1 / n) + 1e-12
+
+
+def exceeded(answer: Answer, answers: Answers) -> list[str] | None:
+    """Scores above their limits; None where too few honest releases are on file."""
+    honest = honest_scores(answers, answer)
+    if not honest:
+        return None
+    over = {
+        name: answer["scores"].get(name, math.nan) - limit(values, len(honest))
+        for name, values in honest.items()
+    }
+    return sorted((name for name, beyond in over.items() if beyond > 0), key=lambda name: -over[name])
+
+
+def readings(answer: Answer, answers: Answers) -> list[bool]:
+    """By the tool's own decision, if it documents one, and by calibration, if it can be calibrated."""
+    over = exceeded(answer, answers)
+    own = [] if answer["alarm"] is None else [bool(answer["alarm"])]
+    return own if over is None else [*own, bool(over)]
+
+
+def smallest_seen(alarms: dict[float, list[bool]]) -> float | None:
+    """The smallest share asked from which on more than half of the releases alarm; None if none was asked."""
+    seen = NEVER if alarms else None
     for share in sorted(alarms, reverse=True):
         if sum(alarms[share]) * 2 <= len(alarms[share]):
             break
@@ -43,50 +73,101 @@ def smallest_seen(alarms: dict[float, list[bool]]) -> float:
     return seen
 
 
-def by_own_decision(answers: Answers, kind: str) -> float | None:
-    """Smallest share seen by the documented decision; None without one."""
-    alarms: dict[float, list[bool]] = defaultdict(list)
-    for answer in answers:
-        if answer["kind"] == kind and answer["share"] and answer["alarm"] is not None:
-            alarms[answer["share"]].append(answer["alarm"])
-    return smallest_seen(alarms) if alarms else None
-
-
-def by_best_score(answers: Answers, kind: str) -> tuple[float, str]:
-    """Smallest share seen by any one score above its honest values, and that score."""
-    honest = thresholds(answers)
-    mine = [a for a in answers if a["kind"] == kind and a["share"]]
-    best = (NEVER, "")
-    for score in sorted({name for answer in mine for name in answer["scores"]}):
-        alarms: dict[float, list[bool]] = defaultdict(list)
-        for answer in mine:
-            limit = honest.get((f"{answer['table']}/{answer['dress']}", score), NEVER)
-            alarms[answer["share"]].append(answer["scores"].get(score, -NEVER) > limit)
-        best = min(best, (smallest_seen(alarms), score))
-    return best
-
-
-def percent(share: float | None) -> str:
+def percent(share: float) -> str:
     """A share as the table shows it."""
-    if share is None:
+    return f"{100 * share:g} %"
+
+
+def told(alarms: dict[float, list[bool]]) -> str:
+    """The smallest share seen, or the largest asked in vain; nothing where none was asked."""
+    seen = smallest_seen(alarms)
+    if seen is None:
         return ""
-    return "—" if share == NEVER else f"{100 * share:g} %"
+    return f"not at {percent(max(alarms))}" if seen == NEVER else percent(seen)
 
 
-def lines(answers: Answers, kinds: Iterable[str]) -> list[str]:
-    """The table in Markdown."""
-    auditors = sorted({a["auditor"] for a in answers}, key=lambda name: (name != "synth_audit", name))
-    mine = {name: [a for a in answers if a["auditor"] == name] for name in auditors}
-    out = ["| leak | " + " | ".join(f"{name}, own decision | best score" for name in auditors) + " |"]
-    out.append("|---" * (1 + 2 * len(auditors)) + "|")
+def cell(answers: Answers, kind: str) -> list[str]:
+    """What one auditor sees of a kind in one table: by its own decision, and calibrated."""
+    own: dict[float, list[bool]] = defaultdict(list)
+    calibrated: dict[float, list[bool]] = defaultdict(list)
+    through = ""
+    for answer in answers:
+        if answer["kind"] != kind or not answer["share"]:
+            continue
+        if answer["alarm"] is not None:
+            own[answer["share"]].append(answer["alarm"])
+        over = exceeded(answer, answers)
+        if over is not None:
+            calibrated[answer["share"]].append(bool(over))
+            if over and answer["share"] == smallest_seen(calibrated):
+                through = over[0]
+    return [told(own), f"{told(calibrated)} {through}".rstrip()]
+
+
+def false_alarms(answers: Answers) -> tuple[str, str]:
+    """Of honest releases: by the tool's own decision, and calibrated on the others of the table and dress."""
+    honest = [a for a in answers if a["share"] == 0]
+    decided = [a["alarm"] for a in honest if a["alarm"] is not None]
+    left_out = [exceeded(a, [b for b in honest if b is not a]) for a in honest]
+    known = [bool(over) for over in left_out if over is not None]
+    documented = any(a["alarm"] is not None for a in answers)
+    own = f"{sum(decided)} of {len(decided)}" if documented else "none documented"
+    return own, f"{sum(known)} of {len(known)}"
+
+
+def by_auditor(answers: Answers) -> dict[str, Answers]:
+    """Answers of each auditor, this tool's first."""
+    names = sorted({a["auditor"] for a in answers}, key=lambda name: (name != "synth_audit", name))
+    return {name: [a for a in answers if a["auditor"] == name] for name in names}
+
+
+def leaks_of(answers: Answers, kinds: Iterable[str]) -> list[str]:
+    """One table's smallest leaks in Markdown; a blank cell was not asked."""
+    mine = by_auditor(answers)
+    owned = {name: any(a["alarm"] is not None for a in some) for name, some in mine.items()}
+    heads = [
+        head
+        for name in mine
+        for head in ([f"{name}: its own decision"] if owned[name] else []) + [f"{name}: calibrated"]
+    ]
+    out = ["| leak | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|"]
     for kind in kinds:
-        cells = []
-        for name in auditors:
-            share, score = by_best_score(mine[name], kind)
-            cells += [
-                percent(by_own_decision(mine[name], kind)),
-                percent(share) + (f" {score}" if score and share < NEVER else ""),
-            ]
-        out.append(f"| {kind} | " + " | ".join(cells) + " |")
-    counts = [f"{name}: {false_alarms(mine[name])}" for name in auditors]
-    return [*out, "", "False alarms by own decision: " + "; ".join(counts) + "."]
+        cells: list[str] = []
+        for name, some in mine.items():
+            own, calibrated = cell(some, kind)
+            cells += [own, calibrated] if owned[name] else [calibrated]
+        if any(cells):
+            out.append(f"| {kind} | " + " | ".join(cells) + " |")
+    return out
+
+
+def auditors_of(answers: Answers) -> list[str]:
+    """Versions, releases asked, false alarms and cost in Markdown."""
+    out = [
+        "| auditor | version | releases | scores | false alarms, own decision | false alarms, calibrated "
+        "| CPU seconds a release |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, some in by_auditor(answers).items():
+        own, calibrated = false_alarms(some)
+        versions = ", ".join(sorted({str(a.get("version", "")) for a in some}))
+        scores = max(len(a["scores"]) for a in some)
+        cost = statistics.median(a["seconds"] for a in some)
+        out.append(f"| {name} | {versions} | {len(some)} | {scores} | {own} | {calibrated} | {cost:.0f} |")
+    return out
+
+
+def passed(answers: Answers) -> list[str]:
+    """Leaks that this tool let pass, the largest first, as lines of Markdown."""
+    wrong = [a for a in answers if a["auditor"] == "synth_audit" and a["share"] and a["alarm"] is False]
+    return [
+        f"* {a['kind']}, {percent(a['share'])} of {a['table']}"
+        for a in sorted(wrong, key=lambda a: (-a["share"], a["kind"], a["table"]))
+    ]
+
+
+def undecided(answers: Answers) -> str:
+    """How many of this tool's alarms rest on missing evidence alone, in words."""
+    raised = [a["scores"] for a in answers if a["auditor"] == "synth_audit" and a["share"] and a["alarm"]]
+    short = sum(max(scores.values(), default=0.0) < 1 for scores in raised)
+    return f"{short} of {len(raised)}"

@@ -31,7 +31,11 @@ class Dealt(NamedTuple):
     fresh: pd.DataFrame
 
 
+COPULA = "copula"
+"""Six numbers and three labels from a Gaussian copula, as in the frames of SDMetrics' issue 934."""
+
 TABLES = {
+    COPULA: (),
     "adult": ("adult_train", "adult_control"),
     "support2": ("support2_raw",),
     "breast_cancer": ("breast_cancer_train", "breast_cancer_test"),
@@ -40,15 +44,33 @@ TABLES = {
 }
 
 
-def deal(folder: Path, name: str, seed: int) -> Dealt:
-    """A table dealt anew by the seed.
+def drawn(rows: int) -> pd.DataFrame:
+    """People of the copula, always the same."""
+    rng = np.random.default_rng(934)
+    mixing = rng.normal(size=(9, 9))
+    covariance = mixing @ mixing.T + np.eye(9)
+    spread = np.sqrt(np.diag(covariance))
+    z = rng.multivariate_normal(np.zeros(9), covariance / np.outer(spread, spread), size=rows)
+    numbers = {f"x{j}": np.round(z[:, j] if j % 2 else np.exp(z[:, j]), 3) for j in range(6)}
+    labels = {
+        f"c{j}": pd.Series(list("abcdef")).to_numpy()[np.searchsorted([-1.2, -0.3, 0.4, 1, 1.6], z[:, j])]
+        for j in range(6, 9)
+    }
+    return pd.DataFrame(numbers | labels)
 
-    Rows with missing values are left out, as not every auditor takes them.
-    """
+
+def whole_table(folder: Path, name: str) -> pd.DataFrame:
+    """All people of a table without a missing value, as not every auditor takes them."""
+    if name == COPULA:
+        return drawn(ROWS)
     whole = pd.concat([pd.read_parquet(folder / f"{file}.parquet") for file in TABLES[name]])
-    whole = whole[SUPPORT2] if name == "support2" else whole
-    whole = whole.dropna()
-    order = np.random.default_rng(seed).permutation(len(whole))[:ROWS]
+    return (whole[SUPPORT2] if name == "support2" else whole).dropna()
+
+
+def deal(folder: Path, name: str, seed: int, rows: int = ROWS) -> Dealt:
+    """At most so many rows of a table, dealt anew by the seed."""
+    whole = whole_table(folder, name)
+    order = np.random.default_rng(seed).permutation(len(whole))[:rows]
     ends = np.cumsum([round(share * len(order)) for share in SHARES])
     parts = np.split(order, ends)
     return Dealt(*(whole.iloc[part].reset_index(drop=True) for part in parts))

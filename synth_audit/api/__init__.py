@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from synth_audit.api.auditing import audit, rerun, run
 from synth_audit.api.evidence import gate, render_report, verify, write_report
+from synth_audit.api.mending import mend, refuse_mended_place, write_mended_plan
 from synth_audit.api.plans import PlanLike, as_plan, workspace_of
 from synth_audit.api.releasing import purge, release
 from synth_audit.api.running import Execution, Running, run_context
@@ -18,7 +19,9 @@ __all__ = [
     "calibrate",
     "frontier",
     "gate",
+    "mend",
     "purge",
+    "refuse_mended_place",
     "release",
     "render_report",
     "rerun",
@@ -27,5 +30,6 @@ __all__ = [
     "swept",
     "verify",
     "workspace_of",
+    "write_mended_plan",
     "write_report",
 ]

@@ -52,10 +52,12 @@ def audit(
         PlanError, DataError, GateError: see their messages for what to do.
     """
     from synth_audit.core.salt import Salt
+    from synth_audit.pipeline.coarsening import refuse_coarsening
     from synth_audit.pipeline.stages import MADE_ELSEWHERE, anchored_subject, examine
     from synth_audit.store.workspace import Workspace
 
     settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only, seed)
+    refuse_coarsening(settled)
     with _room_for_files(out):
         subject = anchored_subject(
             as_arrow(train, "train"),
@@ -69,7 +71,14 @@ def audit(
         return _filed(settled, subject, audits, warnings, Workspace(Path(out)), running)
     with run_context(settled, **running) as context:
         return examine(
-            settled, subject, MADE_ELSEWHERE, context, Salt.fresh(), audits=audits, warnings=warnings
+            settled,
+            subject,
+            MADE_ELSEWHERE,
+            context,
+            Salt.fresh(),
+            salted=False,
+            audits=audits,
+            warnings=warnings,
         ).evidence
 
 

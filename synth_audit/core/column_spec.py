@@ -22,7 +22,7 @@ def _labels(value: object) -> object:
     return [_label(x) for x in value] if isinstance(value, (list, tuple)) else value
 
 
-_AnyLabels = BeforeValidator(_labels, json_schema_input_type=tuple[str | bool | float, ...])
+AnyLabels = BeforeValidator(_labels, json_schema_input_type=tuple[str | bool | float, ...])
 
 
 def _known_kind(name: str) -> str:
@@ -45,14 +45,14 @@ class ColumnSpec(BaseModel):
     bounds: tuple[float | date | datetime, float | date | datetime] | None = Field(
         None, description="lowest and highest value that may occur; dates for datetime columns"
     )
-    categories: Annotated[tuple[str, ...], _AnyLabels] | None = Field(
+    categories: Annotated[tuple[str, ...], AnyLabels] | None = Field(
         None, description="every label that may occur"
     )
     nullable: bool = Field(True, description="may values be missing")
     precision: Annotated[float, Field(gt=0, allow_inf_nan=False)] | TimeUnit | None = Field(
         None,
         description="how finely values are given: a step such as 0.01, or a unit of time such as minute; "
-        "generators round to it",
+        "generators round to it. Finer than train is given, it counts under a privacy budget only",
     )
     release_text: bool = Field(False, description="may free text leave; it does not unless the plan says so")
 
@@ -61,7 +61,7 @@ class ColumnSpec(BaseModel):
         if self.kind is not None and (odd := self.domain_terms - kind_named(self.kind).domain_terms):
             raise ValueError(f"{min(odd)} do not go with kind {self.kind}")
         if self.bounds is not None:
-            low, high = (_number(x) for x in self.bounds)
+            low, high = (as_number(x) for x in self.bounds)
             if not low <= high:
                 raise ValueError("bounds must be given as [lowest, highest]")
             if not math.isfinite(high - low):
@@ -79,7 +79,7 @@ class ColumnSpec(BaseModel):
         """Bounds as floats, in microseconds for datetimes."""
         if self.bounds is None:
             return None
-        low, high = (_number(x) for x in self.bounds)
+        low, high = (as_number(x) for x in self.bounds)
         return low, high
 
 
@@ -92,5 +92,6 @@ def _label(value: object) -> object:
     return value if value is None else str(value)
 
 
-def _number(value: float | date | datetime) -> float:
+def as_number(value: float | date | datetime) -> float:
+    """A bound as a number: dates in microseconds since 1970."""
     return microseconds(value) if isinstance(value, date) else float(value)

@@ -42,7 +42,8 @@ class RunContext:
     """How the work is done; but for the seed and the draws, nothing in it moves a number.
 
     Attributes:
-        seed: the plan's public seed. An instrument that several audits share draws from a named child of it.
+        seed: what all draws start from. An instrument that several audits share draws from a named child of
+            it.
         draws: what :attr:`rng` is; None outside an audit.
         executor: where equal pieces of work are done.
         cache: keeps what is costly and shared, for the length of the run.

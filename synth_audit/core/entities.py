@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools, Labels
+from synth_audit.core.arrays import Bools, Integers, Labels
 from synth_audit.core.errors import DataError
 from synth_audit.core.framing import count, frame
 from synth_audit.core.keyed_hash import KeyedHash
@@ -95,6 +95,20 @@ def entities_of(table: Table) -> list[bytes]:
     ):
         found[place] = row
     return found
+
+
+def persons(table: Table) -> Integers:
+    """The number of the entity of each row, from 0 in order of first appearance, shape (n,).
+
+    In a keyless table every row is an entity of its own, also where rows are equal.
+    """
+    if not key_columns(table.schema):
+        return np.arange(table.n_rows)
+    known: dict[bytes, int] = {}
+    numbers = (
+        known.setdefault(entity, len(known)) for part in table.parts(BATCH) for entity in entities_of(part)
+    )
+    return np.fromiter(numbers, np.int64, count=table.n_rows)
 
 
 def _labelled(kind: bytes, table: Table, columns: Sequence[Column]) -> Iterator[bytes]:

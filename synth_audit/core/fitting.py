@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from synth_audit.core.accounting.terms import NO_BUDGET, FitTerms
+from synth_audit.core.coarsening import NO_COARSENING, Coarsening
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import PluginError
 from synth_audit.core.generator import FitContext, Generator, Model, Truncatable, TruncatableModel, needs_of
@@ -31,17 +32,35 @@ class FitRecipe:
 
     Attributes:
         terms: under which it may spend on privacy. base: where relative paths in its settings start.
+        coarsening: what becomes of the rows that its models draw.
     """
 
     generator: Generator
     terms: FitTerms = NO_BUDGET
     base: Path = field(default_factory=Path.cwd)
+    coarsening: Coarsening = NO_COARSENING
 
     @classmethod
     def of(cls, subject: Subject) -> FitRecipe:
         """How the generator of a subject is fitted again; it must have one."""
         assert subject.generator is not None
-        return cls(subject.generator, subject.terms, subject.base)
+        return cls(subject.generator, subject.terms, subject.base, subject.coarsening)
+
+
+@dataclass(frozen=True, eq=False)
+class CoarsenedModel:
+    """A model of which all that it draws is made coarser, as the release is."""
+
+    model: Model
+    coarsening: Coarsening
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Draw ``n`` rows; what is rare among them, they say themselves."""
+        return self.coarsening.applied(self.model.sample(n, rng))
+
+    def save(self, folder: Path) -> None:
+        """Write the model; the rules are the plan's."""
+        self.model.save(folder)
 
 
 @dataclass(frozen=True)
@@ -135,6 +154,13 @@ def fit_shared(recipe: FitRecipe, train: Table, seed: int, context: RunContext) 
     Raises:
         PluginError: the generator failed.
     """
+    fitted = _fit_shared(recipe, train, seed, context)
+    if not recipe.coarsening:
+        return fitted
+    return replace(fitted, model=CoarsenedModel(fitted.model, recipe.coarsening))
+
+
+def _fit_shared(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:
     generator = recipe.generator
     if not isinstance(generator, Truncatable):
         return _fit(recipe, train, seed, context)

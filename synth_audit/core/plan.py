@@ -27,6 +27,7 @@ from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.accounting.terms import FitTerms
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import PlanError
+from synth_audit.core.plan_sections.coarsen import CoarsenSpec
 from synth_audit.core.plan_sections.execution import ExecutionSpec
 from synth_audit.core.plan_sections.frontier import FrontierSpec
 from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
@@ -81,6 +82,9 @@ class Plan(BaseModel):
         None, description="privacy budget of the table; gates then hold the release to it"
     )
     rows: int | None = Field(None, gt=0, le=10**9, description="synthetic rows; as many as train if left out")
+    coarsen: CoarsenSpec | None = Field(
+        None, description="how values are made coarser between the generator and the audit"
+    )
     audits: tuple[PluginConfig, ...] = Field((), description="audits to run; the usual ones if left out")
     known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
     gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
@@ -92,7 +96,7 @@ class Plan(BaseModel):
         default=ExecutionSpec.model_validate({}), description="where the work is done; decides no measurement"
     )
     seed: int = Field(
-        0, ge=0, description="moves the draws of audits only; split, fits and draws rest on a secret salt"
+        0, ge=0, description="moves the draws of audits, which rest on a secret salt too, and no release"
     )
     level: float = Field(0.95, ge=0.9, lt=1, description="confidence level of every interval")
     suppression: int = Field(10, ge=1, description="no smaller count is ever shown")
@@ -125,6 +129,13 @@ class Plan(BaseModel):
         if self.privacy is None:
             return FitTerms(total=None, fit=None, unit=Unit.ROW, drawn=self.rows)
         return self.privacy.terms(self.rows)
+
+    @property
+    def corrected_level(self) -> float:
+        """The level of every interval, ``1 − (1 − level) / tries``: to choose is to have chances of a wrong
+        pass (Bonferroni)."""
+        tries = self.coarsen.tries if self.coarsen else 1
+        return self.level if tries == 1 else 1 - (1 - self.level) / tries
 
     @property
     def base(self) -> Path:

@@ -27,6 +27,7 @@ _ENOUGH = 20
 _OFTEN_OFF = 0.05
 """The same of numbers that many rows hold; one always may."""
 
+_DAY = 86_400e6
 _SAMPLE = 10_000
 _FIRST_LOOK = 100
 _MANY = 10
@@ -67,6 +68,13 @@ class ValueGrid:
         with np.errstate(over="ignore"):
             found = np.rint(values * self.denominator / self.numerator) * self.numerator + 0.0
         return np.where(np.abs(found) < _EXACT, found / self.denominator, values)
+
+    @property
+    def step(self) -> float:
+        """The distance of neighbours; of months and years the shortest."""
+        if self.calendar:
+            return {"M": 28.0, "Y": 365.0}[self.calendar] * _DAY
+        return self.numerator / self.denominator
 
     def within(self, ends: Ends) -> Ends:
         """The outermost multiples between two ends; the ends themselves where there are none."""
@@ -120,6 +128,11 @@ class Resolution:
             digits = _with_digits(values, self.digits)
             fine |= _off(digits, values, single=single, rounded=self.rounded)
         return ~fine
+
+    def finer_than(self, other: Resolution) -> bool:
+        """Whether it leaves room for numbers given more finely than another's."""
+        more_digits = other.digits is not None and (self.digits is None or self.digits > other.digits)
+        return more_digits or self.grid.step < other.grid.step * (1 - _ROUNDING)
 
     def plain(self) -> dict[str, Any]:
         """As JSON values."""

@@ -19,6 +19,9 @@ LENGTH = 32
 _POOL = 8
 """Words of state that seed a generator: 256 bits."""
 
+_SEED = 16
+"""Bytes of a seed."""
+
 
 @dataclass(frozen=True)
 class Salt:
@@ -67,6 +70,10 @@ class Salt:
         words = _hmac(self.key("generator"), framed(names))
         entropy = int.from_bytes(words, "big")
         return np.random.default_rng(np.random.SeedSequence(entropy, pool_size=_POOL))
+
+    def seed(self, *names: str) -> int:
+        """Whole number below 2^128 for one named use, which nobody can guess without the salt."""
+        return int.from_bytes(_hmac(self.key("seed"), framed(names))[:_SEED], "big")
 
     def digest(self, data: bytes) -> str:
         """``HMAC-SHA256`` of ``data``, 64 hexadecimal digits: without the salt it confirms no guess."""

@@ -73,8 +73,16 @@ class Column:
 
     @property
     def resolution(self) -> Resolution | None:
-        """Declared resolution, else the inferred one; None where nothing finer could be told."""
+        """The coarser of the declared and the inferred resolution; None where nothing finer could be told."""
+        if self.declared_too_finely:
+            return self.inferred_resolution
         return self.declared_resolution or self.inferred_resolution
+
+    @property
+    def declared_too_finely(self) -> bool:
+        """Whether the plan declares finer digits than train has, in which a release could spell records."""
+        declared, inferred = self.declared_resolution, self.inferred_resolution
+        return declared is not None and inferred is not None and declared.finer_than(inferred)
 
     @property
     def n_categories(self) -> int | None:

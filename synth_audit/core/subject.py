@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from synth_audit.core.accounting.guarantee import PrivacyGuarantee
 from synth_audit.core.accounting.terms import NO_BUDGET, FitTerms
+from synth_audit.core.coarsening import NO_COARSENING, Coarsening
 from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table
 
@@ -43,6 +44,7 @@ class Subject:
         terms: under which the generator may spend on privacy. base: where paths in its settings start.
         random_split: how train and control were divided; None where it is not known to have been by chance.
         guarantee: what differential privacy promises of the candidate; None where nothing does.
+        coarsening: what was done to the rows that the generator drew, as everybody may know.
     """
 
     train: Table
@@ -56,6 +58,7 @@ class Subject:
     base: Path = field(default_factory=Path.cwd)
     random_split: RandomSplit | None = None
     guarantee: PrivacyGuarantee | None = None
+    coarsening: Coarsening = NO_COARSENING
 
     @property
     def schema(self) -> Schema:

@@ -16,7 +16,7 @@ from synth_audit.core.arrays import Bools, Floats, Labels, Positions
 from synth_audit.core.arrow_files import Place, PlacedRows, kept
 from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import content_hash, fingerprint, row_digests
+from synth_audit.core.fingerprint import content_hash, fingerprint, ordered_fingerprint, row_digests
 from synth_audit.core.schema import Column, Schema, quantitative
 from synth_audit.core.storage_types import plain, refuse_inexact
 
@@ -73,6 +73,11 @@ class Table:
     def fingerprint(self) -> str:
         """Content hash, the same for any row or column order; see :func:`fingerprint`."""
         return fingerprint(self.data)
+
+    @cached_property
+    def ordered_fingerprint(self) -> str:
+        """Content hash that the order of the rows moves."""
+        return ordered_fingerprint(self.data)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as it is stored."""
@@ -159,6 +164,13 @@ class Table:
         """The columns of another schema, read as that one says; the values are the same."""
         names = [c.name for c in schema]
         return Table(schema, self.data.select(names), self.place and self.place.select(names))
+
+    def declared_as(self, schema: Schema) -> Table:
+        """The same rows under a schema of the same columns and kinds."""
+        table = Table(schema, self.data, self.place)
+        if known := self.known_fingerprint:
+            table._hashed(known)
+        return table
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with Arrow-backed columns, so that every type and missing value survives."""

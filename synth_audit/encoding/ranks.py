@@ -94,7 +94,9 @@ def _ranks(scale: Floats, values: Floats) -> Floats:
     """Mid-rank over n of each value among ``scale``, centred, in standard deviations; shape (n, 2)."""
     known = np.sort(scale[~np.isnan(scale)])
     missing = np.isnan(values)
-    at_most = np.searchsorted(known, values, "right") + np.searchsorted(known, values, "left")
+    order = np.argsort(values)  # neighbouring values stand in neighbouring memory
+    at_most = np.empty(len(values), dtype=np.intp)
+    at_most[order] = sum(np.searchsorted(known, values[order], side) for side in ("left", "right"))
     place = at_most / (2 * max(1, len(known))) - 0.5
     return np.column_stack([np.where(missing, 0.0, _UNIT * place), missing]).astype(np.float64)
 

@@ -32,6 +32,21 @@ _BOUND = r"[<>~\N{LESS-THAN OR EQUAL TO}\N{GREATER-THAN OR EQUAL TO}]?\s*"
 _UNIT = r"(?:\s*(?P<unit>[^\d\s.,:+\-\N{MINUS SIGN}/][^\s,]{0,15}(?: [a-z]{1,10})?))?"
 _POWER = r"(?:e[-+]?\d{1,3}(?!\d))?"
 _TIME = r"(?:[t ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?)?"
+_GROUPED = re.compile(r"[,' ](?=\d{3}(?!\d))")
+_END = r"[-+\N{MINUS SIGN}]?(?:[1-9]\d{0,2}(?:[,' ]\d{3})+|\d+)(?:[.,]\d+)?"
+_BEFORE = (
+    r"under|below|less than|fewer than|up to|at most|until|over|above|more than|at least|from|older than|"
+    r"younger than|[<>]=?|\N{LESS-THAN OR EQUAL TO}|\N{GREATER-THAN OR EQUAL TO}"
+)
+_AFTER = r"(?:or|and) (?:more|less|over|under|above|below|older|younger|fewer|up|later|earlier)|plus|\+"
+_BETWEEN = r"-|\N{EN DASH}|\N{EM DASH}|to|through|until|\.{2,3}|/|;"
+_OPEN = r"[-+]?(?:\d+(?:\.\d+)?|inf)"
+_INTERVAL = re.compile(rf"[\[(\]] ?({_OPEN}) ?[,;] ?({_OPEN}) ?[\])\[]")
+_NAME = r"[a-z%$\N{EURO SIGN}]{1,8}"
+_BAND = re.compile(
+    rf"(?:(?:{_BEFORE}) ?)?(?P<first>{_END})(?: ?(?P<unit>{_NAME}))??"
+    rf"(?: ?(?:{_BETWEEN}) ?(?P<second>{_END})(?: ?(?P<other>{_NAME}))?)?(?: ?(?:{_AFTER}))?"
+)
 _DAY, _MONTH, _YEAR = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})", r"(?P<year>\d{4})"
 
 
@@ -63,10 +78,11 @@ def _date(text: str, pattern: re.Pattern[str]) -> Quantity | None:
 
 
 def _iso(text: str) -> Quantity | None:
-    if not re.match(r"\d{4}-\d{2}-\d{2}", text):
+    if not re.match(r"\d{4}-\d{2}(-\d{2}|$)", text):
         return None
+    whole = f"{text}-01" if len(text) == len("2024-03") else text
     try:
-        return microseconds(datetime.fromisoformat(text.upper())), ""
+        return microseconds(datetime.fromisoformat(whole.upper())), ""
     except ValueError:
         return None
 
@@ -74,6 +90,43 @@ def _iso(text: str) -> Quantity | None:
 def _clock(text: str) -> Quantity | None:
     found = re.fullmatch(r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?", text)
     return (3600.0 * int(found[1]) + 60.0 * int(found[2]) + int(found[3] or 0), "") if found else None
+
+
+def _band(text: str) -> Quantity | None:
+    """The middle of a band, or the bound of an open one."""
+    if found := _INTERVAL.fullmatch(text):
+        ends = [x for x in map(float, found.groups()) if np.isfinite(x)]
+        return (sum(ends) / len(ends), "") if ends else None
+    if not (found := _BAND.fullmatch(text)):
+        return None
+    units = {found[name] for name in ("unit", "other") if found[name]}
+    if len(units) > 1:
+        return None
+    ends = [_plain_number(found[name]) for name in ("first", "second") if found[name]]
+    return sum(ends) / len(ends), units.pop() if units else ""
+
+
+def _plain_number(text: str) -> float:
+    """A number whose comma or point is followed by three digits where it groups, and by others elsewhere."""
+    return float(_GROUPED.sub("", text.replace("\N{MINUS SIGN}", "-")).replace(",", "."))
+
+
+def _code(text: str) -> Quantity | None:
+    """A letter and a number, as codes of diagnoses have: neighbours have neighbouring codes."""
+    found = re.fullmatch(r"([a-z])(\d{2,3}(?:\.\d{1,4})?)", text)
+    return (1000.0 * (ord(found[1]) - ord("a")) + float(found[2]), "") if found else None
+
+
+def _roman(text: str) -> Quantity | None:
+    """A Roman numeral up to 39, with a letter behind it: stages and grades."""
+    found = re.fullmatch(
+        r"(?P<what>[a-z]{2,10} )?(?P<tens>x{0,3})(?P<ones>ix|iv|v?i{0,3})(?P<part>[a-d]?)", text
+    )
+    if not found or not (found["tens"] or found["ones"]):
+        return None
+    ones = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix").index(found["ones"])
+    part = " abcd".index(found["part"] or " ") / 5
+    return 10 * len(found["tens"]) + ones + part, (found["what"] or "").strip()
 
 
 CONVENTIONS: Mapping[str, Callable[[str], Quantity | None]] = {
@@ -85,9 +138,12 @@ CONVENTIONS: Mapping[str, Callable[[str], Quantity | None]] = {
     "hours:minutes": _clock,
     "decimal point": partial(_quantity, pattern=_number_pattern(r"\.", ","), point="."),
     "decimal comma": partial(_quantity, pattern=_number_pattern(",", "."), point=","),
+    "bands": _band,
+    "letter and number": _code,
+    "Roman numerals": _roman,
 }
 """Each reads a text in standard form as a number, None where it is none. Dates are microseconds since 1970
-(UTC), times of day seconds."""
+(UTC), times of day seconds; a band is its middle, an open one its bound."""
 
 _DATES = ("ISO dates", "year/month/day", "day.month.year", "day/month/year", "month/day/year")
 

@@ -66,10 +66,20 @@ def run_audits(
     Returns:
         One outcome per audit in the given order, and the seconds each took.
     """
-    tasks = [AuditTask(name, audit, subject, name, ("audit", name)) for name, audit in audits.items()]
+    tasks = candidate_tasks(audits, subject)
     ended = run_tasks(tasks, context)
     seconds = {f"audit.{task.name}": end.seconds for task, end in zip(tasks, ended, strict=True)}
     return tuple(end.outcome for end in ended), seconds
+
+
+def candidate_tasks(audits: Mapping[str, Audit], subject: Subject) -> list[AuditTask]:
+    """A task for each audit of a candidate.
+
+    Its draws hang on the candidate's rows and their order too: whoever makes a release that spares the rows
+    which are looked up thereby has others looked up.
+    """
+    rows = subject.synthetic.ordered_fingerprint
+    return [AuditTask(n, audit, subject, n, ("audit", n, rows)) for n, audit in audits.items()]
 
 
 def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResult, ...]:

@@ -16,9 +16,13 @@ from synth_audit.core.exposed_groups import RecordView
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
+from synth_audit.core.salt import Salt
+from synth_audit.core.seeds import public_seed
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import Subject
-from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
+from synth_audit.core.table import Table
+from synth_audit.examination.audit_runner import AuditTask, TaskResult, candidate_tasks, run_tasks
+from synth_audit.examination.coarse_view import Views
 from synth_audit.examination.exposed_records import (
     Exposures,
     as_measurements,
@@ -50,6 +54,19 @@ class Examination:
     seconds: Mapping[str, float]
 
 
+def seed_of_draws(seed: int, release: Table, salt: Salt | None) -> int:
+    """What all draws of an examination start from: nobody who makes a release may foresee them.
+
+    Args:
+        seed: the plan's, which is public.
+        salt: of the workspace; without one the draws follow from the release, so that whoever changes it to
+            evade them changes them.
+    """
+    if salt is not None:
+        return salt.seed("examination", str(seed))
+    return public_seed("examination", str(seed), release.ordered_fingerprint)
+
+
 def run_examination(
     audits: Mapping[str, Audit], subject: Subject, check: KnownAnswerSpec, context: RunContext
 ) -> Examination:
@@ -60,8 +77,9 @@ def run_examination(
             planted leaks, which no candidate has a part in.
     """
     with context.keeping() as keeping:
-        planted, planting = _planted(audits, subject, check, keeping.seed)
-        tasks = [AuditTask(n, a, subject, n, ("audit", n)) for n, a in audits.items()]
+        views = Views.of(subject)
+        planted, planting = _planted(audits, views, check, keeping.seed)
+        tasks = [replace(t, subject=views.met_by(t.audit)) for t in candidate_tasks(audits, subject)]
         asked = _asked(planted, subject, check, keeping.seed)
         kept = keeping.cache.find(*asked)
         if kept is None:
@@ -92,19 +110,27 @@ def run_examination(
 
 
 def _planted(
-    audits: Mapping[str, Audit], subject: Subject, check: KnownAnswerSpec, seed: int
+    audits: Mapping[str, Audit], views: Views, check: KnownAnswerSpec, seed: int
 ) -> tuple[list[AuditTask], PlantedLeaks]:
-    """One task for each privacy audit and each planted share, and how they were planted."""
+    """One task for each privacy audit and each planted share, and how they were planted.
+
+    Leaks are planted in the tables that the audit meets, the same rows in both views.
+    """
     privacy = {n: a for n, a in audits.items() if registry.find("audit", n).family == registry.PRIVACY}
-    injector = prepare_injection(subject, check.max_rows, seed)
+    injector = prepare_injection(views.plain, check.max_rows, seed)
     if not isinstance(injector, LeakInjector):
         return [], injector
+    coarse = (
+        injector if views.coarse is views.plain else prepare_injection(views.coarse, check.max_rows, seed)
+    )
+    assert isinstance(coarse, LeakInjector)  # rows and entities are the same
     shares = (0.0, check.small, 1.0)
     tasks = [
         AuditTask(n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n))
         for share in shares
         for n, a in privacy.items()
-        for leaky in (injector.planted(share, a.info.leak),)
+        for meets_plain in (views.met_by(a) is views.plain,)
+        for leaky in ((injector if meets_plain else coarse).planted(share, a.info.leak),)
     ]
     return tasks, injector.planted_leaks(shares)
 
@@ -120,7 +146,8 @@ def _asked(
     control = subject.control.fingerprint if subject.control else ""
     asked = [(t.name, type(t.audit).__qualname__, registry.config_of(t.audit), t.stream) for t in planted]
     by_chance = subject.random_split is not None
-    circumstances = (subject.synthetic.n_rows, subject.level, subject.suppression, seed, by_chance)
+    rules = repr(sorted(subject.coarsening.rules.items()))
+    circumstances = (subject.synthetic.n_rows, subject.level, subject.suppression, seed, by_chance, rules)
     inputs = (subject.train.fingerprint, control, repr(subject.schema), check.model_dump_json())
     return "known answer", *inputs, json.dumps([circumstances, asked])
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from synth_audit.core.errors import GateError
+from synth_audit.core import registry
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.errors import GateError, PlanError, PluginError
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.verdict import GateResult, Result
 
@@ -49,17 +51,36 @@ def answers(outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]) -> 
 
     *Answered*: a gate on it failed, or each gate that decides was decided, whichever way; where none of its
     gates decides about the release, each of them was. *Undecided*: one of them was not, as its number was
-    blind, short, absent or too uncertain. *Not asked*: no gate of the suite is about it, or no audit.
+    blind, short, absent or too uncertain, or as the audit that it judges had no part in the run. *Not asked*:
+    no gate of the suite is about it, or no audit that ran.
 
     Args:
         results: of all gates.
     """
-    return tuple(_answer(criterion, outcomes, results) for criterion in CRITERIA)
+    ran = {o.audit: o.info.risk for o in outcomes if o.info is not None}
+    judged = {g.measurement.audit for g in results if g.measurement is not None}
+    about = ran | {audit: _declared_risk(audit) for audit in judged - set(ran)}
+    return tuple(_answer(criterion, outcomes, results, about) for criterion in CRITERIA)
 
 
-def _answer(criterion: str, outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]) -> Answer:
+def _declared_risk(audit: str) -> str | None:
+    """What an audit is about that had no part in the run; None where no plug-in here can say."""
+    try:
+        info: AuditInfo = registry.find("audit", audit).load().info  # type: ignore[attr-defined]
+    except (PlanError, PluginError):
+        return None
+    return info.risk
+
+
+def _answer(
+    criterion: str,
+    outcomes: Sequence[AuditOutcome],
+    results: Sequence[GateResult],
+    about: Mapping[str, str | None],
+) -> Answer:
+    """One criterion; ``about`` is that of each audit, and one that is unknown may be about any."""
     audits = {o.audit: o for o in outcomes if o.info is not None and o.info.risk == criterion}
-    mine = [g for g in results if g.measurement is not None and g.measurement.audit in audits]
+    mine = [g for g in results if g.measurement and about[g.measurement.audit] in (criterion, None)]
     if not audits:
         return Answer(criterion, AnswerState.NOT_ASKED, "no audit for it was part of this run")
     if not mine:

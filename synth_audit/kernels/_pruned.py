@@ -9,10 +9,16 @@ from typing import Protocol
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Positions, Scores
+from synth_audit.kernels._hidden import Hidden
 from synth_audit.kernels.leaves import Leaves
 
 _PAIRS = 2**18
 """Pairs scored at a time; few enough to stay in a processor's cache."""
+
+_FIRST, _MANY = 4, 1_000
+"""Leaves that a query meets before it is said which others are left, those first that may hold the nearest:
+the nearer the rows met, the fewer leaves may hold nearer ones. Where there are fewer leaves than so many it
+takes longer to choose than to score: at 40,000 rows `closest_record` took 45 CPU seconds instead of 34."""
 
 _MOST = 0.5
 """Share of the pairs that are left beyond which scoring them leaf by leaf takes longer than scoring all."""
@@ -36,8 +42,8 @@ class LeafSearch:
     """A search for the k nearest rows of a block of queries, in the course of it.
 
     Attributes:
-        first: position of the first query. own: place in the order of the leaves of a row to leave out for
-            each query of the block.
+        first: position of the first query. hidden: rows, in the order of the leaves, that the queries of the
+            block do not look at.
         least: upper bounds of the k smallest scores so far, shape (n, k).
         limit: score up to which a row may be among the k nearest, or tied with one, shape (n,).
         found: query within the block, place in the order of the leaves and score of the candidates.
@@ -46,7 +52,7 @@ class LeafSearch:
     space: LeafSpace
     leaves: Leaves
     first: int
-    own: Positions | None
+    hidden: Hidden | None
     beyond: float
     least: Floats
     limit: Floats
@@ -60,9 +66,8 @@ class LeafSearch:
             part = rows[begin : begin + at_once]
             scores = memory[: len(part) * (stop - start)].reshape(len(part), stop - start)
             self.space.scores(part + self.first, slice(start, stop), scores)
-            if self.own is not None:
-                here = np.flatnonzero((self.own[part] >= start) & (self.own[part] < stop))
-                scores[here, self.own[part[here]] - start] = self.beyond
+            if self.hidden is not None:
+                scores[self.hidden.inside(part, start, stop)] = self.beyond
             self._keep(part, scores, start)
 
     def _keep(self, rows: Positions, scores: Scores, start: int) -> None:
@@ -90,15 +95,15 @@ class LeafSearch:
 
 
 def pruned_candidates(
-    space: LeafSpace, leaves: Leaves, block: slice, k: int, own: Positions | None, beyond: float
+    space: LeafSpace, leaves: Leaves, block: slice, k: int, hidden: Hidden | None, beyond: float
 ) -> tuple[Positions, Positions] | None:
     """Every reference row that may be among the k nearest of a query, or tied with one of them.
 
-    Each query meets the leaf first that might hold the nearest rows of all, and then the others which might
+    Each query meets the leaves first that might hold the nearest rows of all, and then the others which might
     hold one as near as those met so far.
 
     Args:
-        own: place in the order of the leaves of a row to leave out for each query of the block.
+        hidden: rows, in the order of the leaves, that the queries of the block do not look at.
         beyond: a score beyond all others.
 
     Returns:
@@ -108,11 +113,15 @@ def pruned_candidates(
     n, sizes = block.stop - block.start, leaves.sizes
     bounds = space.bounds(block)
     memory = np.empty(max(_PAIRS, int(sizes.max())), bounds.dtype)
-    search = LeafSearch(space, leaves, block.start, own, beyond, np.full((n, k), np.inf), np.full(n, np.inf))
-    best = bounds.argmin(axis=1)
-    for leaf, rows in _by_leaf(best, np.arange(n)):
-        search.visit(leaf, rows, memory)
-    bounds[np.arange(n), best] = beyond
+    search = LeafSearch(
+        space, leaves, block.start, hidden, beyond, np.full((n, k), np.inf), np.full(n, np.inf)
+    )
+    for _ in range(_FIRST if len(leaves) >= _MANY else min(1, len(leaves))):
+        best = bounds.argmin(axis=1)
+        able = np.flatnonzero(bounds[np.arange(n), best] <= search.limit)
+        for leaf, rows in _by_leaf(best[able], able):
+            search.visit(leaf, rows, memory)
+        bounds[np.arange(n), best] = beyond
     row, leaf_of = np.nonzero((bounds <= search.limit[:, None]) & (bounds < beyond))
     if sizes[leaf_of].sum() > _MOST * n * sizes.sum():
         return None

@@ -10,6 +10,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Floats, Positions, Scores
 from synth_audit.kernels import gpu_scores
+from synth_audit.kernels._hidden import Hidden
 from synth_audit.kernels.leaves import Leaves
 
 _GROUP = 64
@@ -69,7 +70,7 @@ class Buffers(threading.local):
 
 
 def candidates(
-    space: SearchSpace, block: slice, k: int, own: Positions | None, buffers: Buffers
+    space: SearchSpace, block: slice, k: int, hidden: Hidden | None, buffers: Buffers
 ) -> tuple[Positions, Positions]:
     """Every reference row that may be among the k nearest of a query, or tied with one of them.
 
@@ -83,8 +84,8 @@ def candidates(
     for tile in slices(m, space.block[1]):
         scores = buffers.take(n, tile.stop - tile.start)
         space.scores(block, tile, scores)
-        if own is not None:
-            _hide(scores, own[block] - tile.start, beyond(space.dtype))
+        if hidden is not None:
+            scores[hidden.inside(block, tile.start, tile.stop)] = beyond(space.dtype)
         minima = _least_of_groups(scores)
         least = np.partition(np.hstack([least, minima]), k - 1, axis=1)[:, :k]
         limit = least.max(axis=1)
@@ -95,7 +96,7 @@ def candidates(
 
 
 def candidates_on(
-    there: gpu_scores.TensorScores, space: SearchSpace, block: slice, k: int, own: Positions | None
+    there: gpu_scores.TensorScores, space: SearchSpace, block: slice, k: int, hidden: Hidden | None
 ) -> tuple[Positions, Positions]:
     """What :func:`candidates` finds, by scores on another device."""
     least = np.full((block.stop - block.start, k), np.inf)
@@ -103,8 +104,8 @@ def candidates_on(
     found = []
     for tile in slices(space.size[1], gpu_scores.REFERENCES):
         scores = there.scores(block, tile)
-        if own is not None:
-            _hide(scores, own[block] - tile.start, beyond(space.dtype))
+        if hidden is not None:
+            scores[hidden.inside(block, tile.start, tile.stop)] = beyond(space.dtype)
         least, limit, row, column, score = gpu_scores.near_tile(
             scores, least, lambda limit: space.slack(block, limit)
         )
@@ -128,12 +129,6 @@ def _within(
 def slices(n: int, size: int) -> Iterator[slice]:
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
-
-
-def _hide(scores: Scores, column: Positions, score: float) -> None:
-    """Put one row of the reference beyond all others for each query, if it is in this tile."""
-    here = np.flatnonzero((column >= 0) & (column < scores.shape[1]))
-    scores[here, column[here]] = score
 
 
 def _least_of_groups(scores: Scores) -> Scores:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Floats, Positions, Scores
+from synth_audit.core.arrays import Floats, Integers, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
+from synth_audit.kernels._hidden import OwnRow, SamePerson
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.gpu_scores import TensorScores
 from synth_audit.kernels.labels import add_unlike, small_codes, told_apart
 from synth_audit.kernels.leaves import Leaves
-from synth_audit.kernels.neighbours import Nearest, search, worth_leaves
+from synth_audit.kernels.neighbours import Nearest, NearestK, search, search_nearest_k, worth_leaves
 from synth_audit.kernels.repeats import Repeats, search_once
 
 _LONG = 1e3
@@ -41,9 +42,20 @@ def nearest(queries: Coordinates, reference: Coordinates) -> Nearest:
     return search_once(queries, reference, Repeats.of(reference.dense, reference.labels), _Products.of)
 
 
-def nearest_other(table: Coordinates, rows: Positions) -> Nearest:
-    """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
-    return search(_Products.of(table.take(rows), table), own=rows)
+def nearest_other(table: Coordinates, rows: Positions, persons: Integers | None = None) -> Nearest:
+    """For the table's rows at these positions, the nearest of its other rows, duplicates included.
+
+    Args:
+        persons: number of the person of each row of the table, shape (m,): rows of the same person are not
+            looked at then. Infinitely far where there is no other row.
+    """
+    hidden = OwnRow(rows) if persons is None else SamePerson(persons[rows], persons)
+    return search(_Products.of(table.take(rows), table), hidden)
+
+
+def nearest_others(table: Coordinates, rows: Positions, k: int) -> NearestK:
+    """For the table's rows at these positions, the k nearest of its other rows, or all others."""
+    return search_nearest_k(_Products.of(table.take(rows), table), min(k, len(table) - 1), own=rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,22 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Floats, Positions, Scores
+from synth_audit.core.arrays import Floats, Integers, Positions, Scores
 from synth_audit.kernels._boxes import Boxes
 from synth_audit.kernels._grid import Grid
+from synth_audit.kernels._hidden import OwnRow, SamePerson
 from synth_audit.kernels.gpu_scores import TensorScores
 from synth_audit.kernels.labels import smallest_type
 from synth_audit.kernels.leaves import Leaves
-from synth_audit.kernels.neighbours import Nearest, search, search_k, search_several, worth_leaves
+from synth_audit.kernels.neighbours import (
+    Nearest,
+    NearestK,
+    search,
+    search_k,
+    search_nearest_k,
+    search_several,
+    worth_leaves,
+)
 from synth_audit.kernels.repeats import Repeats, abound, copy_number, row_kinds, search_once
 
 MISSING = 1e300
@@ -69,6 +78,11 @@ class Mixed:
         """The rows at these positions."""
         return Mixed(self.numbers[rows], self.labels[rows], self.weights)
 
+    def followed_by(self, others: Mixed) -> Mixed:
+        """These rows, then others of the same preparation."""
+        numbers = np.concatenate([self.numbers, others.numbers])
+        return Mixed(numbers, np.concatenate([self.labels, others.labels]), self.weights)
+
     def without(self, column: int) -> Mixed:
         """The same rows without one column, counted through the numeric and then the discrete ones."""
         p = self.numbers.shape[1]
@@ -77,6 +91,13 @@ class Mixed:
         if column < p:
             return Mixed(np.delete(self.numbers, column, axis=1), self.labels, weights)
         return Mixed(self.numbers, np.delete(self.labels, column - p, axis=1), weights)
+
+    def only(self, columns: Positions) -> Mixed:
+        """The same rows with these columns alone, counted through the numeric and then the discrete ones."""
+        p = self.numbers.shape[1]
+        numbers, labels = columns[columns < p], columns[columns >= p] - p
+        weights = self.weights[np.concatenate([numbers, labels + p])]
+        return Mixed.of(self.numbers[:, numbers], self.labels[:, labels], weights)
 
 
 def nearest(
@@ -97,9 +118,24 @@ def nearest(
     return search_once(queries, reference, repeats, _GowerPairs.of, but, place)
 
 
-def nearest_other(table: Mixed, rows: Positions) -> Nearest:
-    """For the table's rows at these positions, the nearest of its other rows, duplicates included."""
-    return search(_GowerPairs.of(table.take(rows), table), own=rows)
+def nearest_other(table: Mixed, rows: Positions, persons: Integers | None = None) -> Nearest:
+    """For the table's rows at these positions, the nearest of its other rows, duplicates included.
+
+    Args:
+        persons: number of the person of each row of the table, shape (m,): rows of the same person are not
+            looked at then. Infinitely far where there is no other row.
+    """
+    hidden = OwnRow(rows) if persons is None else SamePerson(persons[rows], persons)
+    return search(_GowerPairs.of(table.take(rows), table), hidden)
+
+
+def nearest_but(queries: Mixed, reference: Mixed, left_out: Integers, persons: Integers) -> Nearest:
+    """The nearest reference rows, those of one person left out for each query.
+
+    Args:
+        left_out: number of that person, shape (n,). persons: of each reference row, shape (m,).
+    """
+    return search(_GowerPairs.of(queries, reference), SamePerson(left_out, persons))
 
 
 def nearest_k(queries: Mixed, reference: Mixed, k: int, place: Positions | None = None) -> Positions:
@@ -115,14 +151,52 @@ def nearest_k(queries: Mixed, reference: Mixed, k: int, place: Positions | None 
     k = min(k, len(reference))
     if not abound(reference.numbers, reference.labels):
         return search_k(_GowerPairs.of(queries, reference), k, place)
-    # Of equal rows only the first k can be wanted; equal queries have equal answers.
-    kept = np.flatnonzero(copy_number(row_kinds(reference.numbers, reference.labels), place) < k)
-    places = None if place is None else place[kept]
     kinds = row_kinds(queries.numbers, queries.labels)
-    asked, answer = np.unique(kinds, return_index=True, return_inverse=True)[1:]
-    space = _GowerPairs.of(queries.take(asked), reference.take(kept))
-    found: Positions = kept[search_k(space, k, places)][answer]
-    return found
+    asked, answer = np.unique(kinds, return_index=True, return_inverse=True)[1:]  # equal ones, equal answers
+    return _of_repeats(queries.take(asked), reference, k, None, place).index[answer]
+
+
+def nearest_several(
+    queries: Mixed,
+    reference: Mixed,
+    k: int,
+    *,
+    own: Positions | None = None,
+    place: Positions | None = None,
+) -> NearestK:
+    """The k nearest reference rows with their distances, as far as there are so many.
+
+    Args:
+        own: position in the reference of a row that is not looked at for each query, shape (n,).
+        place: as in :func:`nearest_k`.
+    """
+    k = min(k, len(reference) - (own is not None))
+    if not abound(reference.numbers, reference.labels):
+        return search_nearest_k(_GowerPairs.of(queries, reference), k, own, place=place)
+    return _of_repeats(queries, reference, k, own, place)
+
+
+def _of_repeats(
+    queries: Mixed, reference: Mixed, k: int, own: Positions | None, place: Positions | None
+) -> NearestK:
+    """The k nearest rows where many are equal: only the first k of equal ones can be wanted, and one more
+    where one is left out."""
+    kinds = row_kinds(reference.numbers, reference.labels)
+    number, most = copy_number(kinds, place), k + (own is not None)
+    kept = np.flatnonzero(number < most)
+    beyond = np.maximum(np.bincount(kinds) - most, 0)  # of each kind, not kept
+    copies = 1 + np.where(number[kept] == 0, beyond[kinds[kept]], 0)
+    places = None if place is None else place[kept]
+    asked, lost = own, np.zeros(1, dtype=np.int64)
+    if own is not None:
+        at = np.zeros(len(kinds), dtype=np.intp)
+        at[kept] = np.arange(len(kept))
+        last = kept[number[kept] == most - 1]
+        last = last[np.argsort(kinds[last])]  # in place of a row that is not kept itself
+        at[number >= most] = at[last[np.searchsorted(kinds[last], kinds[number >= most])]]
+        asked, lost = at[own], np.where(number[own] == 0, beyond[kinds[own]], 0)
+    found = search_nearest_k(_GowerPairs.of(queries, reference.take(kept)), k, asked, copies, places)
+    return NearestK(found.distance, kept[found.index], found.ties + lost)
 
 
 def nearest_without(queries: Mixed, reference: Mixed, left_out: Sequence[Positions]) -> Positions:

@@ -119,3 +119,17 @@ def held_out_area(distances: Floats, member: Bools, level: float) -> Estimate:
     scores = -distances
     area = PlacementValues.of(scores[member], scores[~member]).auroc
     return Estimate(area, auroc_interval(scores[member], scores[~member], level))
+
+
+def held_out_excess(table: ClaimTable, able: Bools, level: float) -> tuple[Estimate, tuple[int, int]]:
+    """Excess of the worst attack, chosen on one half and measured on the other, both ways.
+
+    Args:
+        able: which attacks each half may choose, at least one, shape (2, attacks).
+
+    Returns:
+        The mean of both halves, and the attack measured on each.
+    """
+    chosen = table.worst(1, able[1]), table.worst(0, able[0])
+    halves = [table.count(half, attack).excess(level) for half, attack in enumerate(chosen)]
+    return mean_of_halves(halves, level), chosen

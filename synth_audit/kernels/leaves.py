@@ -9,8 +9,9 @@ import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Integers, Positions
 
-LEAF = 1.0
-"""Most rows of a leaf over the root of all: then there are about as many leaves as rows in one."""
+LEAF, _LARGEST = 1.0, 256
+"""Most rows of a leaf over the root of all: then there are about as many leaves as rows in one. But no more
+than 256: in larger ones of large tables too many rows are near too many queries."""
 
 _LOOK = 256
 """Rows of a node by which its split is chosen."""
@@ -51,7 +52,7 @@ class Leaves:
             numbers: shape (n, p). labels: shape (n, q).
         """
         rng = np.random.default_rng(0)
-        most = max(1, round(LEAF * len(numbers) ** 0.5))
+        most = min(max(1, round(LEAF * len(numbers) ** 0.5)), _LARGEST)
         waiting, found = [np.arange(len(numbers))], []
         while waiting:
             rows = waiting.pop()

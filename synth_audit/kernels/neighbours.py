@@ -16,6 +16,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Floats, Integers, Positions
 from synth_audit.kernels import gpu_scores
+from synth_audit.kernels._hidden import Hidden, OwnRow
 from synth_audit.kernels._pruned import pruned_candidates
 from synth_audit.kernels._tiles import Buffers, SearchSpace, beyond, candidates, candidates_on, slices
 from synth_audit.kernels.leaves import Leaves
@@ -26,7 +27,7 @@ Answer = TypeVar("Answer")
 _PAIRS = 2**20
 """Pairs whose distance is computed exactly at a time."""
 
-_AT_ONCE, _BOUNDS = 2**14, 2**22
+_AT_ONCE, _BOUNDS = 2**14, 2**24
 """Queries that meet a leaf together, and bounds of leaves held at a time."""
 
 _MANY, _LARGE, _WIDE = 512, 4096, 64
@@ -35,6 +36,9 @@ in more of them almost every leaf is near every query."""
 
 _TRIED = 64
 """Queries on which it is tried whether leaves can be ruled out at all."""
+
+_SEARCHED, _FEWEST = 4 * 10**9, 1_000
+"""Pairs of rows that a search of a large reference may take, and queries that it has in any case."""
 
 _WORTH_TRYING = 2**12
 """Queries up to which a trial takes longer than finding out with all of them that no leaf can be spared."""
@@ -70,6 +74,46 @@ class Nearest:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class NearestK:
+    """The k nearest reference rows of each query, nearest first.
+
+    Attributes:
+        distance, index: to and position of each, shape (n, k); ties in the order that was asked for.
+        ties: number of reference rows at the least distance, shape (n,), at least 1.
+    """
+
+    distance: Floats
+    index: Positions
+    ties: Integers
+
+    @classmethod
+    def joined(cls, parts: list[NearestK], k: int) -> NearestK:
+        """The answers to several blocks of queries as one."""
+        if not parts:
+            none = np.empty((0, k))
+            return cls(none, none.astype(np.intp), np.empty(0, dtype=np.int64))
+        return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in _FIELDS))
+
+    @property
+    def nearest(self) -> Nearest:
+        """What :func:`search` tells; k ≥ 2."""
+        return Nearest(self.distance[:, 0], self.distance[:, 1], self.index[:, 0], self.ties)
+
+
+_FIELDS = ("distance", "index", "ties")
+
+
+def most_queries(wanted: int, n_reference: int) -> int:
+    """How many rows are looked up in so large a reference, so that the time of a search has a bound.
+
+    As many as are wanted up to 4·10⁹ pairs of rows, then fewer, 1,000 at least: of 10,000 all in 400,000
+    rows and 2,500 in 1,600,000. Shares of n rows are known to ``± 1 / √n`` at most; a copied row is among
+    them with 95 % probability if the share of such rows is 3 / n or more.
+    """
+    return min(wanted, max(_FEWEST, _SEARCHED // max(1, n_reference)))
+
+
 def worth_leaves(n: int, m: int, width: int) -> bool:
     """Whether so many queries of so many reference rows of that width are found faster leaf by leaf."""
     return n >= _MANY and m >= _LARGE and width <= _WIDE and gpu_scores.device_for(n, m) is None
@@ -77,14 +121,14 @@ def worth_leaves(n: int, m: int, width: int) -> bool:
 
 def search(
     space: SearchSpace,
-    own: Positions | None = None,
+    hidden: Hidden | None = None,
     copies: Integers | None = None,
     place: Positions | None = None,
 ) -> Nearest:
     """Find the nearest reference rows of every query, exactly.
 
     Args:
-        own: position in the reference of a row to leave out for each query, shape (n,).
+        hidden: reference rows that are left out, query by query.
         copies: how many equal rows each reference row stands for, shape (m,); 1 if left out.
         place: of each reference row in the order in which the first of several nearest ones is chosen, shape
             (m,); its position if left out.
@@ -95,7 +139,7 @@ def search(
         count = np.ones(len(row), dtype=np.int64) if copies is None else copies[column]
         return _two_least(row, column, distance, count, block.stop - block.start, place)
 
-    return Nearest.joined(_answers(space, 2, own, answer))
+    return Nearest.joined(_answers(space, 2, hidden, answer))
 
 
 def search_k(space: SearchSpace, k: int, place: Positions | None = None) -> Positions:
@@ -104,17 +148,36 @@ def search_k(space: SearchSpace, k: int, place: Positions | None = None) -> Posi
     Args:
         place: as in :func:`search`.
     """
+    return search_nearest_k(space, k, place=place).index
 
-    def answer(block: slice, row: Positions, column: Positions) -> Positions:
+
+def search_nearest_k(
+    space: SearchSpace,
+    k: int,
+    own: Positions | None = None,
+    copies: Integers | None = None,
+    place: Positions | None = None,
+) -> NearestK:
+    """The k nearest reference rows of every query, with their distances, exactly.
+
+    Args:
+        k: at most as many as there are reference rows besides the one left out.
+        own: position in the reference of a row to leave out for each query, shape (n,).
+        copies, place: as in :func:`search`.
+    """
+
+    def answer(block: slice, row: Positions, column: Positions) -> NearestK:
         distance = _exact(space, row + block.start, column)
-        ties = () if place is None else (place[column],)
-        order = np.lexsort((*ties, distance, row))  # stable, so ties stay in the order of the reference
+        order = np.lexsort((*(() if place is None else (place[column],)), distance, row))  # stable
         first = np.searchsorted(row, np.arange(block.stop - block.start))
-        found: Positions = column[order[first[:, None] + np.arange(k)]]
-        return found
+        chosen = order[first[:, None] + np.arange(k)]
+        least = distance == distance[chosen[:, 0]][row]
+        count = None if copies is None else copies[column[least]]
+        ties = np.bincount(row[least], count, minlength=len(first)).astype(np.int64)
+        return NearestK(distance[chosen], column[chosen], ties)
 
-    parts = _answers(space, k, None, answer)
-    return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
+    hidden = None if own is None else OwnRow(own)
+    return NearestK.joined(_answers(space, k, hidden, answer), k)
 
 
 def search_several(
@@ -137,7 +200,7 @@ def search_several(
 def _answers(
     space: SearchSpace,
     k: int,
-    own: Positions | None,
+    hidden: Hidden | None,
     answer: Callable[[slice, Positions, Positions], Answer],
 ) -> list[Answer]:
     """What ``answer`` makes of the candidates of each block of queries."""
@@ -146,17 +209,17 @@ def _answers(
         with gpu_scores.while_memory_lasts():
             there = space.on(device)
             blocks = slices(n, gpu_scores.QUERIES)
-            return [answer(block, *candidates_on(there, space, block, k, own)) for block in blocks]
-    if own is not None and leaves is not None:
-        own = np.argsort(leaves.order)[own]  # where they stand among the leaves
+            return [answer(block, *candidates_on(there, space, block, k, hidden)) for block in blocks]
+    if hidden is not None and leaves is not None:
+        hidden = hidden.under(leaves.order)
     scratch = Buffers(space)
     if leaves is None or not (n <= _WORTH_TRYING or _helpful(space, leaves, k)):
         return over_blocks(
-            n, space.block[0], lambda block: answer(block, *candidates(space, block, k, own, scratch))
+            n, space.block[0], lambda block: answer(block, *candidates(space, block, k, hidden, scratch))
         )
 
     def work(block: slice) -> list[Answer]:
-        mine = None if own is None else own[block]
+        mine = None if hidden is None else hidden.of(block)
         found = pruned_candidates(space, leaves, block, k, mine, beyond(space.dtype))
         if found is not None:
             return [answer(block, *found)]
@@ -164,7 +227,7 @@ def _answers(
             slice(block.start + s.start, block.start + s.stop)
             for s in slices(block.stop - block.start, space.block[0])
         ]
-        return [answer(part, *candidates(space, part, k, own, scratch)) for part in parts]
+        return [answer(part, *candidates(space, part, k, hidden, scratch)) for part in parts]
 
     most = max(1, min(_AT_ONCE, _BOUNDS // len(leaves), -(-n // allowed_threads())))
     parts = over_blocks(n, -(-n // max(1, -(-n // most))), work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -104,6 +105,43 @@ def guided(
     return found.take(np.arange(min(n, len(found))))
 
 
+def outlying(
+    synthetic: CodedRows,
+    lexicon: ColumnCodebook,
+    outliers: Positions,
+    k: int,
+    n: int,
+    n_bins: int,
+    max_trials: int,
+    rng: np.random.Generator,
+) -> Predicates:
+    """Conjunctions over k random columns of outlying synthetic rows that match no other row, as published.
+
+    A number is read as its bin when the column's range in the release is cut into equally wide ones, the
+    outer two open outwards; a label as itself. Outliers take turns, the most outlying first, until n distinct
+    predicates match exactly one row, or ``max_trials`` were tried. Source: contrastive privacy metrics,
+    sections 4.2 and 5.2.
+
+    Args:
+        outliers: positions of synthetic rows, the most outlying first; at least one.
+        k: conditions, from 1 to the number of columns.
+    """
+    d, turns = len(lexicon), count()
+    bins = [_range_bins(synthetic, lexicon, j, n_bins) for j in range(d)]
+
+    def draw(size: int) -> Predicates:
+        rows = outliers[[next(turns) % len(outliers) for _ in range(size)]]
+        columns = _subsets(d, k, size, rng)
+        codes = synthetic.codes[columns, rows[:, None]]
+        low, high = np.empty((2, size, k), dtype=np.int32)
+        for j, (least, most) in enumerate(bins):
+            here = columns == j
+            low[here], high[here] = least[codes[here]], most[codes[here]]
+        return Predicates(columns, low, high)
+
+    return _searched(synthetic, draw, k, n, max_trials)
+
+
 def naive(lexicon: ColumnCodebook, k: int, n: int, rng: np.random.Generator) -> Predicates:
     """n predicates made without the release: k random columns, values uniform in each column's domain.
 
@@ -170,24 +208,45 @@ def _subsets(d: int, k: int, size: int, rng: np.random.Generator) -> npt.NDArray
     return np.sort(np.argsort(rng.random((size, d)), axis=1)[:, :k], axis=1).astype(np.int32)
 
 
-def _bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> tuple[npt.NDArray[np.int32], ...]:
-    """Ends of the range of codes into which each code of column j falls, shape (last + 1,) each."""
-    last = lexicon.last(j)
-    code = np.arange(last + 1, dtype=np.int32)
+Bins = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+"""Ends of the range of codes into which each code of a column falls, shape (last + 1,) each."""
+
+
+def _bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins:
+    """Bins of column j that hold about as many synthetic rows each."""
     missing = int(rows.starts[j][1])
     if not lexicon.numeric[j] or missing == len(rows):
-        return code, code
+        return _each_its_own(lexicon.last(j))
     ranks = missing + (np.arange(1, n_bins) * (len(rows) - missing)) // n_bins
-    edges = np.unique(rows.codes[j, rows.order[j, ranks]])  # each the least code of a bin
-    edges = np.unique(np.concatenate([[1], edges, [last + 1]]))
-    place = np.searchsorted(edges, code[1:], side="right")
+    return _between(rows.codes[j, rows.order[j, ranks]], lexicon.last(j))
+
+
+def _range_bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins:
+    """Bins of column j that are equally wide in the range of its synthetic values."""
+    present = np.flatnonzero(np.diff(rows.starts[j])[1:])
+    if not lexicon.numeric[j] or not len(present):
+        return _each_its_own(lexicon.last(j))
+    values, part = lexicon.values[j], np.arange(1, n_bins) / n_bins
+    edges = values[present[0]] * (1 - part) + values[present[-1]] * part  # a difference could overflow
+    return _between(np.searchsorted(values, edges) + 1, lexicon.last(j))
+
+
+def _each_its_own(last: int) -> Bins:
+    code = np.arange(last + 1, dtype=np.int32)
+    return code, code
+
+
+def _between(firsts: npt.NDArray[np.integer], last: int) -> Bins:
+    """Bins that begin at these codes, the lowest from 1 on and the highest up to the last."""
+    edges = np.unique(np.concatenate([[1], firsts, [last + 1]]))
+    place = np.searchsorted(edges, np.arange(1, last + 1), side="right")
     low = np.concatenate([[ABSENT], edges[place - 1]]).astype(np.int32)
     high = np.concatenate([[ABSENT], edges[place] - 1]).astype(np.int32)
     return low, high
 
 
 def _grown(
-    rows: CodedRows, row: int, columns: list[int], bins: list[tuple[npt.NDArray[np.int32], ...]]
+    rows: CodedRows, row: int, columns: list[int], bins: list[Bins]
 ) -> tuple[list[int], list[int], list[int]] | None:
     """Conditions on this row, added until no other row meets them, and the first repeated to fill up."""
     conditions: list[tuple[int, int, int]] = []

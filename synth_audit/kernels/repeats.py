@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Floats, Integers, Positions
+from synth_audit.kernels._hidden import OwnRow
 from synth_audit.kernels._tiles import SearchSpace
 from synth_audit.kernels.neighbours import Nearest, search
 
@@ -79,7 +80,7 @@ def search_once(
     """
     if repeats is None:
         space = between(queries, reference)
-        return search(space, None if but is None else np.full(space.size[0], but), place=place)
+        return search(space, None if but is None else OwnRow(np.full(space.size[0], but)), place=place)
     space = between(queries, reference.take(repeats.first))
     places = None if place is None else place[repeats.first]
     return repeats.restored(search(space, copies=repeats.count, place=places))

@@ -134,13 +134,13 @@ def predicted(
     with warnings.catch_warnings():
         # A secret of many labels in few rows is what it is: no mistaken regression.
         warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
-        forest.fit(_features(known), classes)
-    guesses: Floats = guess[forest.predict(_features(unknown))]
+        forest.fit(forest_features(known), classes)
+    guesses: Floats = guess[forest.predict(forest_features(unknown))]
     return guesses
 
 
-def _features(rows: Mixed) -> Floats32:
-    """One column per column; trees ask for order only, so missing numbers stand at one end."""
+def forest_features(rows: Mixed) -> Floats32:
+    """One column per column, for trees; they ask for order only, so missing numbers stand at one end."""
     numbers = np.where(rows.numbers == MISSING, -2 * _BEYOND, np.clip(rows.numbers, -_BEYOND, _BEYOND))
     return np.hstack([numbers, rows.labels]).astype(np.float32)
 

@@ -28,7 +28,10 @@ def tamed(rows: Coordinates) -> Coordinates:
 
     A mean is a centre that one absurd value can carry off: all other rows would then be equally far from it.
     """
-    return Coordinates(drawn_in(rows.dense), rows.labels, rows.unlike)
+    dense = np.empty_like(rows.dense)
+    for place, column in zip(dense.T, rows.dense.T, strict=True):  # one by one: there may be millions
+        place[:] = drawn_in(column)
+    return Coordinates(dense, rows.labels, rows.unlike)
 
 
 def squared_radii(rows: Coordinates, reference: Coordinates, weights: Floats | None = None) -> Floats:

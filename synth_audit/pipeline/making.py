@@ -16,11 +16,12 @@ import pyarrow as pa
 from synth_audit.core import source as sources
 from synth_audit.core.accounting import bound_contributions
 from synth_audit.core.arrow_files import PlacedRows, kept
+from synth_audit.core.coarsening import NO_COARSENING, Coarsening
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import entities_of, set_aside
 from synth_audit.core.errors import DataError, OutOfTime, PluginError
 from synth_audit.core.fitting import fit, fit_context
-from synth_audit.core.generator import Generator, Model, batches, repeats
+from synth_audit.core.generator import BATCH, Generator, Model, batches, repeats
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
@@ -28,6 +29,7 @@ from synth_audit.core.schema import Schema, quantitative
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.storage_types import refuse_huge
 from synth_audit.core.table import Table, read_table
+from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
 
@@ -82,6 +84,7 @@ class FittedPlan:
     Attributes:
         record: who it is, how it was configured, and what it spent.
         schema: of the training rows. rows: to be drawn.
+        coarsening: what becomes of the rows that the model draws, before anybody else meets them.
     """
 
     model: Model
@@ -89,13 +92,26 @@ class FittedPlan:
     schema: Schema
     rows: int
     draws: np.random.Generator
+    coarsening: Coarsening = NO_COARSENING
 
-    def batches(self) -> Iterator[Table]:
+    def batches(self, folder: Path | None = None) -> Iterator[Table]:
         """The candidate by batches of a constant size, each checked against the schema; to be used once.
+
+        Args:
+            folder: a private one in which all rows are laid out before, where coarsening rests on all.
 
         Raises:
             DataError: the generator drew other columns or kinds than train's, or no rows.
         """
+        coarsening, drawn = self.coarsening, self._drawn()
+        if coarsening.needs_release:
+            whole = self._whole(drawn, folder)
+            coarsening, drawn = coarsening.fixed_on(whole), whole.parts(BATCH)
+        for part in drawn:
+            yield coarsening.of(part) if coarsening else part
+
+    def _drawn(self) -> Iterator[Table]:
+        """The rows as the model draws them."""
         try:
             for batch in batches(self.model, self.rows, self.draws):
                 yield read_table(batch, self.schema, where="synthetic", partial=True)
@@ -104,7 +120,10 @@ class FittedPlan:
 
     def table(self, folder: Path) -> Table:
         """The whole candidate; many rows are laid out in a private folder and mapped."""
-        rows = kept((batch for part in self.batches() for batch in part.batches()), folder)
+        return self._whole(self.batches(folder), folder)
+
+    def _whole(self, parts: Iterator[Table], folder: Path | None) -> Table:
+        rows = kept((batch for part in parts for batch in part.batches()), folder)
         return read_table(rows, self.schema, where="synthetic", partial=True)
 
 
@@ -130,7 +149,7 @@ def fit_plan(
         DataError: the generator ran out of time, or train has too few rows for it, or numbers so large that
             none could be fitted.
     """
-    generator = plan.build_generator()
+    generator, coarsening = plan.build_generator(), coarsening_of(plan, train.schema)
     assert plan.generator is not None
     name = plan.generator.name
     streams = ("generator", name, TableRecord.of(train, salt).hmac)
@@ -158,7 +177,8 @@ def fit_plan(
     account = spending.account(accountant, known) if spending else account_of(accountant)
     record = GeneratorRecord(name, config_of(generator), account)
     rows = plan.rows or train.n_rows
-    return FittedPlan(fitted.model, record, train.schema, rows, salt.rng(*streams, "sample"))
+    draws = salt.rng(*streams, "sample")
+    return FittedPlan(fitted.model, record, train.schema, rows, draws, coarsening)
 
 
 def bounded(plan: Plan, train: Table, rng: np.random.Generator) -> Table:

@@ -19,6 +19,7 @@ from synth_audit.examination.audit_runner import describe_error
 from synth_audit.judging.suite import load_suite
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.check import Check
+from synth_audit.pipeline.made_candidate import real_tables
 from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, split_source
 from synth_audit.store.checked_evidence import newest_evidence
 from synth_audit.store.evidence import Evidence
@@ -142,7 +143,7 @@ class _Rerun:
     def _kept_real(self) -> dict[str, Table]:
         """Train and control in the workspace, as far as they agree with the evidence."""
         try:
-            known, other = stages.real_tables(self.plan, self.workspace, self.folder)
+            known, other = real_tables(self.plan, self.workspace, self.folder)
         except DataError:
             return {}
         kept = {"train": known, "control": other}

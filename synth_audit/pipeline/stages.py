@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,6 @@ from synth_audit.core import registry
 from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.audit import Audit
 from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.errors import DataError
 from synth_audit.core.files import temporary_folder
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
@@ -22,9 +21,11 @@ from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.core.verdict import Result
-from synth_audit.examination.examine import run_examination
+from synth_audit.examination.examine import run_examination, seed_of_draws
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import Promise
+from synth_audit.pipeline.coarsening import about_coarsening, coarsening_of, without_void_guarantee
+from synth_audit.pipeline.made_candidate import MadeCandidate
 from synth_audit.pipeline.making import anchored, fit_plan, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
 from synth_audit.pipeline.spending import Spender
@@ -70,6 +71,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
     source = pull_source(plan)
     refuse_types(plan, source.schema)
+    coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
     train, control = split_source(plan, source, salt)
     record = SplitRecord(
         plan_sha256=plan.digest,
@@ -101,7 +103,7 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
     start = time.perf_counter()
     with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
         made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
-        write_parts(workspace.synthetic, made.batches())
+        write_parts(workspace.synthetic, made.batches(folder))
     context.progress(made.record.name, 2, 2)
     data = map_parquet(workspace.synthetic, made_by="synthetic", folder=folder)
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
@@ -117,14 +119,6 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
     return record
 
 
-def real_tables(plan: Plan, workspace: Workspace, folder: Path | None = None) -> tuple[Table, Table]:
-    """Train and control as the split left them; see :func:`map_parquet` for ``folder``."""
-    paths = (workspace.train, workspace.control)
-    train, control = (map_parquet(p, made_by="split", folder=folder) for p in paths)
-    known, other = anchored(train, control, plan)
-    return known, other
-
-
 @at_work
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
@@ -138,30 +132,19 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
 def _audit_candidate(
     plan: Plan, workspace: Workspace, rows: Path, context: RunContext, folder: Path
 ) -> Audited:
-    """Audit the rows in a file, if they are the candidate that the stages before have made.
-
-    Args:
-        folder: where tables are laid out, to be mapped.
-    """
-    splitting = SplitRecord.read(workspace.split_record)
-    making = SyntheticRecord.read(workspace.synthetic_record)
-    train, control = real_tables(plan, workspace, folder)
-    data = map_parquet(rows, made_by="synthetic", named=workspace.synthetic, folder=folder)
-    synthetic = read_table(data, train.schema, where="synthetic", partial=True)
-    salt = known_salt(workspace)
-    _refuse_stale(plan, splitting, making, [TableRecord.of(t, salt) for t in (train, control, synthetic)])
-    subject = subject_of(plan, train, control, synthetic)
-    candidate = TableRecord.of(synthetic, salt).identity
-    attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
+    """Audit the rows in a file, laid out in a folder and mapped, if the stages before have made them."""
+    made = MadeCandidate.of(plan, workspace, rows, folder)
+    subject = subject_of(plan, made.train, made.control, made.synthetic)
+    attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=made.identity)
     audited = examine(
         plan,
         subject,
-        making.generator,
+        made.making.generator,
         context,
-        salt,
-        source=splitting.source,
-        warnings=about_external(making.generator),
-        timings={"generate": making.seconds},
+        made.salt,
+        source=made.splitting.source,
+        warnings=about_external(made.making.generator),
+        timings={"generate": made.making.seconds},
     )
     return audited.numbered(attempt, ledger)
 
@@ -173,6 +156,7 @@ def examine(
     context: RunContext,
     salt: Salt,
     *,
+    salted: bool = True,
     audits: Mapping[str, Audit] | None = None,
     source: TableRecord | None = None,
     warnings: tuple[str, ...] = (),
@@ -181,15 +165,17 @@ def examine(
     """Audit and judge three tables at hand: the one place where evidence is made.
 
     Args:
-        salt: what the tables are hashed under.
+        salt: what the tables are hashed under. salted: it is kept, so audits draw by it.
         audits: just these, instead of the plan's and those that its gates need.
     """
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
-    warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite)
+    warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
+    generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee)
     cache = replace(context.cache, scope=salt.commitment)
-    context = replace(context, seed=plan.seed, deadline=context.deadline.again(), cache=cache)
+    seed = seed_of_draws(plan.seed, subject.synthetic, salt if salted else None)
+    context = replace(context, seed=seed, deadline=context.deadline.again(), cache=cache)
     found = run_examination(audits or audits_of(plan, suite), subject, plan.known_answer, context)
     checks = gate.check_table(suite, subject.synthetic)
     gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))
@@ -201,7 +187,7 @@ def examine(
         plan=plan.plain(),
         plan_sha256=plan.digest,
         seed=plan.seed,
-        level=plan.level,
+        level=plan.corrected_level,
         suppression=plan.suppression,
         columns=column_records(subject.schema),
         tables=({"source": source} if source else {}) | records,
@@ -251,16 +237,22 @@ def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> E
 
 def subject_of(plan: Plan, train: Table, control: Table | None, synthetic: Table) -> Subject:
     """Three tables of a run of this plan, with its generator and the terms that games fit it under."""
+    rules = coarsening_of(plan, train.schema)
+    if rules:
+        schema, rules = rules.admitted(train.schema), rules.fixed_on(synthetic)
+        train, synthetic = train.declared_as(schema), synthetic.declared_as(schema)
+        control = control and control.declared_as(schema)
     return Subject(
         train,
         control,
         synthetic,
         plan.build_generator(),
-        plan.level,
+        plan.corrected_level,
         plan.suppression,
         terms=plan.fit_terms,
         base=plan.base,
         random_split=RandomSplit(1 - plan.split.control),
+        coarsening=rules,
     )
 
 
@@ -269,7 +261,7 @@ def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Ta
     known, other = anchored(train, control, plan)
     candidate = read_table(synthetic, known.schema, where="synthetic", partial=True)
     chance = RandomSplit() if plan.split.made_elsewhere == "random" else None
-    return Subject(known, other, candidate, None, plan.level, plan.suppression, random_split=chance)
+    return Subject(known, other, candidate, None, plan.corrected_level, plan.suppression, random_split=chance)
 
 
 def preflight(plan: Plan) -> None:
@@ -277,22 +269,3 @@ def preflight(plan: Plan) -> None:
     if plan.release is not None:
         release_target(plan)
     audits_of(plan, gate.load_suite(plan.gates, plan.base))
-
-
-def _refuse_stale(
-    plan: Plan, splitting: SplitRecord, making: SyntheticRecord, tables: Sequence[TableRecord]
-) -> None:
-    """An audit must describe one run of one plan: nothing may have changed between the stages."""
-    train, control, synthetic = tables
-    stale = ""
-    if (plan.digest, train, control) != (splitting.plan_sha256, splitting.train, splitting.control):
-        stale = "split"
-    elif (plan.digest, train, synthetic) != (making.plan_sha256, making.train, making.table):
-        stale = "synthetic"
-    if stale:
-        raise DataError(
-            f"the output of the {stale} stage does not belong to this plan and data",
-            where="workspace",
-            expected="all stages run with the same plan, in order",
-            fix=f"run the {stale} stage and those after it again",
-        )

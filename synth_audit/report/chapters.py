@@ -236,11 +236,11 @@ def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
             if evidence.ledger
             else "",
         ),
-        Fact("Seed", str(evidence.seed), "moves the draws of audits"),
+        Fact("Seed", str(evidence.seed), "moves the draws of audits, with the salt"),
         Fact(
             "Salt",
             evidence.salt_commitment or "none",
-            "commitment to the secret that decided split, fits and draws",
+            "commitment to the secret that decided split, fits and draws, those of audits too",
         ),
         Fact("Confidence level", words.percent_level(evidence.level)),
         Fact("Suppression limit", str(evidence.suppression), "no smaller count of records is shown"),

@@ -65,7 +65,7 @@ def ranked(
         table=plan.name,
         plan_sha256=plan.digest,
         seed=plan.seed,
-        level=tried[0].candidate.plan.level,
+        level=tried[0].candidate.plan.corrected_level,
         alpha=spec.alpha,
         utility=utility.id if utility else None,
         privacy=privacy.id if privacy else None,

@@ -20,6 +20,7 @@ from synth_audit.core.table import Table, read_table
 from synth_audit.examination.audit_runner import describe_error
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline.made_candidate import real_tables
 from synth_audit.pipeline.making import kept_because
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.checked_evidence import newest_evidence
@@ -64,7 +65,7 @@ def sweep(
         asked = candidates_of(plan, column_count(splitting))
         for old in (workspace.kept_frontier, workspace.frontier, workspace.frontier_page):
             old.unlink(missing_ok=True)
-        train, _ = pipeline.real_tables(plan, workspace)
+        train, _ = real_tables(plan, workspace)
         scales = Scales.of(train, plan.suppression)
         with replace(context, scratch=workspace.scratch).keeping() as keeping:
             course = SweepRun(workspace, salt, splitting, scales, fresh)
@@ -164,7 +165,7 @@ class SweepRun:
 
     def _unchanged(self, candidate: Candidate, recorded: TableRecord) -> bool:
         """False when a finished table, for which no setting vouches, has other rows now; nothing is drawn."""
-        schema = pipeline.real_tables(candidate.plan, self.workspace)[0].schema
+        schema = real_tables(candidate.plan, self.workspace)[0].schema
         try:
             ready = finished(candidate.plan.build_generator(), schema.released_only(), candidate.plan.base)
             now = ready and read_table(ready, schema, where="synthetic", partial=True)
@@ -178,7 +179,7 @@ class SweepRun:
 
     def _candidate_in(self, own: Workspace, candidate: Candidate) -> Table:
         data = read_parquet(own.synthetic, made_by="synthetic")
-        schema = pipeline.real_tables(candidate.plan, self.workspace)[0].schema
+        schema = real_tables(candidate.plan, self.workspace)[0].schema
         return read_table(data, schema, where="synthetic", partial=True)
 
 
@@ -218,7 +219,7 @@ def _split(
 def _earlier_split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord | None:
     try:
         record = SplitRecord.read(workspace.split_record)
-        train, control = (TableRecord.of(t, salt) for t in pipeline.real_tables(plan, workspace))
+        train, control = (TableRecord.of(t, salt) for t in real_tables(plan, workspace))
     except DataError:
         return None
     belongs = (record.plan_sha256, record.train, record.control) == (plan.digest, train, control)

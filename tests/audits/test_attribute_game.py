@@ -116,6 +116,20 @@ def test_guesses_at_targets_are_those_of_the_regression(played):
     assert not any("reference samples" in note for note in findings.notes)
 
 
+def test_the_most_isolated_people_are_guessed_at_where_asked_for(played):
+    columns = numbers(100, 0)
+    odd = np.arange(100) < 4
+    columns |= {n: np.where(odd, 30.0 * (1 + np.arange(100)), columns[n]) for n in ("x2", "x3", "lone")}
+    audit = replace(QUICK, reference=100, achilles=True)
+    found, _ = played(columns, Fixed, audit, suppression=4)
+    z = {name: (x - np.mean(x)) / np.std(x, ddof=1) for name, x in columns.items()}
+    error = found["mse", "achilles targets of secret"]
+    assert error.reference.value == pytest.approx(np.mean(z["secret"][:4] ** 2))
+    assert (error.n_achieved, error.n_requested) == (20, 20)
+    without, _ = played(columns, Fixed, replace(audit, achilles=False), suppression=4)
+    assert ("mse", "achilles targets of secret") not in without
+
+
 def test_errors_at_few_people_are_withheld(played):
     """The error of guessing the mean of one outlier would be the outlier."""
     audit = replace(QUICK, reference=100, tail=0.04)

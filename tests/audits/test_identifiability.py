@@ -7,6 +7,7 @@ import pytest
 
 from synth_audit.audits.privacy.identifiability import Identifiability
 from synth_audit.core.entities import key_columns
+from synth_audit.core.errors import NotApplicable
 
 AUDIT = Identifiability()
 
@@ -73,6 +74,22 @@ def test_a_memorised_minority_is_seen_whatever_the_rest_is(make, jitter, subject
     assert found["near_copies"].value == pytest.approx(0.1, abs=0.04)
 
 
+def test_copies_moved_by_a_band_are_seen(subject_of, measure):
+    """Half of the people leave a row whose bands moved by one up or down; labels alone know only "equal"."""
+    names = [f"reading {i}" for i in range(14)]
+
+    def bands(codes):
+        return {k: np.array([f"{10 * i}-{10 * i + 9}" for i in v]) for k, v in zip(names, codes, strict=True)}
+
+    rng = np.random.default_rng(3)
+    train, control, fresh = (rng.integers(0, 10, (len(names), n)) for n in (1500, 400, 750))
+    moved = np.clip(train[:, :750] + rng.choice([-1, 0, 1], (len(names), 750), p=[0.3, 0.4, 0.3]), 0, 9)
+    leaky = subject_of(bands(train), bands(control), bands(np.hstack([moved, fresh])))
+    honest = subject_of(bands(train), bands(control), bands(rng.integers(0, 10, (len(names), 1500))))
+    assert measure(AUDIT, leaky)[0]["moved_copies"].interval.low > 0.07
+    assert measure(AUDIT, honest)[0]["moved_copies"].interval.high < 0.07
+
+
 def test_outliers_are_a_subgroup(subject_of, measure):
     """Copies of those who are farthest from everybody else, whom no column tells apart."""
     train = people(1500, 1)
@@ -116,6 +133,35 @@ def test_several_rows_of_one_person_count_once(subject_of, measure):
     found, _ = measure(AUDIT, subject, seed=int(rng.integers(100)))
     assert found["near_copies"].value == pytest.approx(0.05, abs=0.025)
     assert found["near_copies"].n_achieved == 300
+
+
+def visits(n, seed, times=3):
+    """Rows of people who come several times and change little; in random order."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(np.repeat(np.arange(n), times))
+    rows = {k: v[order] for k, v in people(n, seed).items()}
+    moved = {"age": rows["age"] + rng.normal(0, 0.3, len(order))}
+    return rows | moved | {"who": 10_000.0 * seed + order}
+
+
+@pytest.mark.parametrize(("copied", "share"), [(0, 0.0), (40, 0.1)])
+def test_other_visits_of_a_person_are_no_fellows(subject_of, measure, copied, share):
+    """They were for train, but not for control: an honest release seemed farther from train than chance."""
+    train, control, made = visits(400, 1), visits(150, 2), visits(400, 3)
+    one_each = np.unique(train["who"], return_index=True)[1][:copied]
+    made = {k: np.concatenate([train[k][one_each], made[k][copied:]]) for k in made if k != "who"}
+    subject = subject_of(train, control, made | {"who": np.zeros(1200)}, who={"role": "split_key"})
+    found, _ = measure(AUDIT, subject)
+    assert found["near_copies"].value == pytest.approx(share, abs=0.035)
+    assert found["loss"].value == pytest.approx(share / 3, abs=0.1)
+    assert found["loss"].interval.low < share / 3 < found["loss"].interval.high
+
+
+def test_one_person_has_no_fellows(subject_of, measure):
+    one = people(40, 1) | {"who": np.zeros(40)}
+    subject = subject_of(one, visits(50, 2), visits(50, 3), who={"role": "split_key"})
+    with pytest.raises(NotApplicable, match="no fellows"):
+        measure(AUDIT, subject)
 
 
 def test_only_some_columns_make_subgroups_of_a_wide_table(subject_of, measure):

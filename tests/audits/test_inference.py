@@ -247,7 +247,7 @@ def test_of_many_columns_some_are_drawn_and_the_same_ones_for_every_stream(subje
         assert any(note.startswith("2 of 5 columns were drawn") for note in findings.notes)
     assert attacked[0] == attacked[1]
     assert len(attacked[0]) == 2
-    named = Inference(max_secrets=1, secrets=("ill", "wage"), n_attacks=30).run(
+    named = Inference(max_secrets=1, secrets=("ill", "wage"), n_attacks=30, known_sets=0).run(
         subject, RunContext().child("x")
     )
     assert sum(m.id.quantity == "risk" for m in named.measurements) == 2
@@ -264,7 +264,7 @@ def test_over_many_columns_one_search_guesses_what_a_search_each_would(subject_o
     train = many(150, 1)
     leaky = {name: np.where(np.arange(150) < 60, train[name], v) for name, v in many(150, 3).items()}
     subject = subject_of(train, many(120, 2), leaky)
-    audit = Inference(secrets=("ill", "wage", "v7"))
+    audit = Inference(secrets=("ill", "wage", "v7"), known_sets=0)
     _, together = measure(audit, subject)
     monkeypatch.setattr(targets, "MOST_SEARCHED", 1000)
     _, each = measure(audit, subject)
@@ -280,7 +280,7 @@ def test_over_many_columns_the_work_is_bounded_and_said(subject_of, measure, mon
     train = many(100, 1)
     train["wage"] = pa.array(train["wage"], mask=np.arange(100) % 2 == 0)
     subject = subject_of(train, many(100, 2), many(100, 3))
-    found, findings = measure(Inference(secrets=("x", "y", "wage"), n_attacks=40), subject)
+    found, findings = measure(Inference(secrets=("x", "y", "wage"), n_attacks=40, known_sets=0), subject)
     x, y, wage = (set(e.train_tried.tolist()) for e in findings.exposures)
     assert x == y
     assert len(x) == len(wage) == 40
@@ -296,8 +296,9 @@ def test_on_planted_leaks_only_what_has_a_direction_is_measured(subject_of, meas
     subject = subject_of(people(100, 1), people(100, 2), people(100, 3))
     own, _ = measure(Inference(), subject)
     planted, _ = measure(Inference(), replace(subject, planted=True))
-    left_out = {key for key in own if key[0] in ("naive_rate", "model_rate")}
-    assert len(left_out) == 10
+    without = ("naive_rate", "model_rate", "reconstruction_risk", "reconstruction_rate")
+    left_out = {key for key in own if key[0] in without}
+    assert len(left_out) == 20
     assert planted == {key: m for key, m in own.items() if key not in left_out}
 
 
@@ -431,7 +432,9 @@ def test_an_honest_release_is_rarely_blamed_for_its_worst_secret(subject_of, mea
         {"secrets": ("x", "x")},
         {"known": ("x", "x")},
         {"n_attacks": 0},
-        {"n_trees": 0},
+        {"n_trees": -1},
+        {"known_sets": -1},
+        {"max_reconstructed": -1},
         {"max_secrets": 0},
         {"tolerance": -0.1},
         {"tolerance": 1.0},
@@ -441,3 +444,31 @@ def test_an_honest_release_is_rarely_blamed_for_its_worst_secret(subject_of, mea
 def test_settings_that_mean_nothing_are_refused(settings):
     with pytest.raises(ValueError, match="must"):
         Inference(**settings)
+
+
+def test_a_model_of_the_release_remembers_a_copy_and_no_strangers(subject_of, measure):
+    train = people(600, 1)
+    copied, _ = measure(Inference(secrets=("ill",)), subject_of(train, people(300, 2), train))
+    assert copied["reconstruction_risk", "ill"].interval.low > 0.3
+    assert copied["reconstruction_rate", "ill"].value > 0.7
+    fresh, _ = measure(Inference(secrets=("ill",)), subject_of(train, people(300, 2), people(600, 3)))
+    interval = fresh["reconstruction_risk", "ill"].interval
+    assert interval.low < 0 < interval.high
+
+
+def test_few_secrets_are_guessed_by_models_and_none_without_the_value(subject_of, measure):
+    train, other = people(150, 1), people(150, 3)
+    subject = subject_of(train, people(120, 2), other | {"wage": pa.nulls(150, pa.float64())})
+    by_model = {key[1] for key in measure(Inference(), subject)[0] if key[0] == "reconstruction_risk"}
+    assert by_model == {"x", "y", "k", "ill"}
+    some, _ = measure(Inference(max_reconstructed=2), subject_of(train, people(120, 2), other))
+    assert sum(key[0] == "reconstruction_risk" for key in some) == 2
+    none, _ = measure(Inference(max_reconstructed=0), subject_of(train, people(120, 2), other))
+    assert not any(key[0].startswith("reconstruction") for key in none)
+
+
+def test_without_trees_there_is_no_model_of_control(subject_of, measure):
+    subject = subject_of(people(150, 1), people(120, 2), people(150, 3))
+    both, _ = measure(Inference(), subject)
+    bare, _ = measure(Inference(n_trees=0), subject)
+    assert bare == {key: m for key, m in both.items() if key[0] != "model_rate"}

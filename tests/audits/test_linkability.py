@@ -227,6 +227,7 @@ def test_identifiers_take_no_part(subject_of, measure):
         {"columns_a": ("x", "x"), "columns_b": ("y",)},
         {"n_neighbours": 0},
         {"n_attacks": 0},
+        {"source_pairs": -1},
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings):

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy.membership_game import MembershipGame
+from synth_audit.audits.privacy.membership_game import KINDS, MembershipGame
 from synth_audit.audits.privacy.membership_game.measures import (
     FEWEST_GAMES,
     Played,
@@ -49,6 +49,7 @@ SMALL = {
     "outlying": 1,
     "random": 1,
     "vulnerable": 0,
+    "achilles": 0,
     "features": ("target_distance",),
     "classifier": "logistic",
 }
@@ -233,7 +234,7 @@ def test_a_generator_that_betrays_outliers_does_so_for_outliers_only():
 
 
 def test_copies_of_outliers_outside_the_sensitive_columns_are_found_by_default():
-    assert MembershipGame().vulnerable
+    assert MembershipGame().achilles
     data = people(300).drop_columns(["who"])
     size = data["size"].to_numpy().copy()
     size[[17, 230]] = [40.0, 45.0]
@@ -241,8 +242,8 @@ def test_copies_of_outliers_outside_the_sensitive_columns_are_found_by_default()
     keeper = KeepsTheDear(subject(None, data.filter(pa.array(size < 30))).train, "size", 30.0)
     more = {"classifier": "random_forest", "outlying": 2, "random": 2}
     assert at(found(keeper, data, **more), "privacy_gain").value > 0.7
-    played = found(keeper, data, **more, vulnerable=2)
-    assert at(played, "privacy_gain").value == at(played, "privacy_gain", "vulnerable").value < 0.2
+    played = found(keeper, data, **more, achilles=2)
+    assert at(played, "privacy_gain").value == at(played, "privacy_gain", "achilles").value < 0.2
     assert at(played, "worst_target_gain").value < 0.2
 
 
@@ -266,7 +267,7 @@ def test_reference_samples_hold_no_target_and_the_others_exactly_one():
 def targets_of(train, game, seed=0):
     from synth_audit.core.seeds import child_rng
 
-    wanted = {"outlying": game.outlying, "random": game.random, "vulnerable": game.vulnerable}
+    wanted = {kind: getattr(game, kind) for kind in KINDS}
     rng = child_rng(seed, "membership_game", "targets")
     kinds = choose(Subject(train, None, train), (train.schema["cost"],), wanted, game.tail, rng)
     return {float(x) for rows in kinds.values() for x in train.numbers("who")[rows]}
@@ -454,7 +455,7 @@ def test_outlying_targets_lie_beyond_the_tails_and_random_ones_are_others():
     gaps = data.set_column(2, "cost", pa.array([None if i % 3 == 0 else x for i, x in enumerate(costs)]))
     train = subject(None, gaps).train
     who = Subject(train, None, train)
-    wanted = {"outlying": 6, "random": 6, "vulnerable": 3}
+    wanted = {"outlying": 6, "random": 6, "vulnerable": 3, "achilles": 3}
     columns = (train.schema["cost"], train.schema["size"])
     kinds = choose(who, columns, wanted, 0.05, np.random.default_rng(0))
     assert {kind: len(rows) for kind, rows in kinds.items()} == wanted
@@ -464,7 +465,7 @@ def test_outlying_targets_lie_beyond_the_tails_and_random_ones_are_others():
     ]
     assert all(beyond[0][i] or beyond[1][i] for i in kinds["outlying"])
     assert min(b[kinds["outlying"]].sum() for b in beyond) >= 3
-    assert not set(kinds["random"]) & (set(kinds["outlying"]) | set(kinds["vulnerable"]))
+    assert not set(kinds["random"]) & set(np.concatenate([kinds[k] for k in kinds if k != "random"]))
 
 
 def test_vulnerable_targets_are_the_loneliest_rows():
@@ -472,9 +473,22 @@ def test_vulnerable_targets_are_the_loneliest_rows():
     size = data["size"].to_numpy().copy()
     size[[17, 230]] = [40.0, -40.0]
     train = subject(None, data.set_column(0, "size", pa.array(size))).train
-    wanted = {"outlying": 0, "random": 0, "vulnerable": 2}
+    wanted = {"outlying": 0, "random": 0, "vulnerable": 2, "achilles": 2}
     kinds = choose(Subject(train, None, train), (), wanted, 0.05, np.random.default_rng(0))
-    assert kinds["vulnerable"].tolist() == [17, 230]
+    assert kinds["vulnerable"].tolist() == kinds["achilles"].tolist() == [17, 230]
+
+
+def test_a_twin_hides_nobody_from_the_search_for_achilles_heels():
+    """Two equal rows far from all others are at no distance from their nearest row."""
+    data, far = people(300).drop_columns(["who"]), (40.0, 4000.0, "c")
+    data = pa.concat_tables(
+        [data, pa.table({n: [v, v] for n, v in zip(data.column_names, far, strict=True)})]
+    )
+    train = subject(None, data).train
+    wanted = {"outlying": 0, "random": 0, "vulnerable": 2, "achilles": 2}
+    kinds = choose(Subject(train, None, train), (), wanted, 0.05, np.random.default_rng(0))
+    assert kinds["achilles"].tolist() == [300, 301]
+    assert not {300, 301} & set(kinds["vulnerable"].tolist())
 
 
 def test_nothing_of_a_target_is_said():
@@ -538,7 +552,7 @@ def test_a_guarantee_is_held_against_the_game(epsilon, bound):
         {"set_rows": 1},
         {"attacker_rows": 3},
         {"outlying": -1},
-        {"outlying": 0, "random": 0, "vulnerable": 0},
+        {"outlying": 0, "random": 0, "vulnerable": 0, "achilles": 0},
         {"tail": 0.0},
         {"features": ()},
         {"features": ("naive", "naive")},

@@ -182,3 +182,18 @@ def test_intervals_cover_the_null(population, sizes, subject_of):
             found[k].interval.low <= found[k].reference.value <= found[k].interval.high for k in names
         ]
     assert (covered / n_draws > 0.92).all(), dict(zip(names, covered / n_draws, strict=True))
+
+
+def test_other_visits_of_a_person_are_not_others(subject_of):
+    """Three rows that nearly agree are each other's nearest in train, and no stranger has such ones there."""
+    rng = np.random.default_rng(5)
+
+    def visits(n, first):
+        rows = {name: np.repeat(values, 3) for name, values in people(n, rng).items()}
+        moved = rows["income"] * np.exp(rng.normal(0, 0.002, 3 * n))
+        return rows | {"income": moved, "who": first + np.arange(3 * n) // 3}
+
+    subject = subject_of(visits(200, 0), visits(100, 10**4), visits(200, 10**5), who={"role": "split_key"})
+    found = all_of(subject)
+    assert found["epsilon_identifiability_loss"].value == pytest.approx(0, abs=0.12)
+    assert found["nnaa_loss"].value == pytest.approx(0, abs=0.12)

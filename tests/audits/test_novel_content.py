@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from synth_audit.audits.fidelity.novel_content import NovelContent
+from synth_audit.core.accounting import Neighbouring, PrivacyGuarantee, Unit
 
 N = 400
 WORDS = [
@@ -176,11 +178,25 @@ def test_what_the_plan_declares_is_known(flags, secret):
     made = {
         **rows(2),
         "city": pa.array(["Ulm", "Rom"] * (N // 2)),
-        "weight": pa.array(np.round(rows(2)["weight"].to_numpy() * 1.011, 2)),
+        "dose": pa.array(np.arange(N) * 5 + 1000),
     }
-    assert {"city", "weight"} <= flags(made)[0]
+    assert {"city", "dose"} <= flags(made)[0]
     every = ["Ulm", "Bonn", "Kiel", "Jena", "Rom", *map(str, range(300, 340))]
-    assert flags(made, city={"categories": every}, weight={"precision": 0.01})[0] == set()
+    assert flags(made, city={"categories": every}, dose={"bounds": [0, 5000]})[0] == set()
+
+
+def test_a_precision_finer_than_train_s_counts_under_a_budget_only(subject_of, measure, secret):
+    """Five digits in each of which a place in a list of people is spelt."""
+    made = rows(2)
+    made["weight"] = pa.array(np.round(made["weight"].to_numpy() + secret / 1e8, 8))
+    subject = subject_of(rows(1), None, made, weight={"precision": 1e-8})
+    found, findings = measure(NovelContent(), subject)
+    assert found["novel", "weight"].value
+    assert "column 'weight' is declared with a finer `precision`" in findings.notes[0]
+    promised = PrivacyGuarantee(Unit.ENTITY, Neighbouring.REPLACE, 1.0, 0.0, "pld", (), (), ())
+    found, findings = measure(NovelContent(), replace(subject, guarantee=promised))
+    assert not found["novel", "weight"].value
+    assert not any("weight" in note for note in findings.notes)
 
 
 def test_labels_of_control_rows_are_not_known(flags):

@@ -142,9 +142,51 @@ def test_exact_values_that_link_nothing_give_nobody_away(found):
     assert measured["excess_people"].interval.low < 0.02
 
 
+def rounded(n, seed):
+    """Twelve numbers of 60 values that have nothing to do with one another."""
+    values = np.random.default_rng(seed).integers(0, 60, (12, n))
+    return {f"x{i:02}": v for i, v in enumerate(values)}
+
+
+@pytest.mark.parametrize(("copied", "seen"), [(600, True), (0, False)])
+def test_a_leak_in_many_blocks_is_summed_over_them(subject_of, measure, copied, seen):
+    train, control, made = (rounded(1000, 1), rounded(400, 2), rounded(1000, 3))
+    rng = np.random.default_rng(4)
+    for row in range(copied):
+        for i in rng.choice([[0, 3, 5, 7], [1, 2, 8, 9], [0, 4, 10, 11], [2, 5, 6, 10], [1, 3, 6, 11]]):
+            made[f"x{i:02}"][row] = train[f"x{i:02}"][row]
+    measured, findings = measure(PartialKnowledge(max_sets=20), subject_of(train, control, made))
+    assert (measured["recognised_people"].interval.low > 0.2) is seen
+    assert any("together" in note for note in findings.notes) is seen
+    if not seen:
+        assert measured["recognised_people"].interval.high < 0.05
+
+
+@pytest.mark.parametrize(("copied", "seen"), [(120, True), (0, False)])
+def test_which_values_are_missing_is_a_secret(subject_of, measure, copied, seen):
+    """Two numbers of some people with their gaps, every value beside them being somebody else's."""
+    tables = [wide(N, seed) for seed in (1, 2, 3)]
+    for seed, table in enumerate(tables):
+        for name in list(table)[6:]:
+            del table[name]
+        gone = np.random.default_rng(10 + seed).random((4, N)) < 0.5
+        for i, gaps in enumerate(gone):
+            table[f"x{i + 2:02}"][gaps] = np.nan
+    train, control, made = tables
+    for name in ("x00", "x01"):
+        made[name][:copied] = train[name][:copied]
+    for name in list(made)[2:]:
+        filled = np.nan_to_num(made[name][:copied], nan=0.3)
+        made[name][:copied] = np.where(np.isnan(train[name][:copied]), np.nan, filled)
+    measured, findings = measure(PartialKnowledge(max_sets=40), subject_of(train, control, made))
+    assert (measured["excess_people"].interval.low > 0.08) is seen
+    assert any("whether" in note and "is missing" in note for note in findings.notes) or not seen
+    assert (measured["recognised_people"].interval.low > 0.15) is seen
+
+
 def test_honest_releases_are_not_accused(found):
     runs = [found(fresh, seed=10 * seed)[0] for seed in range(4)]
-    for name, null in (("worst_auc", 0.5), ("excess_people", 0.0)):
+    for name, null in (("worst_auc", 0.5), ("excess_people", 0.0), ("recognised_people", 0.0)):
         inside = [m[name].interval.low <= null <= m[name].interval.high for m in runs]
         assert sum(inside) >= 3
         assert abs(np.mean([m[name].value for m in runs]) - null) < 0.03

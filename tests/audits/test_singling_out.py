@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -289,6 +290,8 @@ def test_naive_guesses_do_not_read_the_release(subject_of, measure):
         {"univariate": False, "multivariate": ()},
         {"multivariate": (1,)},
         {"multivariate": (3, 3)},
+        {"embedding_columns": (1, 3)},
+        {"embedding_columns": (4, 4)},
         {"n_attacks": 400},
         {"n_minimum": 0},
         {"max_trials": 0},
@@ -297,7 +300,7 @@ def test_naive_guesses_do_not_read_the_release(subject_of, measure):
     ],
 )
 def test_settings_are_checked(bad):
-    with pytest.raises(ValueError, match=r"choose|multivariate|n_minimum|max_"):
+    with pytest.raises(ValueError, match=r"choose|multivariate|embedding_columns|n_minimum|max_"):
         SinglingOut(**bad)
 
 
@@ -324,6 +327,16 @@ class TestEmbedding:
         found, _ = measure(outliers_only, subject_of(train, control, fresh))
         interval = found["risk", "embedding"].interval
         assert interval.low <= 0 <= interval.high
+
+    def test_as_published_by_so_many_columns(self, outliers_only, subject_of, measure):
+        published = replace(outliers_only, embedding=False, embedding_columns=(3, 4, 99))
+        train, control, fresh = records(300, 1), records(300, 2), records(300, 3)
+        found, _ = measure(published, subject_of(train, control, train))
+        settings = [s for quantity, s in (k for k in found if isinstance(k, tuple)) if quantity == "risk"]
+        assert settings == ["embedding[3]", "embedding[4]", f"embedding[{len(train)}]"]
+        assert found["worst_risk"].value > 0.95
+        found, _ = measure(published, subject_of(train, control, fresh))
+        assert found["worst_risk"].interval.low <= 0
 
     @pytest.mark.slow
     def test_with_the_network(self, subject_of, measure):

@@ -47,7 +47,7 @@ QUICK = {
         "evaluated": 6,
         "outlying": 1,
         "random": 1,
-        "vulnerable": 1,
+        "achilles": 1,
         "features": ["target_distance"],
         "classifier": "nearest_neighbours",
     },

@@ -115,8 +115,11 @@ def test_under_a_budget_digits_are_the_plan_s_and_never_train_s():
     data = pa.table({"a": np.arange(30) * 100, "b": np.arange(30) * 100})
     train = read_table(data, infer_schema(data, {"b": ColumnSpec(precision=5)}), where="train")
     terms = FitTerms(total=Budget(1.0, 1e-6), fit=Budget(1.0, 1e-6), unit=Unit.ROW)
-    for recipe, expected in ((FitRecipe(Steps()), 100), (FitRecipe(Steps(), terms), None)):
-        assert fit_shared(recipe, train, 1, RunContext()).model == {"a": expected, "b": 5}
+    for recipe, expected in (
+        (FitRecipe(Steps()), {"a": 100, "b": 100}),
+        (FitRecipe(Steps(), terms), {"a": None, "b": 5}),
+    ):
+        assert fit_shared(recipe, train, 1, RunContext()).model == expected
 
 
 @pytest.mark.parametrize("fault", [ValueError("income 123456"), NotApplicable("row 17"), SystemExit(0)])

@@ -76,11 +76,17 @@ def test_derived_values_are_fixed():
     ]
 
 
+def test_a_seed_is_a_number_of_128_bits():
+    key = FIXED.key("seed")
+    framed = (1).to_bytes(8, "big") + b"\x01" + (1).to_bytes(8, "big") + b"a"
+    assert FIXED.seed("a") == int.from_bytes(hmac.new(key, framed, hashlib.sha256).digest()[:16], "big")
+
+
 def test_no_two_uses_share_a_value():
     names = [("a", "b"), ("ab",), ("a",), ("a", "b", ""), ("a\x1fb",), ()]
     values = [FIXED.commitment, FIXED.secret.hex(), FIXED.digest(b""), FIXED.digest(b"split")]
     values += [FIXED.key(k).hex() for k in ("split", "content", "generator", "")]
-    values += [FIXED.rng(*n).bytes(32).hex() for n in names]
+    values += [FIXED.rng(*n).bytes(32).hex() for n in names] + [FIXED.seed(*n) for n in names]
     other = Salt(bytes(31) + b"\x01")
     values += [other.commitment, other.digest(b""), other.key("split").hex(), other.rng("a").bytes(32).hex()]
     assert len(set(values)) == len(values)

@@ -145,11 +145,14 @@ def test_assemble_rounds_to_what_train_has_or_the_plan_says():
         {"n": [1, 5, 9], "x": [1.2, 5.0, 9.0], "y": [1.0, 5.0, 9.0], "noise": [np.pi, np.e, 0.1**0.5]}
     )
     drawn = np.array([1.63, np.nan, -0.44])
-    schema = infer_schema(data, {"y": ColumnSpec(precision=0.25)})
+    declared = {"y": ColumnSpec(precision=0.25), "coarse": ColumnSpec(precision=2.5)}
+    data = data.append_column("coarse", data.column("y"))
+    schema = infer_schema(data, declared)
     made = assemble(schema, dict.fromkeys(data.column_names, drawn))
     assert made.data.column("n").to_pylist() == [2, None, 0]
     assert made.data.column("x").to_pylist() == [1.6, None, -0.4]
-    assert made.data.column("y").to_pylist() == [1.75, None, -0.5]
+    assert made.data.column("y").to_pylist() == [2.0, None, 0.0], "finer than train has is no room"
+    assert made.data.column("coarse").to_pylist() == [2.5, None, 0.0]
     assert made.data.column("noise").to_pylist() == [1.63, None, -0.44]
     public = assemble(schema.without_inferred_resolution(), dict.fromkeys(data.column_names, drawn))
     assert public.data.column("x").to_pylist() == [1.63, None, -0.44]

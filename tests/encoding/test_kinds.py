@@ -253,7 +253,8 @@ def test_a_whole_default_audit_measures_new_kinds():
     evidence = synth_audit.audit(*tables, {"name": "new", "columns": {"zip": {"role": "target"}}}, workers=1)
     assert [c.kind for c in evidence.columns] == ["postcode", "share", "continuous"]
     skipped = {o.audit: o.status for o in evidence.outcomes if o.status != "measured"}
-    assert skipped == {"constraints": "not applicable"}  # there is nothing that the plan declares
+    # There is nothing that the plan declares, neither rules nor that the split was made by lot.
+    assert skipped == {"constraints": "not applicable", "one_run": "not applicable"}
     columns = {m.id.column for m in evidence.measurements if m.id.quantity == "total_variation"}
     assert columns >= {"zip", "rate", "x"}
     assert {m.id.column for m in evidence.measurements if m.id.quantity == "ks"} - {""} == {"rate", "x"}

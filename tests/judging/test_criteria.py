@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -50,6 +51,27 @@ def test_an_audit_that_ran_is_an_answer_only_where_gates_on_it_were_decided(resu
     found = state_of("singling out", [outcome("singling_out"), outcome("exact_match")], results)
     assert found.state == state
     assert bool(found.reason) == (state != "answered")
+
+
+@pytest.mark.parametrize("absent", ["closest_record", "an_audit_that_nobody_has"])
+def test_a_gate_on_an_audit_that_did_not_run_leaves_its_question_open(absent):
+    """As when just one audit of several about a question is asked for."""
+    ran = AuditOutcome("membership_game", "privacy", Status.MEASURED, info=SimpleNamespace(risk="membership"))
+    passed, other = (
+        result("membership_game", Result.PASS),
+        result(absent, Result.INSUFFICIENT, name="lacking"),
+    )
+    found = state_of("membership", [ran], [passed, other])
+    assert (found.state, "lacking" in found.reason) == (AnswerState.UNDECIDED, True)
+    assert state_of("membership", [ran], [passed]).state is AnswerState.ANSWERED
+    warning = replace(other, blocking=False)
+    assert state_of("membership", [ran], [passed, warning]).state is AnswerState.ANSWERED
+
+
+def test_a_gate_on_an_audit_about_something_else_leaves_no_question_open():
+    absent = result("linkability", Result.INSUFFICIENT)
+    found = state_of("singling out", [outcome("singling_out")], [result("singling_out", Result.PASS), absent])
+    assert found.state is AnswerState.ANSWERED
 
 
 def test_what_no_audit_is_about_is_not_asked_and_what_gave_no_result_undecided():

@@ -261,11 +261,17 @@ def shipped(monkeypatch):
             "identifier_reuse",
         ),
         "closest_record": ("privacy_score", "share_leak", "epsilon_identifiability_loss"),
-        "identifiability": ("loss", "near_copies", "worst_subgroup_near_copies", "unjudged_people"),
+        "identifiability": (
+            "loss",
+            "near_copies",
+            "moved_copies",
+            "worst_subgroup_near_copies",
+            "unjudged_people",
+        ),
         "singling_out": ("worst_risk",),
-        "linkability": ("risk",),
-        "inference": ("overall_risk",),
-        "partial_knowledge": ("worst_auc", "excess_people"),
+        "linkability": ("risk", "excess_people"),
+        "inference": ("overall_risk", "excess_people"),
+        "partial_knowledge": ("worst_auc", "excess_people", "recognised_people"),
         "membership_data_only": ("worst_auc",),
         "one_run": ("empirical_epsilon",),
         "attribute_attack": ("retained",),
@@ -290,9 +296,9 @@ def shipped(monkeypatch):
 def test_the_shipped_suite(tmp_path):
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 31
+    assert len(suite.gates) == 35
     useful = ["marginals", "worst_column", "associations", "coverage", "rules", "prediction"]
-    advisory = ["small_subgroups", "proven_cost", "linkability", *useful]
+    advisory = ["small_subgroups", "proven_cost", "linkability", "other_sources", *useful]
     assert [g.id for g in suite.gates if not g.blocking] == advisory
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
     check_suite(suite)

@@ -15,7 +15,16 @@ from synth_audit.core.table import read_table
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels import _pruned, gower, leaves, neighbours
 from synth_audit.kernels._grid import Grid
-from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_k, nearest_other, nearest_without
+from synth_audit.kernels.gower import (
+    MISSING,
+    Mixed,
+    nearest,
+    nearest_but,
+    nearest_k,
+    nearest_other,
+    nearest_several,
+    nearest_without,
+)
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -68,7 +77,7 @@ def exact_distances(queries, reference):
 
 
 def check(queries, reference, k=3, own=None):
-    """Every answer of the three searches against sorting all distances."""
+    """Every answer of the searches against sorting all distances."""
     distances = exact_distances(queries, reference)
     if own is not None:
         distances[np.arange(len(queries)), own] = np.inf
@@ -83,6 +92,11 @@ def check(queries, reference, k=3, own=None):
     some = np.isfinite(found.first)
     assert np.array_equal(found.ties[some], (distances == ordered[:, :1]).sum(axis=1)[some])
     assert np.array_equal(distances[np.arange(len(queries)), found.index], found.first)
+    if (several := min(k, len(reference) - (own is not None))) > 0:
+        many = nearest_several(queries, reference, k, own=own)
+        assert np.array_equal(many.distance, ordered[:, :several])
+        assert np.array_equal(many.index, np.argsort(distances, axis=1, kind="stable")[:, :several])
+        assert np.array_equal(many.ties, found.ties)
 
 
 @pytest.fixture
@@ -225,7 +239,7 @@ def test_searches_agree_with_sorting_all_distances(pair, block, k, leaf):
         patch.setattr(gower, "_QUERIES", block[0])
         patch.setattr(gower, "_REFERENCES", block[1])
         check(queries, reference, k)
-        check(reference, reference, own=np.arange(len(reference)))
+        check(reference, reference, k, own=np.arange(len(reference)))
 
 
 @pytest.mark.parametrize("n_labels", [127, 128, 253, 254, 255, 256, 70_000])
@@ -426,3 +440,18 @@ def test_more_labels_than_a_byte_holds_and_more_columns_than_it_counts():
     far = mixed(np.empty((5, 0)), np.full((5, 600), 9))
     check(far, wide)
     assert nearest(far, wide).first.tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_of_one_person_are_out_of_sight(large, people, monkeypatch):
+    if large:
+        monkeypatch.setattr(neighbours, "_MANY", 1)
+        monkeypatch.setattr(neighbours, "_LARGE", 1)
+    (rows,) = prepared(people(300, 3))[:1]
+    persons, asked = np.random.default_rng(0).integers(0, 40, 300), np.arange(0, 300, 2)
+    distances = exact_distances(rows.take(asked), rows)
+    left = np.where(persons[asked][:, None] == persons, np.inf, distances)
+    found = nearest_other(rows, asked, persons)
+    assert np.array_equal(found.first, left.min(axis=1))
+    assert np.array_equal(nearest_but(rows.take(asked), rows, persons[asked], persons).index, found.index)
+    assert np.isinf(nearest_other(rows, asked, np.zeros(300, np.int64)).first).all()

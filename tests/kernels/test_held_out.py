@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from synth_audit.core.measurement import Estimate, Interval
-from synth_audit.kernels.held_out import ClaimCount, ClaimTable, half_areas, held_out_area, mean_of_halves
+from synth_audit.kernels.held_out import (
+    ClaimCount,
+    ClaimTable,
+    half_areas,
+    held_out_area,
+    held_out_excess,
+    mean_of_halves,
+)
 from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
 
 
@@ -42,6 +49,17 @@ def test_the_worst_attack_stands_out_by_more_than_its_error():
     assert table(lucky, sure, often).worst(0, np.ones(3, bool)) == 1
     assert table(often, lucky, sure).worst(1, np.ones(3, bool)) == 2
     assert table(often, lucky, sure).worst(1, np.array([True, True, False])) == 1, "the best of what may be"
+
+
+def test_each_half_measures_what_the_other_chose():
+    """Claims and right ones; each attack shines on the half that it may be chosen on or on the other."""
+    claims = np.full((2, 3), 100.0)
+    right = np.array([[80.0, 30.0, 40.0], [20.0, 90.0, 50.0]])
+    tried = ClaimTable(np.array([100.0, 100.0]), claims, right, claims / 2, claims / 5)
+    found, chosen = held_out_excess(tried, np.ones((2, 3), bool), 0.95)
+    assert chosen == (1, 0), "the first half measures what stood out on the second, and the other way round"
+    assert found.value == pytest.approx((0.3 + 0.2) / 2 - 0.4)
+    assert held_out_excess(tried, np.array([[0, 0, 1], [0, 0, 1]], bool), 0.95)[1] == (2, 2)
 
 
 def test_the_mean_of_two_halves_is_surer_than_either():

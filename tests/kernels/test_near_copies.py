@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.near_copies import People, excess, near_parts, nearness, worst_excess
+from synth_audit.kernels.near_copies import (
+    People,
+    excess,
+    near_parts,
+    nearer_than_most,
+    nearness,
+    worst_excess,
+)
 
 
 def test_nearness_of_copies_twins_and_others():
@@ -13,11 +20,66 @@ def test_nearness_of_copies_twins_and_others():
     assert found.tolist() == [0.0, 1.0, np.inf, 1.5]
 
 
-@pytest.mark.parametrize("control", [np.arange(50.0), np.repeat([0.5, 1.0], 25), np.ones(50)])
-def test_the_share_of_near_control_rows_is_alpha_whatever_the_ties(control):
+def test_rows_are_near_that_are_well_below_the_quantile_of_control():
+    control = np.arange(1.0, 51.0)  # a tenth of it is at 5 or below
+    train, strangers = near_parts(np.array([0.0, 3.75, 3.76, 5.0]), control, 0.1)
+    assert train.tolist() == [1, 1, 0, 0]
+    assert strangers.sum() == 3
+    twins = near_parts(np.array([0.0, 0.7, 1.0]), np.ones(50), 0.1)[0]
+    assert twins.tolist() == [1, 1, 0], "beside people who all have twins a copy is near, and a twin is not"
+
+
+def test_many_more_small_tables_are_decided_and_no_fewer_copies_seen():
+    """Against the quantile itself: honest people of a smooth density, and one in ten with a near copy."""
+    rng, decided, seen = np.random.default_rng(0), np.zeros(2), np.zeros(2)
+    everybody = np.ones(300, dtype=bool), np.ones(100, dtype=bool)
+    for _ in range(100):
+        train, control = (rng.gamma(12, 0.09, n) for n in (300, 100))
+        limit = np.sort(control)[1]
+        leaky = np.where(np.arange(300) < 30, 0.2, train)
+        for x, counted in ((train, decided), (leaky, seen)):
+            for i, near in enumerate((near_parts(x, control, 0.02), (x <= limit, control <= limit))):
+                found = excess(alone(near[0]), alone(near[1]), everybody, 0.95).interval
+                counted[i] += found.high < 0.05 if counted is decided else found.low > 0.05
+    assert decided[0] >= 97
+    assert decided[0] > decided[1]
+    assert seen[0] >= seen[1]
+
+
+@pytest.mark.parametrize("control", [np.repeat([0.0, 1.0], 25), np.zeros(50), np.full(50, np.inf)])
+def test_where_nothing_is_below_the_quantile_the_share_of_near_control_rows_is_alpha(control):
     train, strangers = near_parts(control, control, 0.1)
     assert strangers.mean() == pytest.approx(0.1)
     assert train.tolist() == strangers.tolist()
+
+
+@pytest.mark.parametrize("equal", [0.0, 0.05])
+def test_copies_that_were_moved_are_nearer_than_most(equal):
+    """One in ten has a row beside the own one, whether or not strangers have equal rows by nature."""
+    rng = np.random.default_rng(0)
+    train, control = rng.uniform(0.5, 2, 1000), rng.uniform(0.5, 2, 400)
+    train[: int(1000 * equal)], control[: int(400 * equal)] = 0, 0
+    honest = nearer_than_most(train, control, 0.05)
+    assert honest[1].mean() == pytest.approx(equal + 0.05 * (1 - equal), abs=0.005)
+    assert honest[0].mean() - honest[1].mean() == pytest.approx(0, abs=0.02)
+    train[100:200] = rng.uniform(0.4, 0.5, 100)
+    near = nearer_than_most(train, control, 0.05)
+    assert near[0].mean() - near[1].mean() == pytest.approx(0.1, abs=0.03)
+    assert (near[0][100:200] == 1).all()
+
+
+def test_a_release_of_train_itself_is_nearer_than_most():
+    """Control finds the same rows in train and in the release: all of it is at 1, its share near."""
+    near = nearer_than_most(np.zeros(100), np.ones(40), 0.05)
+    assert near[0].mean() == 1
+    assert near[1].mean() == pytest.approx(0.05)
+
+
+def test_where_all_strangers_have_equal_rows_an_equal_one_is_near_and_no_other():
+    near = nearer_than_most(np.array([0.0, 0.1, np.inf]), np.zeros(5), 0.05)
+    assert near[0].tolist() == [1, 0, 0]
+    near = nearer_than_most(np.array([0.0, 0.1, np.inf]), np.array([0.0, np.inf, np.inf]), 0.05)
+    assert near[0].tolist() == [1, 1, 0]
 
 
 def test_people_are_counted_once_by_their_nearest_row():

@@ -10,7 +10,8 @@ from hypothesis.extra import numpy as hnp
 
 from synth_audit.kernels import _pruned, euclidean, leaves, neighbours
 from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.euclidean import nearest, nearest_other
+from synth_audit.kernels.euclidean import nearest, nearest_other, nearest_others
+from synth_audit.kernels.neighbours import most_queries
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -95,8 +96,15 @@ def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block,
         patch.setattr(euclidean, "_REFERENCES", block[1])
         in_leaves(patch, leaf)
         found = nearest_other(points(rows, labels), np.arange(len(rows)))
+        several = nearest_others(points(rows, labels), np.arange(len(rows)), 3) if len(rows) > 1 else None
     for i in range(len(rows)):
-        first, _, tied = by_hand(rows[i], labels[i], rows, labels, skip=i)
+        first, second, tied = by_hand(rows[i], labels[i], rows, labels, skip=i)
+        if several is not None:
+            both = [first, second][: several.distance.shape[1]]
+            assert several.distance[i, :2] == pytest.approx(both, abs=1e-9)
+            assert (np.diff(several.distance[i]) >= 0).all()
+            assert i not in several.index[i]
+            assert several.ties[i] == len(tied)
         assert found.first[i] == pytest.approx(first, abs=1e-9)
         if np.isfinite(first):
             assert found.ties[i] == len(tied)
@@ -224,6 +232,38 @@ def test_leaves_that_cannot_hold_the_nearest_row_are_not_scored(monkeypatch):
     found = nearest(points(reference[:1000] + 1e-4), points(reference))
     assert np.array_equal(found.index, np.arange(1000))
     assert 0 < sum(scored) < 0.15 * 1000 * 8000
+
+
+def test_leaves_of_a_large_table_stay_small_enough_to_rule_some_out(monkeypatch):
+    monkeypatch.setattr(leaves, "_LARGEST", 8)
+    rows = points(np.random.default_rng(7).random((5000, 2)))
+    assert rows.leaves.sizes.max() <= 8
+
+
+def test_the_nearest_rows_may_lie_in_leaves_that_are_met_after_the_first_ones(monkeypatch):
+    rng = np.random.default_rng(9)
+    queries, reference = points(rng.random((600, 6))), points(rng.random((5000, 6)))
+    monkeypatch.setattr(_pruned, "_MOST", 2.0)
+    found = []
+    for first in (1, 4, 10**6):  # leaves met first: one, some, all
+        monkeypatch.setattr(_pruned, "_FIRST", first)
+        found.append(nearest(queries, reference))
+    for field in ("first", "second", "index", "ties"):
+        assert all(np.array_equal(getattr(x, field), getattr(found[0], field)) for x in found)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "n_reference", "most"),
+    [
+        (10_000, 400_000, 10_000),
+        (10_000, 1_600_000, 2_500),
+        (10_000, 10**9, 1_000),
+        (500, 10**9, 500),
+        (9, 0, 9),
+    ],
+)
+def test_fewer_rows_are_looked_up_in_a_large_reference(wanted, n_reference, most):
+    assert most_queries(wanted, n_reference) == most
 
 
 def test_what_two_unlike_labels_add_is_told_with_them():

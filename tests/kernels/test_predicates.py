@@ -266,3 +266,24 @@ def test_rows_are_ordered_by_their_codes_however_many_there_are(last):
     )
     rows = CodedRows.of(codes[None], [last])
     assert np.array_equal(rows.order[0], np.argsort(codes, kind="stable"))
+
+
+def test_range_bins_are_equally_wide_and_open_outwards(prepared):
+    lexicon, [release, _] = prepared({"x": [0.0, 1.0, 2.0, 8.0, None]}, {"x": [-5.0, 3.9, 4.0, 99.0]})
+    low, high = predicate_guesses._range_bins(release, lexicon, 0, 2)
+    values = dict(zip([None, *lexicon.values[0].tolist()], zip(low, high, strict=True), strict=True))
+    assert values[None] == (0, 0)
+    assert {values[v] for v in (-5.0, 0.0, 3.9)} == {(1, 5)}
+    assert {values[v] for v in (4.0, 8.0, 99.0)} == {(6, 8)}
+
+
+def test_described_outliers_match_themselves_alone_by_so_many_columns(prepared):
+    lexicon, [rows] = prepared(mixed(80, 5))
+    outliers = np.array([7, 3, 50])
+    rng = np.random.default_rng(0)
+    found = predicate_guesses.outlying(rows, lexicon, outliers, 3, 9, 4, 300, rng)
+    matches = match(rows, found)
+    assert 3 <= len(found) <= 9
+    assert matches.single.all()
+    assert set(matches.rows.tolist()) <= set(outliers.tolist())
+    assert set(found.widths.tolist()) == {3}

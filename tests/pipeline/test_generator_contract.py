@@ -21,6 +21,7 @@ from synth_audit.core.execution.deadline import Deadline
 from synth_audit.core.generator import BATCH, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline.made_candidate import real_tables
 from synth_audit.pipeline.making import fit_plan
 from synth_audit.store.batch_writing import write_batches
 from synth_audit.store.salts import known_salt
@@ -170,7 +171,7 @@ class Watched:
 
 def test_a_large_draw_holds_one_batch_at_a_time(toy, tmp_path):
     case = toy(rows=250_000)
-    train = pipeline.real_tables(case.plan, case.workspace)[0]
+    train = real_tables(case.plan, case.workspace)[0]
     fitted = fit_plan(case.plan, train, known_salt(case.workspace), checkpoint=tmp_path)
     model = Watched(train.schema)
     written = (batch.data for batch in replace(fitted, model=model).batches())

@@ -22,6 +22,7 @@ from synth_audit.core.table import Table
 from synth_audit.core.verdict import Result
 from synth_audit.judging.privacy_budget import PRIVACY_BUDGET, Promise, promise_results
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline.made_candidate import real_tables
 from synth_audit.pipeline.rerun import rerun
 from synth_audit.report import render_report
 from synth_audit.store.attempts import table_ledger
@@ -192,7 +193,7 @@ def test_a_generator_that_buys_nothing_keeps_no_promise(spending):
 def test_games_spend_beside_the_ledger(spending):
     run(spending)
     plan = spending.plan
-    real, control = pipeline.real_tables(plan, spending.workspace)
+    real, control = real_tables(plan, spending.workspace)
     subject = pipeline.subject_of(plan, real, control, real)
     fitted = fit_shared(FitRecipe.of(subject), real.released_only(), 0, RunContext())
     assert fitted.guarantee.epsilon == pytest.approx(

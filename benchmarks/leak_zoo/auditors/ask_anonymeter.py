@@ -27,4 +27,4 @@ def judge(tables: Tables) -> Answer:
     return scores, any(risk.ci[0] > 0 for risk in risks.values())
 
 
-serve(judge)
+serve(judge, "anonymeter")

@@ -26,4 +26,4 @@ def _worse(row: Mapping[str, Any]) -> float:
     return -float(row["val"]) if row["metric"] in SMALLER_IS_WORSE else float(row["val"])
 
 
-serve(judge)
+serve(judge, "syntheval")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -54,7 +54,7 @@ _WHAT: Mapping[Aspect, tuple[str, str]] = {
     Aspect.CONSTANT: ("other values than the one of train", "keep it constant, or leave the column out"),
     Aspect.RESOLUTION: (
         "finer digits or times than train has",
-        "round it as train is rounded, or declare its `precision`",
+        "round it as train is rounded",
     ),
     Aspect.RANGE: ("numbers far beyond those of train", "clip it, or declare its `bounds`"),
     Aspect.MISSING: ("missing values, of which train has none", "fill them, or leave the column out"),
@@ -77,9 +77,10 @@ class NovelContent:
     """Flags content of a release that is new to a column: nobody's distance to anybody shows what it says.
 
     New is, column by column: a label that neither train nor the plan has in these very letters; another value
-    in a column that is constant or wholly missing in train; digits or times finer than train's (or than the
-    plan's ``precision``); a number more than ten spans of train's beyond its ends; a missing value where
-    train has none; text twice as long as the longest label, or with characters that nobody sees.
+    in a column that is constant or wholly missing in train; digits or times finer than train's, and, under a
+    privacy budget, than the plan's ``precision``; a number more than ten spans of train's beyond its ends; a
+    missing value where train has none; text twice as long as the longest label, or with characters that
+    nobody sees.
 
     Fresh rows of the same people bring new labels too: as many, on average, as training rows have one that no
     other has (Good 1953). So a flag is 1 where ``P(X ≥ k) < α``, ``X ~ Binomial(k + f, m / (m + n))``: k rows
@@ -120,7 +121,13 @@ class NovelContent:
             NOVEL.at(bool(text), setting=FREE_TEXT),
             *(NOVEL.at(c.name in {*flagged, *text}, column=c.name) for c in subject.features),
         ]
-        return Findings(tuple(measured), notes=tuple(_notes(release, flagged, text, spread=spread)))
+        idle = [
+            f"column {c.name!r} is declared with a finer `precision` than train has, which counts only under "
+            "a privacy budget: digits beyond train's are room to spell records in"
+            for c in subject.features
+            if _as_counted(c, subject) is not c
+        ]
+        return Findings(tuple(measured), notes=(*idle, *_notes(release, flagged, text, spread=spread)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +144,9 @@ class _Release:
         entities = _entities(train)
         found = {
             c.name: (
-                *c.kind.novelties(c, train.column(c.name), made.column(c.name), entities),
+                *c.kind.novelties(
+                    _as_counted(c, subject), train.column(c.name), made.column(c.name), entities
+                ),
                 _missing(c, train, made),
             )
             for c in subject.features
@@ -197,6 +206,13 @@ def _entities(train: Table) -> Codes | None:
         return None
     coded = pa.array(entities_of(train), pa.binary()).dictionary_encode()
     return np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _as_counted(column: Column, subject: Subject) -> Column:
+    """The column without a precision finer than train's, unless the release has a guarantee."""
+    if subject.guarantee is None and column.declared_too_finely:
+        return replace(column, declared_resolution=None)
+    return column
 
 
 def _missing(column: Column, train: Table, made: Table) -> Novelty:

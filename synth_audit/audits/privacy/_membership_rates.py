@@ -77,16 +77,20 @@ TOLD_RATES = {TPR_1: ONE_PERCENT, TPR_01: ONE_PER_MILLE}
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """One attack's name, its scores, higher for likelier members, and the score above which it names one."""
+    """One attack: its name, scores, higher for likelier members, and the score above which it names one.
+
+    Attributes:
+        threshold: None for an attack that only ranks.
+    """
 
     name: str
     members: Floats
     others: Floats
-    threshold: float
+    threshold: float | None = None
 
-    def flagged(self) -> tuple[int, int]:
-        """How many members and how many others it names."""
-        return int(np.sum(self.members > self.threshold)), int(np.sum(self.others > self.threshold))
+    def flagged(self, threshold: float) -> tuple[int, int]:
+        """How many members and how many others are above a threshold."""
+        return int(np.sum(self.members > threshold)), int(np.sum(self.others > threshold))
 
 
 def told(rate: float, n_others: int) -> bool:
@@ -121,7 +125,7 @@ def rates(attack: Scored, level: float) -> list[Measurement]:
                     reference=Reference(rate, "naming members no more often than strangers"),
                 )
             )
-    return [*found, *_named(attack, level)]
+    return found if attack.threshold is None else [*found, *_named(attack, attack.threshold, level)]
 
 
 def _counted(attack: Scored) -> SampleCounts:
@@ -129,10 +133,10 @@ def _counted(attack: Scored) -> SampleCounts:
     return {"n_requested": n, "n_achieved": n, "n_minimum": FEWEST_TESTED}
 
 
-def _named(attack: Scored, level: float) -> list[Measurement]:
+def _named(attack: Scored, threshold: float, level: float) -> list[Measurement]:
     """Precision, recall and advantage at the attack's own threshold; no precision where nobody is named."""
     name, counted = attack.name, _counted(attack)
-    hits, alarms = attack.flagged()
+    hits, alarms = attack.flagged(threshold)
     m, n = len(attack.members), len(attack.others)
     sure = membership.precision(hits, m, alarms, n, level)
     found = [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits.privacy._asked_people import AskedPeople, different_people
+from synth_audit.audits.privacy._known_sets import KnownSets, PairsApart, SetTrials, drawn_sources, parts_of
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, named, random_places, rate
 from synth_audit.core.arrays import Bools, Positions
 from synth_audit.core.audit import AuditInfo, Need
@@ -24,11 +26,15 @@ from synth_audit.core.measurement import (
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.anchored_parts import varies
 from synth_audit.encoding.codes import codes
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels.attack_success import SuccessCount, risk
 from synth_audit.kernels.entropy import entropy
-from synth_audit.kernels.gower import nearest_k
+from synth_audit.kernels.gower import Mixed, nearest_k
+
+_SHARED_OUT = (4, 5, 6)
+"""Columns that stand out together, and are shared out between two sources."""
 
 Sides = tuple[tuple[Column, ...], tuple[Column, ...]]
 
@@ -58,6 +64,16 @@ NAIVE_RATE = Quantity(
 )
 
 
+EXCESS = Quantity(
+    "excess_people",
+    "People whose partial records the worst of several pairs of sources join",
+    range=(-1.0, 1.0),
+    proportional=False,  # chance joins control too, and how often differs by what the sources hold
+    help="Share of people in the training data whose records in two sources are joined beyond what those of "
+    "strangers are, for the worst of several pairs of sources; 0 is none.",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Linkability:
     """Joins two partial records of one person where both lead to the same synthetic row.
@@ -71,10 +87,16 @@ class Linkability:
     descending entropy of its values in train, ties by name, each goes to the side whose entropies add up to
     less so far, so that both halves describe a person about equally well.
 
+    Beside these, other sources are tried: of two, three and five columns each, and random halves of all. Half
+    of the pairs of sources are drawn at random; the others share out columns that stand out together on one
+    half of the people. ``excess_people = r_train − r_control`` of the worst pair, chosen on one half of the
+    people and measured on the other, both ways.
+
     Fields:
         columns_a, columns_b: what each of the two sources holds; give both or neither.
         n_neighbours: k, synthetic rows that each half may lead to.
         n_attacks: at most this many training records, and as many control records, are attacked.
+        source_pairs: about how many other pairs of sources are tried; 0 for none.
 
     Raises:
         ValueError: only one side is given, the sides share a column, or a number is below 1.
@@ -86,6 +108,7 @@ class Linkability:
     columns_b: tuple[str, ...] = ()
     n_neighbours: int = 10
     n_attacks: int = 2000
+    source_pairs: int = 8
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Linkability",
@@ -95,10 +118,8 @@ class Linkability:
             "with others, and takes two of their records for the same person when both are close to the "
             "same synthetic row."
         ),
-        not_covered=(
-            "Other ways of splitting the columns between two sources, and columns that both sources hold."
-        ),
-        quantities=(RISK, TRAIN_RATE, CONTROL_RATE, NAIVE_RATE),
+        not_covered=("Pairs of sources that were not tried, and columns that both sources hold."),
+        quantities=(RISK, EXCESS, TRAIN_RATE, CONTROL_RATE, NAIVE_RATE),
         risk="linkability",
         needs=(Need.CONTROL,),
         cost="seconds",
@@ -111,8 +132,8 @@ class Linkability:
         both = (*self.columns_a, *self.columns_b)
         if len(set(both)) < len(both):
             raise ValueError("columns_a and columns_b must not share or repeat a column")
-        if min(self.n_neighbours, self.n_attacks) < 1:
-            raise ValueError("n_neighbours and n_attacks must be at least 1")
+        if min(self.n_neighbours, self.n_attacks) < 1 or self.source_pairs < 0:
+            raise ValueError("n_neighbours and n_attacks must be at least 1, source_pairs 0 or more")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control."""
@@ -121,7 +142,8 @@ class Linkability:
         sides = self._sides(subject)
         tables = (subject.train, subject.control)
         chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in tables]
-        found = [self._candidates(side, subject, chosen, rng) for side in sides]
+        rows = _Sources.of(subject, [c for side in sides for c in side], chosen)
+        found = [rows.candidates([c.name for c in side], self.n_neighbours, rng) for side in sides]
         hits = [_share_a_row(a, b) for a, b in zip(*found, strict=True)]
         measured = self._measured(hits, subject, rng)
         names = [", ".join(c.name for c in side) for side in sides]
@@ -134,7 +156,8 @@ class Linkability:
             control_hit=chosen[1][hits[1]],
         )
         note = f"one source holds {names[0]}; the other {names[1]}"
-        return Findings(tuple(measured), notes=(note,), exposures=(exposure,))
+        by_pairs, told = self._other_pairs(subject, context)
+        return Findings((*measured, *by_pairs), notes=(note, *told), exposures=(exposure,))
 
     def _sides(self, subject: Subject) -> Sides:
         if not self.columns_a:
@@ -144,20 +167,32 @@ class Linkability:
             named(subject, self.columns_b, "columns_b"),
         )
         for setting, side in zip(("columns_a", "columns_b"), sides, strict=True):
-            if not any(_entropy(subject.train, column) for column in side):
+            if not any(varies(subject.train, column) for column in side):
                 raise NotApplicable(f"no column of {setting} varies in train")
         return sides
 
-    def _candidates(
-        self, side: Sequence[Column], subject: Subject, chosen: Sequence[Positions], rng: np.random.Generator
-    ) -> list[Positions]:
-        """The k nearest synthetic rows by one side's columns, for the train and the control rows attacked."""
+    def _other_pairs(self, subject: Subject, context: RunContext) -> tuple[list[Measurement], list[str]]:
+        """What the worst of several pairs of sources joins, and what they hold."""
         assert subject.control is not None
-        encoder = GowerEncoder.anchored_on(subject.train, side, beside=[subject.control])
-        tables = [subject.train, subject.control, subject.synthetic]
-        *asked, synthetic = encoder.encode(tables, [*chosen, None])
-        place = random_places(len(synthetic), rng)
-        return [nearest_k(rows, synthetic, self.n_neighbours, place) for rows in asked]
+        if not self.source_pairs:
+            return [], []
+        rng, sets_rng = context.rng, context.child("linkability", "sources").rng
+        chosen = [different_people(t, self.n_attacks, rng) for t in (subject.train, subject.control)]
+        people = AskedPeople.halved(chosen[0], chosen[1], rng)
+        rows = _Sources.of(subject, subject.features, chosen)
+        pairs = _source_pairs(rows.varying, subject, people, self.source_pairs, sets_rng)
+        everybody = np.ones(len(people.member), dtype=np.bool_)
+        trials = []
+        for i, sides in enumerate(pairs.sets):
+            one, other = (rows.candidates(side, self.n_neighbours, rng) for side in sides)
+            joined = [_share_a_row(a, b) for a, b in zip(one, other, strict=True)]
+            trials.append((i, everybody, np.concatenate(joined)))
+        worst, best = SetTrials.of(pairs, people, trials).worst(EXCESS, self.n_attacks, subject.level)
+        notes = [f"beside these, pairs of sources tried: {pairs.told}"]
+        named = [" and ".join(", ".join(side) for side in pairs.sets[i]) for i in best]
+        if named:
+            notes.append("of these most are joined by " + "; and by ".join(dict.fromkeys(named)))
+        return [worst], notes
 
     def _measured(
         self, hits: Sequence[Bools], subject: Subject, rng: np.random.Generator
@@ -181,6 +216,55 @@ class Linkability:
             rate(CONTROL_RATE, control, self.n_attacks, level),
             rate(NAIVE_RATE, naive, self.n_attacks, level),
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sources:
+    """Columns that sources hold, of the train and control rows attacked and of the release, encoded once.
+
+    Attributes:
+        order: name of the column of each number, then of each label.
+        asked: the rows of train, ``n_train`` of them, then those of control.
+    """
+
+    order: tuple[str, ...]
+    asked: Mixed
+    n_train: int
+    release: Mixed
+
+    @classmethod
+    def of(cls, subject: Subject, columns: Sequence[Column], chosen: Sequence[Positions]) -> _Sources:
+        assert subject.control is not None
+        encoder = GowerEncoder.anchored_on(subject.train, columns, beside=[subject.control])
+        tables = [subject.train, subject.control, subject.synthetic]
+        train, control, release = encoder.encode(tables, [*chosen, None])
+        return cls(encoder.order, train.followed_by(control), len(train), release)
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Names of the columns that vary in train, each once."""
+        return tuple(dict.fromkeys(self.order))
+
+    def candidates(self, names: Collection[str], k: int, rng: np.random.Generator) -> list[Positions]:
+        """The k synthetic rows nearest by one source's columns, for the train and the control rows."""
+        kept = np.array([i for i, name in enumerate(self.order) if name in names], dtype=np.intp)
+        place = random_places(len(self.release), rng)
+        # One search for both sides, since a search of half as many rows takes more than half as long.
+        found = nearest_k(self.asked.only(kept), self.release.only(kept), k, place)
+        return [found[: self.n_train], found[self.n_train :]]
+
+
+def _source_pairs(
+    names: tuple[str, ...], subject: Subject, people: AskedPeople, n_pairs: int, rng: np.random.Generator
+) -> KnownSets:
+    n_drawn, n_guided = parts_of(n_pairs)
+    drawn = drawn_sources(names, n_drawn, rng)
+    if not n_guided or len(names) < 4 or min(len(people.train), len(people.control)) < 2:
+        return KnownSets.of(drawn, ())
+    apart = PairsApart.of(subject, [subject.schema[name] for name in names], people, rng)
+    sizes = [_SHARED_OUT[i % len(_SHARED_OUT)] for i in range(n_guided)]
+    guided = [[(s[::2], s[1::2]) for s in apart.grown(half, sizes)] for half in (0, 1)]
+    return KnownSets.of(drawn, guided)
 
 
 def _halves(train: Table, columns: Sequence[Column]) -> Sides:

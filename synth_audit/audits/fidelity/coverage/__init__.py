@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.fidelity._reference import measured, sampling_note
+from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
 from synth_audit.audits.fidelity.coverage.pair import Curves, authenticity, drawn_part, resampled, scored
 from synth_audit.audits.fidelity.coverage.picture import CONTROL, curves
 from synth_audit.audits.fidelity.coverage.spaces import SPACES, AnchoredSpace, SpaceName
@@ -20,7 +20,9 @@ from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.encoding.row_groups import row_groups
+from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
+from synth_audit.kernels.neighbours import most_queries
 
 ALPHA_PRECISION = Quantity(
     "alpha_precision",
@@ -128,35 +130,69 @@ class Coverage:
                 AnchoredSpace.on(name, subject, self.embedding_settings, keeping) for name in self.spaces
             ]
 
-            def compare(table: Table, draws: np.random.Generator) -> dict[MeasurementId, Estimate]:
-                found: dict[MeasurementId, Estimate] = {}
-                seen.append({})
+            def compare(tables: Sequence[Table], seed: int) -> list[Found]:
+                found = [_Compared({}, {}, np.random.default_rng(seed)) for _ in tables]
                 for space in spaces:
-                    known, part = (t.sample(self.most_rows, draws) for t in (subject.train, table))
-                    pair = space.rows(known, part)
-                    seen[-1][space.name] = Curves.of(pair)
-                    drawn = resampled(pair, self.max_resampled, self.n_bootstrap, draws)
-                    estimates = scored(seen[-1][space.name], pair.least, drawn, subject.level)
-                    asked = [pair.other, pair.train]
-                    if known is not subject.train:
-                        asked = space.coordinates([part.sample(self.max_queries, draws), subject.train])
-                    made = drawn_part(asked[0], self.max_queries, draws)
-                    estimates[AUTHENTICITY.name] = authenticity(made, asked[1], subject.level, draws)
-                    found |= {MeasurementId("", n, _setting(space.name)): e for n, e in estimates.items()}
-                return found
+                    self._compare(space, tables, found)
+                seen.extend(x.curves for x in found)
+                return [x.estimates for x in found]
 
-            measurements = measured(subject, compare, self.info.quantities, context.rng)
-        counted = tuple(self._counted(m, subject.synthetic.n_rows) for m in measurements)
+            measurements = measured_together(subject, compare, self.info.quantities, context.rng)
+        counted = tuple(
+            self._counted(m, subject.synthetic.n_rows, subject.train.n_rows) for m in measurements
+        )
         pictures = [p for s in self.spaces for p in _pictures([c[s] for c in seen], subject, _setting(s))]
         read = sampling_note(subject, self.most_rows, "All but authenticity is read from")
         return Findings(counted, tuple(pictures), (*_doubles(subject), *read))
 
-    def _counted(self, found: Measurement, n: int) -> Measurement:
+    def _compare(self, space: AnchoredSpace, tables: Sequence[Table], found: Sequence[_Compared]) -> None:
+        """Add what each table shows in a space; all are asked of the same rows of train, put there once."""
+        train, level = space.subject.train, space.subject.level
+        most, asked, pairs = self._asked(train.n_rows), list[Table](), list[tuple[Coordinates, Coordinates]]()
+        for table, one in zip(tables, found, strict=True):
+            known, part = (t.sample(self.most_rows, one.draws) for t in (train, table))
+            pair = space.rows(known, part)
+            one.curves[space.name] = Curves.of(pair)
+            drawn = resampled(pair, self.max_resampled, self.n_bootstrap, one.draws)
+            one.add(space.name, scored(one.curves[space.name], pair.least, drawn, level))
+            if known is train:
+                pairs.append((pair.other, pair.train))
+            else:
+                asked.append(part.sample(most, one.draws))
+        if asked:
+            *others, every = space.coordinates([*asked, train])
+            pairs = [(other, every) for other in others]
+        for one, (other, every) in zip(found, pairs, strict=True):
+            made = drawn_part(other, most, one.draws)
+            one.add(space.name, {AUTHENTICITY.name: authenticity(made, every, level, one.draws)})
+
+    def _asked(self, n_train: int) -> int:
+        """How many rows are asked for authenticity at most."""
+        return most_queries(self.max_queries, n_train)
+
+    def _counted(self, found: Measurement, n: int, n_train: int) -> Measurement:
         """With the rows of the release that it rests on."""
         if found.id.quantity == AUTHENTICITY.name:
-            n = min(self.max_queries, n)
+            n = min(self._asked(n_train), n)
             return replace(found, n_requested=n, n_achieved=n)
         return replace(found, n_achieved=min(self.most_rows, n))
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """What one table showed so far.
+
+    Attributes:
+        draws: the table's own, moved by no other table.
+    """
+
+    estimates: dict[MeasurementId, Estimate]
+    curves: dict[SpaceName, Curves]
+    draws: np.random.Generator
+
+    def add(self, space: SpaceName, estimates: Mapping[str, Estimate]) -> None:
+        """Keep estimates by quantity as those of a space."""
+        self.estimates.update({MeasurementId("", n, _setting(space)): e for n, e in estimates.items()})
 
 
 def _setting(space: SpaceName) -> str:

@@ -56,12 +56,15 @@ class AttributeGame:
         sets: tables drawn from each fit. rows: of each table.
         columns: secrets; left out, the columns of role sensitive.
         tail: share of reference rows whose secret counts as outlying, in (0, 1).
+        achilles: besides four outlying and four random targets of each iteration, as published, guess at
+            four Achilles' heels: the rows that hold the secret with the largest mean distance to their five
+            nearest other rows of the reference.
 
     Raises:
         ValueError: a field is out of range, or a column is named twice.
         NotApplicable: train has too few rows, a secret is the target, or none can be attacked.
 
-    Source: TVineSynth, Definition 2.2 and Appendix G; Stadler et al. 2022.
+    Source: TVineSynth, Definition 2.2 and Appendix G; Stadler et al. 2022; Meeus et al. 2023.
     """
 
     iterations: int = 10
@@ -70,6 +73,7 @@ class AttributeGame:
     rows: int = 500
     columns: tuple[str, ...] = ()
     tail: float = 0.05
+    achilles: bool = False
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Attribute game",
@@ -91,7 +95,7 @@ class AttributeGame:
         default=False,
         spreads=True,
         cost="minutes",
-        source="TVineSynth, Definition 2.2; Stadler et al. 2022",
+        source="TVineSynth, Definition 2.2; Stadler et al. 2022; Meeus et al. 2023 (targets)",
     )
 
     def __post_init__(self) -> None:
@@ -112,7 +116,7 @@ class AttributeGame:
         n, secrets, notes = subject.train.n_rows, attacked.secrets, list(attacked.notes)
         if n < self.reference:
             notes.append(f"reference samples are all {n} training rows, since there are no {self.reference}")
-        sizes = GameSizes(self.reference, self.sets, self.rows, self.tail)
+        sizes = GameSizes(self.reference, self.sets, self.rows, self.tail, self.achilles)
         played = partial(play, subject, context, attacked.design, secrets, sizes)
         iterations = context.map("iteration", played, list(enumerate(context.rng.spawn(self.iterations))))
         with single_threaded_algebra():

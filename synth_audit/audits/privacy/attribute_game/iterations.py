@@ -9,6 +9,7 @@ import numpy as np
 
 from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.audits.privacy._attribute_secrets import FEWEST_SCORED, FOLDS, STREAM
+from synth_audit.audits.privacy._targets import most_isolated
 from synth_audit.core.arrays import Bools, Codes, Floats, Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.fitting import FitRecipe, draw, fit_shared
@@ -28,12 +29,14 @@ _MOST_SCORED = 2_000
 
 @dataclass(frozen=True)
 class GameSizes:
-    """How large the game is: rows of the reference sample, sets, rows of a set, share of outlying rows."""
+    """How large the game is: rows of the reference sample, sets, rows of a set, share of outlying rows, and
+    whether the most isolated rows are targets too."""
 
     reference: int
     sets: int
     rows: int
     tail: float
+    achilles: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ class IterationResult:
         worst: the largest size in any set. r_squared: adjusted.
         real_mab, real_r_squared: in sets drawn from the reference rows with replacement.
         skill: of guesses at real rows. real_skill: the same, learnt from the reference rows themselves.
-        outlying, usual: guesses at targets; None without one.
+        outlying, usual, isolated: guesses at targets; None without one.
         singular: sets in which the other columns were collinear or constant.
         whole: the reference rows are all of train, or leave too few to score guesses on.
     """
@@ -157,6 +160,7 @@ class IterationResult:
     real_skill: float
     outlying: Guesses | None
     usual: Guesses | None
+    isolated: Guesses | None
     singular: int
     whole: bool
 
@@ -194,7 +198,7 @@ def _played(
     model = fit_shared(FitRecipe.of(subject), reference, as_int_seed(shared), context).model
     values = design.encode(reference)
     present = [design.present(reference, secret.name) for secret in secrets]
-    targets = [_targets(reference, secret, sizes.tail, shared) for secret in secrets]
+    targets = [_targets(reference, secret, sizes, shared) for secret in secrets]
     real = _real_numbers(values, present, secrets, sizes, shared)
     tests = _guess_tests(subject.train, design, secrets, rows, shared)
     learnt: list[list[FittedAttack]] = [[] for _ in secrets]
@@ -244,15 +248,17 @@ def _real_numbers(
     return [(float(a), float(b)) for a, b in found.mean(axis=0)]
 
 
-def _targets(reference: Table, secret: Secret, tail: float, rng: np.random.Generator) -> list[Positions]:
-    """Positions in the reference of outlying and of random targets; none lacks its secret."""
+def _targets(reference: Table, secret: Secret, sizes: GameSizes, rng: np.random.Generator) -> list[Positions]:
+    """Positions in the reference of outlying, of random and of isolated targets; none lacks its secret."""
     column = reference.schema[secret.name]
     known = ~reference.missing(secret.name)
-    extreme = column.kind.outlying(reference, column, tail)
-    return [
-        np.sort(rng.choice(rows, min(TARGETS, len(rows)), replace=False))
-        for rows in (extreme, np.flatnonzero(known))
-    ]
+    extreme = column.kind.outlying(reference, column, sizes.tail)
+    present = np.flatnonzero(known)
+    drawn = [np.sort(rng.choice(rows, min(TARGETS, len(rows)), replace=False)) for rows in (extreme, present)]
+    if not sizes.achilles:
+        return [*drawn, np.empty(0, dtype=np.intp)]
+    features = reference.schema.features
+    return [*drawn, most_isolated(reference, features, present, TARGETS, rng)]
 
 
 def _guessed(
@@ -285,6 +291,7 @@ def _result(
         real_skill=real[2],
         outlying=guesses[0],
         usual=guesses[1],
+        isolated=guesses[2],
         singular=sum(found.singular for found in learnt),
         whole=test.folds is not None,
     )

@@ -89,10 +89,12 @@ class SecretResult:
 
     def guesses(self) -> dict[str, list[Guesses]]:
         """Guesses of the iterations that had targets, by kind of target."""
-        return {
+        found = {
             "outlying targets": [r.outlying for r in self.iterations if r.outlying],
             "random targets": [r.usual for r in self.iterations if r.usual],
         }
+        isolated = [r.isolated for r in self.iterations if r.isolated]
+        return found | {"achilles targets": isolated} if isolated else found
 
     def boxes(self) -> Series:
         """Iterations beside their nulls: the release, the same shuffled, and the real rows."""

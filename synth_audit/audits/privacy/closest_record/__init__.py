@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits.privacy._fellows import Fellows
 from synth_audit.audits.privacy.closest_record import closer_shares, neighbour_measures
 from synth_audit.audits.privacy.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
 from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, space_of
@@ -29,7 +30,7 @@ from synth_audit.kernels import dcr
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
 from synth_audit.kernels.mixed_hamming import least_disagreement
-from synth_audit.kernels.neighbours import Nearest
+from synth_audit.kernels.neighbours import Nearest, most_queries
 
 AGREEMENT = "agreement"
 """Setting of the score whose distance is the number of columns that disagree."""
@@ -89,7 +90,8 @@ class ClosestRecord:
         max_queries: at most this many rows of each table are looked up, drawn at random; all rows
             of train and control stay in the reference. The intervals are those of so many rows: at 10,000 of
             the release and of control, about ± 0.004 for the score of a release without copies at alpha 0.02
-            and ± 0.01 for a share of one half, whatever the size of the tables.
+            and ± 0.01 for a share of one half. In more than 400,000 rows of train fewer are looked up, so
+            that a search has a bound: 2,500 in 1,600,000, with intervals twice as wide.
         max_mirrored: no more than this many for ``mirrored_ranks``, whose share alone is judged: ± 0.02.
         max_within: at most this many rows of each table are looked up for what also needs the nearest other
             row of their own table.
@@ -162,8 +164,11 @@ class ClosestRecord:
         series: tuple[Series, ...] = ()
         notes: tuple[str, ...] = ()
         assert subject.control is not None
+        n_train = subject.train.n_rows
+        within_train = most_queries(self.max_within, n_train)
         for name in self.distances:
             most = self.max_queries if name != "mirrored_ranks" else min(self.max_queries, self.max_mirrored)
+            most = most_queries(most, n_train)
             chosen = self._draw(subject.synthetic.n_rows, most, rng)
             space = space_of(subject, name, chosen, self.embedding_settings, context)
             every = np.arange(len(chosen))
@@ -178,12 +183,13 @@ class ClosestRecord:
             if setting:
                 found += [m for m in share if m.id.quantity == SHARE_LEAK.name]
                 continue
-            within = space.nearest_other("train", self._draw(space.size("train"), self.max_within, rng))
+            asked = self._draw(n_train, within_train, rng)
+            within = space.nearest_other("train", asked, Fellows.of(subject.train).whose)
             medians, notes = self._medians(to_train, real, within.first, subject.level, rng)
             found += [*share, *medians]
             series = (_curve(to_train, real, subject.suppression),)
-        found += neighbour_measures.identifiability(subject, self.max_within, rng)
-        found += neighbour_measures.adversarial_accuracy(subject, self.max_within, rng)
+        found += neighbour_measures.identifiability(subject, within_train, rng)
+        found += neighbour_measures.adversarial_accuracy(subject, within_train, rng)
         found += neighbour_measures.hits(subject, self.max_compared, rng)
         return Findings(tuple(found), series, notes)
 
@@ -197,10 +203,9 @@ class ClosestRecord:
         """The two medians, or a note where the second has no unit."""
         ratios = dcr.distance_ratio(to_train), dcr.distance_ratio(real)
         found = [self._median(NNDR, *ratios, level, rng)]
-        if not (typical := float(np.median(within))) > 0:
-            return found, (
-                "most training rows have a duplicate, so the median distance cannot be normalised",
-            )
+        if not 0 < (typical := float(np.median(within))) < np.inf:
+            what = "most training rows have a duplicate" if typical == 0 else "train is of one person"
+            return found, (f"{what}, so the median distance cannot be normalised",)
         scaled = to_train.first / typical, real.first / typical
         return [*found, self._median(MEDIAN_DCR, *scaled, level, rng)], ()
 
@@ -208,7 +213,8 @@ class ClosestRecord:
         """Least disagreement with a train row, of sampled synthetic and of sampled control rows."""
         assert subject.control is not None
         tables = [subject.train, subject.synthetic, subject.control]
-        asked = [None, *(self._draw(t.n_rows, self.max_compared, rng) for t in tables[1:])]
+        most = most_queries(self.max_compared, subject.train.n_rows)
+        asked = [None, *(self._draw(t.n_rows, most, rng) for t in tables[1:])]
         train, made, real = robust_cells(tables, subject.features, beside=[subject.control], rows=asked)
         return least_disagreement(made, train), least_disagreement(real, train)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from synth_audit.core.arrays import Positions
+from synth_audit.core.arrays import Integers, Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.embedding import embed
@@ -31,7 +31,7 @@ class Space(Generic[Rows]):
 
     tables: dict[Part, Rows]
     search: Callable[[Rows, Rows], Nearest]
-    search_other: Callable[[Rows, Positions], Nearest]
+    search_other: Callable[[Rows, Positions, Integers | None], Nearest]
 
     def size(self, part: Part) -> int:
         """Number of rows."""
@@ -41,9 +41,13 @@ class Space(Generic[Rows]):
         """For the rows at these positions of one table, the nearest rows of another."""
         return self.search(self.tables[part].take(rows), self.tables[reference])
 
-    def nearest_other(self, part: Part, rows: Positions) -> Nearest:
-        """For the rows at these positions of a table, the nearest of its other rows."""
-        return self.search_other(self.tables[part], rows)
+    def nearest_other(self, part: Part, rows: Positions, persons: Integers | None = None) -> Nearest:
+        """For the rows at these positions of a table, the nearest of its other rows.
+
+        Args:
+            persons: number of the person of each row of the table; rows of the same one are not looked at.
+        """
+        return self.search_other(self.tables[part], rows, persons)
 
 
 def space_of(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits.privacy._fellows import Fellows, most_independent
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.subject import Subject
@@ -116,13 +117,15 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     tables = [subject.train, subject.control, subject.synthetic]
     rows, strangers = (_draw(t.n_rows, max_rows, rng) for t in tables[:2])
     train, queries, synthetic = encoder.encode(tables, [None, strangers, None])
-    among, to_release = nearest_other(train, rows), nearest(train.take(rows), synthetic)
+    fellows = Fellows.of(subject.train)
+    among, to_release = fellows.of_members(train, rows), nearest(train.take(rows), synthetic)
     exposed = to_release.first < among.first
-    known = _Share.of(exposed, independent_number(_nearest_row(among, to_release, len(train)), rows))
-    found, known_found = nearest(queries, synthetic), nearest(queries, train, but=_one(len(train), rng))
-    base = _Share.of(
-        found.first < known_found.first, independent_number(_nearest_row(known_found, found, len(train)))
-    )
+    n = independent_number(_nearest_row(among, to_release, len(train)), rows)
+    known = _Share.of(exposed, min(n, most_independent(subject.train, rows)))
+    found = nearest(queries, synthetic)
+    known_found = fellows.of_strangers(queries, train, _one(len(train), rng), rng)
+    n = independent_number(_nearest_row(known_found, found, len(train)))
+    base = _Share.of(found.first < known_found.first, min(n, most_independent(subject.control, strangers)))
     return [
         EPSILON.at(
             known.value,
@@ -218,11 +221,16 @@ def _accuracy(
     t, queries, s = encoder.encode(
         tables, [_unless_all(cut[0], n_train), strangers, _unless_all(cut[1], n_made)]
     )
+    of_train, of_release = Fellows.of(tables[0], cut[0]), Fellows(None)
     shares = []
-    for own, other, one in ((t, s, one_of_release), (s, t, one_of_train)):
-        among, across = nearest_other(own, rows), nearest(own.take(rows), other, but=one)
+    for fellows, own, other, one in (
+        (of_train, t, s, one_of_release),
+        (of_release, s, t, one_of_train),
+    ):
+        among, across = fellows.of_members(own, rows), nearest(own.take(rows), other, but=one)
         shares.append(_nearer(among, across, m, rows))
-    to_train, to_release = nearest(queries, t, but=one_of_train), nearest(queries, s, but=one_of_release)
+    to_release = nearest(queries, s, but=one_of_release)
+    to_train = of_train.of_strangers(queries, t, one_of_train, rng)
     return shares[0], shares[1], _nearer(to_train, to_release, m)
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits.privacy._fellows import Fellows, most_independent
 from synth_audit.audits.privacy._targets import drawn
 from synth_audit.audits.privacy.identifiability.subgroups import (
     FEWEST_CONTROL,
@@ -15,19 +16,27 @@ from synth_audit.audits.privacy.identifiability.subgroups import (
     by_column,
     by_number,
 )
-from synth_audit.core.arrays import Floats, Integers, Positions
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
-from synth_audit.core.entities import entities_of, key_columns
+from synth_audit.core.entities import persons
+from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings, Measurement, Quantity, Reference
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels.dcr import independent_number
-from synth_audit.kernels.gower import nearest, nearest_other
-from synth_audit.kernels.near_copies import Excess, People, excess, near_parts, nearness, worst_excess
-from synth_audit.kernels.neighbours import Nearest
+from synth_audit.kernels.gower import nearest
+from synth_audit.kernels.near_copies import (
+    Excess,
+    People,
+    excess,
+    near_parts,
+    nearer_than_most,
+    nearness,
+    worst_excess,
+)
+from synth_audit.kernels.neighbours import Nearest, most_queries
 from synth_audit.kernels.proportion_interval import proportion_difference
 
 _NAMED = 10
@@ -46,6 +55,12 @@ NEAR_COPIES = Quantity(
     range=(-1.0, 1.0),
     help="0: as many as among people the generator never saw; 1: everybody in train has a near copy.",
 )
+MOVED_COPIES = Quantity(
+    "moved_copies",
+    "People whose nearest row is nearer than most strangers', beyond strangers",
+    range=(-1.0, 1.0),
+    help="Counted like near copies, but up to where 5 of 100 strangers are; 0: as many as among these.",
+)
 WORST_SUBGROUP = Quantity(
     "worst_subgroup_near_copies",
     "People with an unusually near row in the worst subgroup, beyond strangers",
@@ -59,6 +74,9 @@ UNJUDGED = Quantity(
     help="The largest share over columns; a release may hold near copies of all of them unseen.",
 )
 
+_MOVED = 0.05
+"""Share of control, but those with an equal row, that counts as nearer than most."""
+
 _NULL = Reference(0.0, "a release that is independent of the training rows")
 
 
@@ -66,13 +84,16 @@ _NULL = Reference(0.0, "a release that is independent of the training rows")
 class Identifiability:
     """Judges each person by the own surroundings: is a release row nearer than the nearest fellow?
 
-    ``nearness = d(x, release) / d(x, other rows of train)`` by Gower's distance on the robust scale, all
-    columns weighed alike; for control rows a random row of train is left out, so both have as many others.
+    ``nearness = d(x, release) / d(x, train rows of other people)`` by Gower's distance on the robust scale,
+    all columns weighed alike; for control rows a random row of train is left out, or all rows of a random
+    person where people have several, so both have as many others.
     ``loss`` is the share of train with nearness below 1 less that of control: ε-identifiability (Yoon et al.
     2020) without its weights, one over the entropy, which make numbers that nobody rounded nearly weightless.
 
-    ``near_copies`` counts *people*: those nearer than the α-quantile of control, less the same share of
-    control. ``worst_subgroup_near_copies`` is the largest such excess over subgroups (labels, tenths of
+    ``near_copies`` counts *people*: those nearer than three quarters of the α-quantile of control, less
+    the share of such people in control; ``moved_copies`` those as near as the nearest 5 % of the control
+    rows without an equal row, for copies that were moved so far that strangers come as near.
+    ``worst_subgroup_near_copies`` is the largest excess of near copies over subgroups (labels, tenths of
     numbers, tenths by distance to the nearest fellow, and all people), at least 0, its interval at
     ``1 − (1 − level) / subgroups``: a poor release of most people buys no room for copies of a minority.
     A label held by fewer than 100 people of train or 20 of control is judged together with others of its
@@ -80,13 +101,14 @@ class Identifiability:
     person in a subgroup the nearest counts.
 
     Fields:
-        alpha: share of control that counts as near, in (0, 0.5].
+        alpha: the quantile of control that near is measured by, in (0, 0.5].
         max_queries: at most this many rows of train and of control are looked up, drawn at random; all rows
-            of train and release stay in the reference.
+            of train and release stay in the reference. In more than 800,000 rows fewer: 2,500 of 1,600,000.
         max_columns: of more columns, so many are drawn to make subgroups of.
 
     Raises:
         ValueError: a field is out of range.
+        NotApplicable: all rows of train are one person's.
     """
 
     alpha: float = 0.02
@@ -104,7 +126,7 @@ class Identifiability:
             "Subgroups by several columns at once, and those that are too small; the notes name the columns "
             "that have such. Rows that follow a person in a few columns only."
         ),
-        quantities=(LOSS, NEAR_COPIES, WORST_SUBGROUP, UNJUDGED),
+        quantities=(LOSS, NEAR_COPIES, MOVED_COPIES, WORST_SUBGROUP, UNJUDGED),
         risk="membership",
         needs=(Need.CONTROL,),
         cost="seconds",
@@ -124,11 +146,13 @@ class Identifiability:
         known, base = _surroundings(subject, self.max_queries, context.rng)
         near = near_parts(known.nearness, base.nearness, self.alpha)
         train, control = subject.train.take(known.rows), subject.control.take(base.rows)
-        persons = _persons(train), _persons(control)
-        people = People(near[0], persons[0]), People(near[1], persons[1])
+        who = persons(train), persons(control)
+        people = People(near[0], who[0]), People(near[1], who[1])
+        near = nearer_than_most(known.nearness, base.nearness, _MOVED)
+        followed = People(near[0], who[0]), People(near[1], who[1])
         parts = {
-            "distance to the nearest fellow": by_number(known.others.first, base.others.first, persons),
-            **{c.name: by_column(c, train, control, persons) for c in columns},
+            "distance to the nearest fellow": by_number(known.others.first, base.others.first, who),
+            **{c.name: by_column(c, train, control, who) for c in columns},
         }
         everybody = np.ones(train.n_rows, dtype=np.bool_), np.ones(control.n_rows, dtype=np.bool_)
         subgroups = [everybody, *(sides for part in parts.values() for sides in part.judged)]
@@ -137,6 +161,7 @@ class Identifiability:
             (
                 _loss(known, base, level),
                 _measured(NEAR_COPIES, excess(*people, everybody, level), n),
+                _measured(MOVED_COPIES, excess(*followed, everybody, level), n),
                 _measured(WORST_SUBGROUP, worst_excess(*people, subgroups, level), n),
                 _unjudged(list(parts.values()), people[0].tally(everybody[0])[1], subject.suppression),
             ),
@@ -154,11 +179,16 @@ class Identifiability:
 
 @dataclass(frozen=True, eq=False)
 class _Surroundings:
-    """The nearest release row and the nearest fellow of some real rows, at these positions of their table."""
+    """The nearest release row and the nearest fellow of some real rows, at these positions of their table.
+
+    Attributes:
+        independent: how many draws these rows are worth at most.
+    """
 
     rows: Positions
     release: Nearest
     others: Nearest
+    independent: float
 
     @property
     def nearness(self) -> Floats:
@@ -169,6 +199,7 @@ class _Surroundings:
         """How many rows are nearer to the release than to any fellow, of how many independent ones."""
         nearer = self.release.first < self.others.first
         n = independent_number(np.where(nearer, n_train + self.release.index, self.others.index), own)
+        n = min(n, self.independent)
         return min(float(np.mean(nearer)) * n, n), n
 
 
@@ -179,23 +210,26 @@ def _surroundings(
     assert subject.control is not None
     encoder = GowerEncoder.anchored_on(subject.train, subject.features, beside=[subject.control])
     train, control, release = encoder.encode([subject.train, subject.control, subject.synthetic])
+    most = most_queries(most, max(len(train), len(release)))
     rows, strangers = (drawn(np.arange(len(t)), most, rng) for t in (train, control))
-    fewer = (
-        train.take(np.delete(np.arange(len(train)), rng.integers(len(train)))) if len(train) > 1 else train
-    )
-    queries = control.take(strangers)
+    one = int(rng.integers(len(train))) if len(train) > 1 else None
+    queries, fellows = control.take(strangers), Fellows.of(subject.train)
+    if fellows.whose is not None and not fellows.whose.any():
+        raise NotApplicable("all rows of train are one person's, who has no fellows")
     return (
-        _Surroundings(rows, nearest(train.take(rows), release), nearest_other(train, rows)),
-        _Surroundings(strangers, nearest(queries, release), nearest(queries, fewer)),
+        _Surroundings(
+            rows,
+            nearest(train.take(rows), release),
+            fellows.of_members(train, rows),
+            most_independent(subject.train, rows),
+        ),
+        _Surroundings(
+            strangers,
+            nearest(queries, release),
+            fellows.of_strangers(queries, train, one, rng),
+            most_independent(subject.control, strangers),
+        ),
     )
-
-
-def _persons(table: Table) -> Integers:
-    """Number of the person of each row: of its key, or the row itself."""
-    if not key_columns(table.schema):
-        return np.arange(table.n_rows)
-    known: dict[bytes, int] = {}
-    return np.array([known.setdefault(entity, len(known)) for entity in entities_of(table)], dtype=np.int64)
 
 
 def _loss(known: _Surroundings, base: _Surroundings, level: float) -> Measurement:

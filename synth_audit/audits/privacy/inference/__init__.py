@@ -21,6 +21,12 @@ from synth_audit.audits.privacy.inference.attacks import (
     overall,
     worst,
 )
+from synth_audit.audits.privacy.inference.known_sets import EXCESS, SeveralSets, Trial
+from synth_audit.audits.privacy.inference.reconstruction import (
+    RECONSTRUCTION_RATE,
+    RECONSTRUCTION_RISK,
+    Reconstruction,
+)
 from synth_audit.audits.privacy.inference.targets import (
     MOST_SEARCHED,
     AttackedSecret,
@@ -32,7 +38,7 @@ from synth_audit.core.arrays import Bools
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Findings
+from synth_audit.core.measurement import Findings, Measurement
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.secret_guesses import predicted
@@ -55,6 +61,17 @@ class Inference:
     record as one: it is the number to gate where no column is declared sensitive, for the worst of many
     secrets is that of a column which nearly everybody shares, and hardly certain.
 
+    Beside all of ``known``, smaller sets of it are tried: two to five columns, and halves. Half of the sets
+    are drawn at random; the others are pairs that stand out on one half of the people (single release rows
+    are near in both columns more often to train people than to strangers), and what these grow to.
+    ``excess_people = asked_t / people_t · (r_train − r_control)`` for the worst set and secret, chosen on one
+    half of the people and measured on the other, both ways, so that trying many costs no bias.
+
+    ``reconstruction_risk`` is the same risk by another attacker: a forest that learns the secret from all
+    known columns of at most 5,000 release rows, and leaves to the commonest value what it is unsure of; how
+    unsure is told by its guesses out of bag, so by the release alone. Trees are grown to single rows, and
+    train people are compared with control people, so that memory counts and not usefulness. Plain numbers.
+
     Where more than 50 columns are known the work is bounded: one search answers for all secrets, which are
     guessed at the same records (others in place of those whose secret is missing), and models of control
     learn from at most 5,000 rows, by randomised trees. Every guess is the same as of a search of its own.
@@ -66,8 +83,11 @@ class Inference:
         known: columns the adversary knows, less the secret; left out, all other released columns.
         n_attacks: at most this many training records, and as many control records, per secret.
         tolerance: relative error at which a guessed number is right, in [0, 1).
-        n_trees: trees of the model fitted on control, on 50,000 rows of it at most.
+        n_trees: trees of the model fitted on control, on 50,000 rows of it at most; 0 for no such model.
         max_secrets: of more columns, where none is named nor declared sensitive, so many are drawn at random.
+        known_sets: about how many smaller sets of known columns are tried; 0 for none.
+        max_reconstructed: at most so many secrets, drawn at random of more, are guessed by a model of the
+            release too; 0 for none.
 
     Raises:
         ValueError: a field is out of range, or a column is named twice.
@@ -81,6 +101,8 @@ class Inference:
     tolerance: float = 0.05
     n_trees: int = 10
     max_secrets: int = 50
+    known_sets: int = 12
+    max_reconstructed: int = 20
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Inference",
@@ -90,10 +112,21 @@ class Inference:
             "takes its value of the unknown attribute for the person's."
         ),
         not_covered=(
-            "What the population as a whole gives away, which is subtracted; adversaries who know other "
-            "columns than these; guesses made from many synthetic rows at once."
+            "What the population as a whole gives away, which is subtracted; sets of known columns "
+            "that were not tried."
         ),
-        quantities=(OVERALL_RISK, WORST_RISK, RISK, TRAIN_RATE, CONTROL_RATE, NAIVE_RATE, MODEL_RATE),
+        quantities=(
+            OVERALL_RISK,
+            WORST_RISK,
+            EXCESS,
+            RISK,
+            TRAIN_RATE,
+            CONTROL_RATE,
+            NAIVE_RATE,
+            MODEL_RATE,
+            RECONSTRUCTION_RISK,
+            RECONSTRUCTION_RATE,
+        ),
         risk="inference",
         needs=(Need.CONTROL,),
         cost="seconds",
@@ -103,8 +136,10 @@ class Inference:
     def __post_init__(self) -> None:
         if any(len(set(names)) < len(names) for names in (self.secrets, self.known)):
             raise ValueError("secrets and known must not repeat a column")
-        if min(self.n_attacks, self.n_trees, self.max_secrets) < 1:
-            raise ValueError("n_attacks, n_trees and max_secrets must be at least 1")
+        if min(self.n_attacks, self.max_secrets) < 1:
+            raise ValueError("n_attacks and max_secrets must be at least 1")
+        if min(self.n_trees, self.known_sets, self.max_reconstructed) < 0:
+            raise ValueError("n_trees, known_sets and max_reconstructed must not be negative")
         if not 0 <= self.tolerance < 1:
             raise ValueError("tolerance must be in [0, 1)")
 
@@ -124,15 +159,20 @@ class Inference:
         if prepared.many:
             notes += self._bounds(subject)
         targets = (AttackedSecret.of(prepared, secret, self.tolerance) for secret in attacked)
-        attacks = [
-            self._attack(prepared, target, guess, alone=not subject.planted)
-            for target, guess in guesses(prepared, targets, self.n_attacks, MOST_LEARNT, context.rng)
-        ]
+        several = SeveralSets.of(prepared, subject, attacked, self.known_sets, self.n_attacks, context)
+        model = Reconstruction.of(prepared, attacked, self.max_reconstructed, context)
+        attacks, trials, models = [], list[Trial](), list[Measurement]()
+        for target, guess in guesses(prepared, targets, self.n_attacks, MOST_LEARNT, context.rng):
+            attacks.append(self._attack(prepared, target, guess, alone=not subject.planted))
+            trials += several.guessed(target)
+            models += [] if subject.planted else model.measured(target, guess, self.n_attacks, subject.level)
         level = subject.level
+        by_sets, told = several.measured(trials, self.n_attacks, level)
         measured = [m for attack in attacks for m in attack.measured(self.n_attacks, level)]
+        both = (overall(attacks, self.n_attacks, level), worst(attacks, self.n_attacks, level))
         return Findings(
-            (overall(attacks, self.n_attacks, level), worst(attacks, self.n_attacks, level), *measured),
-            notes=tuple(notes),
+            (*both, *by_sets, *measured, *models),
+            notes=(*notes, *told),
             exposures=tuple(attack.exposure for attack in attacks),
         )
 
@@ -179,12 +219,15 @@ class Inference:
         without: list[Bools] = []
         if alone and len(guess.learnt):
             train, control, _ = prepared.rows
-            asked = prepared.without(target.secret, train.take(guess.chosen[0]))
-            others = prepared.without(target.secret, control.take(guess.learnt))
-            learnt = truth[1][guess.learnt]
-            model = predicted(
-                judge, others, learnt, asked, self.n_trees, guess.seed, randomised=prepared.many
-            )
-            constant = np.full(len(secrets[0]), judge.typical(truth[1]))
-            without = [judge.right(answer, secrets[0]) for answer in (constant, model)]
+            answers = [np.full(len(secrets[0]), judge.typical(truth[1]))]
+            if self.n_trees:
+                asked = prepared.without(target.secret, train.take(guess.chosen[0]))
+                others = prepared.without(target.secret, control.take(guess.learnt))
+                learnt = truth[1][guess.learnt]
+                answers.append(
+                    predicted(
+                        judge, others, learnt, asked, self.n_trees, guess.seed, randomised=prepared.many
+                    )
+                )
+            without = [judge.right(answer, secrets[0]) for answer in answers]
         return SecretAttack.of(target.secret.name, guess.chosen, hits, without)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +69,15 @@ class KnownColumns:
             rows = rows.without(int(place))
         return rows
 
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Names of those that vary in train, each once."""
+        return tuple(dict.fromkeys(self.order))
+
+    def only(self, names: Collection[str], rows: Mixed) -> Mixed:
+        """Encoded rows with these columns alone."""
+        return rows.only(np.array([i for i, name in enumerate(self.order) if name in names], dtype=np.intp))
+
 
 @dataclass(frozen=True, eq=False)
 class AttackedSecret:
@@ -131,7 +140,7 @@ def guesses(
         place = random_places(len(synthetic), rng)
         seed = int(rng.integers(2**31))
         # One search for both sides, since a search of half as many rows takes more than half as long.
-        asked = _joined(train.take(chosen[0]), control.take(chosen[1]))
+        asked = train.take(chosen[0]).followed_by(control.take(chosen[1]))
         found = nearest(asked, synthetic, place=place).index
         learnt = drawn(target.present[1], _MOST_LEARNT, rng)
         yield target, NearestGuesses(chosen, _halves(found, len(chosen[0])), learnt, seed)
@@ -152,7 +161,7 @@ def _at_once(
         for t in targets
     ]
     asked = [np.unique(np.concatenate(side)) for side in zip(*chosen, strict=True)]
-    queries = _joined(train.take(asked[0]), control.take(asked[1]))
+    queries = train.take(asked[0]).followed_by(control.take(asked[1]))
     left_out = [known.places(target.secret) for target in targets]
     found = shuffled[nearest_without(queries, synthetic.take(shuffled), left_out)]
     for target, rows, answer in zip(targets, chosen, found, strict=True):
@@ -169,9 +178,3 @@ def _first(order: Positions, rows: Positions, most: int) -> Positions:
 
 def _halves(values: Positions, n: int) -> tuple[Positions, Positions]:
     return values[:n], values[n:]
-
-
-def _joined(one: Mixed, other: Mixed) -> Mixed:
-    return Mixed(
-        np.concatenate([one.numbers, other.numbers]), np.concatenate([one.labels, other.labels]), one.weights
-    )

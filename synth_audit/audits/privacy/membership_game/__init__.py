@@ -24,7 +24,7 @@ from synth_audit.kernels.attack_success import corrected_level
 from synth_audit.kernels.games import mean_interval
 from synth_audit.kernels.shadow_features import CLASSIFIERS, FEATURE_SETS, Classifier, FeatureSet
 
-KINDS = ("outlying", "random", "vulnerable")
+KINDS = ("outlying", "random", "vulnerable", "achilles")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,9 @@ class MembershipGame:
             attack; shadow models are fitted to as many of the attacker's, at most 80 % of them.
         shadows: models with, and as many without, the target. sets: drawn from each. evaluated: sets drawn
             from each model under attack. set_rows: rows of a set.
-        outlying, random, vulnerable: targets beyond the tails of ``columns``, at random, and by the distance
-            to their nearest other row; the same in all iterations.
+        outlying, random, vulnerable, achilles: targets beyond the tails of ``columns``, at random, by the
+            distance to their nearest other row, and by the mean distance to their five nearest other rows
+            (Achilles' heels); the same in all iterations.
         columns: those whose outlying rows are targets; the sensitive ones if left out, else the numeric ones.
         tail: share of rows outside the quantiles, in (0, 1).
         features: what the attacker looks at. classifier: how it learns.
@@ -63,7 +64,7 @@ class MembershipGame:
         NotApplicable: too few rows to draw samples from, or no targets.
         PluginError: the generator failed, or returned another table than it was asked for.
 
-    Source: Stadler et al. 2022; TVineSynth, section 2.5 and appendices G and J.
+    Source: Stadler et al. 2022; TVineSynth, section 2.5 and appendices G and J; Meeus et al. 2023.
     """
 
     iterations: int = 10
@@ -75,7 +76,8 @@ class MembershipGame:
     set_rows: int = 400
     outlying: int = 4
     random: int = 2
-    vulnerable: int = 4
+    vulnerable: int = 0
+    achilles: int = 4
     columns: tuple[str, ...] = ()
     tail: float = 0.05
     features: tuple[FeatureSet, ...] = FEATURE_SETS
@@ -100,7 +102,7 @@ class MembershipGame:
         default=False,
         spreads=True,
         cost="hours",
-        source="Stadler et al. 2022; TVineSynth, section 2.5; Yeom et al. 2018 (bound)",
+        source="Stadler et al. 2022; TVineSynth, section 2.5; Meeus et al. 2023 (targets); Yeom et al. 2018",
     )
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Whom the membership game is played about: outlying, random and lonely training rows."""
+"""Whom the membership game is played about: outlying, random, lonely and isolated training rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import drawn, named
+from synth_audit.audits.privacy._targets import drawn, most_isolated, named
 from synth_audit.core.arrays import Positions
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.schema import Column, Role, quantitative
@@ -42,7 +42,8 @@ def choose(
 
     ``outlying``: rows beyond the tails of a column, of its rarest labels, or of the texts least like all
     others, the columns in turn, drawn at random among those rows. ``vulnerable``: the rows farthest from
-    their nearest other row. ``random``: any rows but these.
+    their nearest other row. ``achilles``: the rows with the largest mean distance to their five nearest other
+    rows. ``random``: any rows but these.
 
     Args:
         wanted: how many of each kind; fewer come back when fewer are there.
@@ -55,6 +56,9 @@ def choose(
         )
     if wanted["vulnerable"]:
         found["vulnerable"] = _lonely(subject, wanted["vulnerable"], rng)
+    if wanted["achilles"]:
+        asked = drawn(np.arange(n), MOST_SEARCHED, rng)
+        found["achilles"] = most_isolated(subject.train, subject.features, asked, wanted["achilles"], rng)
     if wanted["random"]:
         taken = np.concatenate([np.empty(0, dtype=np.intp), *found.values()])
         found["random"] = drawn(np.setdiff1d(np.arange(n), taken), wanted["random"], rng)

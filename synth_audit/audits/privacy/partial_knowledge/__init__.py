@@ -5,20 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from synth_audit.audits.privacy._targets import drawn
-from synth_audit.audits.privacy.partial_knowledge.attacks import AskedPeople, attack_all, looked_at
+from synth_audit.audits.privacy._asked_people import AskedPeople, different_people, looked_at
+from synth_audit.audits.privacy.partial_knowledge.attacks import attack_all
 from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
 from synth_audit.audits.privacy.partial_knowledge.measures import QUANTITIES, measured
-from synth_audit.core.arrays import Positions
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
-from synth_audit.core.entities import entities_of, key_columns
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings
 from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
 from synth_audit.encoding.known_columns import known_columns
 
 
@@ -36,6 +31,8 @@ class PartialKnowledge:
     ``excess_people = claims_t / people_t · (s_t − s_c)``, s being the share of right claims, is the share of
     train people claimed rightly beyond luck, for the worst K and secret. Each is chosen on one half of the
     people and measured on the other, halves swapped, so that having tried many sets costs no bias.
+    ``recognised_people`` is the share of train people who share telling values with one row in any of several
+    sets of columns together, less that of control; sets are joined on one half and judged on the other.
 
     Fields:
         max_sets: about how many sets of columns are tried: all pairs where three fifths of them suffice, else
@@ -84,7 +81,7 @@ class PartialKnowledge:
         """Look at most ``max_people`` people of train and of control up in the whole release."""
         assert subject.control is not None
         real = (subject.train, subject.control)
-        train, control = rows = [self._people(table, context.rng) for table in real]
+        train, control = rows = [different_people(table, self.max_people, context.rng) for table in real]
         if min(len(train), len(control)) < 2:
             raise NotApplicable("people on either side are halved, so there must be two")
         asked = [table.take(chosen) for table, chosen in zip(real, rows, strict=True)]
@@ -103,12 +100,3 @@ class PartialKnowledge:
         )
         attacks = attack_all(columns, sets, n, people, self.alpha)
         return measured(attacks, subject, self.max_people)
-
-    def _people(self, table: Table, rng: np.random.Generator) -> Positions:
-        """Rows of different people, one each."""
-        rows = drawn(np.arange(table.n_rows), self.max_people, rng)
-        if not key_columns(table.schema):
-            return rows
-        entities = entities_of(table.take(rows))
-        first = {entity: i for i, entity in reversed(list(enumerate(entities)))}
-        return rows[sorted(first.values())]

@@ -4,53 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
-from synth_audit.kernels.co_agreement import co_agreement
 from synth_audit.kernels.held_out import ClaimTable, half_areas
 from synth_audit.kernels.partial_match import KnownCells
+from synth_audit.kernels.recognition import SharedSets, shared_sets
 
 TOLERANCE = 0.045
 """Robust ranges by which a guessed number may be off: 5 % of the range of the central nine tenths."""
 
+_FALSE_ALARMS = 0.004
+"""Share of control that may be as near as whoever is recognised by one set."""
+
+_FEWEST_GAPS = 0.05
+"""Share of people whose value is missing, or is not, from which on it is a secret whether it is."""
+
+_FEWEST_STRANGERS = 400
+"""Control people of whom the nearest few say who is near; of fewer, chance sets the distance too wide."""
+
+_MOST_LOOKED_AT, _FEWEST_LOOKED_AT = 2e8, 2000
+"""People times release rows compared for shared values, and people for whom that is done in any case."""
+
+_MOST_ROWS = 100_000
+"""Rows of the release in which shared values are looked for, evenly taken where there are more."""
+
 _NO_GUESS = -1.0
 """What a release row guesses that has no value there: no secret lies near it."""
-
-
-@dataclass(frozen=True, eq=False)
-class AskedPeople:
-    """Who is looked up: train people first, then control people, each once.
-
-    Attributes:
-        train, control: positions in their tables, ascending.
-        second: who is in the second half, shape (people,).
-    """
-
-    train: Positions
-    control: Positions
-    second: Bools
-
-    @classmethod
-    def halved(cls, train: Positions, control: Positions, rng: np.random.Generator) -> Self:
-        """Halve either side at random."""
-        sides = [rng.permutation(len(rows)) < len(rows) // 2 for rows in (train, control)]
-        return cls(train, control, np.concatenate(sides))
-
-    @cached_property
-    def member(self) -> Bools:
-        """Who is in train, shape (people,)."""
-        return np.arange(len(self.train) + len(self.control)) < len(self.train)
-
-    def of(self, half: int) -> Bools:
-        """Who is in a half, shape (people,)."""
-        judged: Bools = self.second == bool(half)
-        return judged
 
 
 @dataclass(frozen=True)
@@ -74,11 +59,13 @@ class ClaimsOfSet:
 
     Attributes:
         distance: shape (people,).
-        secrets: positions of the other columns.
+        nearest: people as near as hardly anybody in control.
+        secrets: positions of the other columns' secrets.
         who: people claimed, ascending. made, right: claims about them, shape (claimed, secrets).
     """
 
     distance: Floats
+    nearest: Positions
     secrets: Positions
     who: Positions
     made: Bools
@@ -91,7 +78,8 @@ class Attacks:
 
     Attributes:
         tried: what was known. areas: AUROC of nearness in each half of the people, shape (2, tried).
-        table: claims of every set about every other column. pairs: position in ``tried``, and of the column.
+        table: claims of every set about every other column. pairs: position in ``tried``, and of the secret.
+        shared: whom sets of columns recognise, those tried and those that people share with single rows.
     """
 
     search: _Search
@@ -102,6 +90,7 @@ class Attacks:
     areas: Floats
     table: ClaimTable
     pairs: Sequence[tuple[int, int]]
+    shared: SharedSets
 
     def worst_area(self, half: int) -> Knowledge:
         """What tells train people best in one half, of what that half may choose.
@@ -122,8 +111,13 @@ class Attacks:
         return self.search.claims(knowledge, self.people, self.alpha)
 
     def name(self, column: int) -> str:
-        """Of the column at a position."""
-        return self.search.columns[column].name
+        """Of the column at a position, or of that of a secret."""
+        return self.search.columns[int(self.search.owners[column])].name
+
+    def secret(self, secret: int) -> str:
+        """What a claim is about."""
+        gap = secret >= len(self.search.columns)
+        return f"whether {self.name(secret)} is missing" if gap else self.name(secret)
 
 
 def attack_all(
@@ -136,15 +130,30 @@ def attack_all(
     """
     search = _Search.of(columns, n_release)
     tried = _knowledge(sets)
-    areas, counts, pairs = [], [np.zeros((4, 2, 0))], []
+    areas, counts, pairs, nearest = [], [np.zeros((4, 2, 0))], [], []
     for i, knowledge in enumerate(tried):
         found = search.claims(knowledge, people, alpha)
         areas.append(half_areas(found.distance, people.member, people.second))
-        counts.append(_counted(found, people))
+        both = [people.counted(what, found.who) for what in (found.made, found.right)]
+        counts.append(np.concatenate(list(zip(*both, strict=True))))
         pairs += [(i, int(j)) for j in found.secrets]
-    sizes = np.array([(people.member & people.of(half)).sum() for half in (0, 1)], np.float64)
-    table = ClaimTable(sizes, *np.concatenate(counts, axis=2))
-    return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs)
+        nearest.append(found.nearest)
+    table = ClaimTable(people.sizes, *np.concatenate(counts, axis=2))
+    able = np.array([[half in k.halves and len(k.known) > 1 for k in tried] for half in (0, 1)])
+    able &= len(people.control) >= _FEWEST_STRANGERS
+    shared = _shared(columns, n_release, people).beside([k.known for k in tried], nearest, able)
+    return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs, shared)
+
+
+def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople) -> SharedSets:
+    """Sets of columns that people share with single rows: of all people, or of so many as cost allows."""
+    rows = np.unique(np.linspace(0, n_release - 1, min(n_release, _MOST_ROWS)).astype(np.intp))
+    most = max(_FEWEST_LOOKED_AT, int(_MOST_LOOKED_AT / len(rows)))
+    release, asked = (
+        np.column_stack([np.nan_to_num(c.secret[part], nan=-SECRET_STEP) for c in columns])
+        for part in (rows, slice(n_release, None))
+    )
+    return shared_sets(release, asked, SECRET_STEP, most)
 
 
 def _knowledge(sets: ColumnSets) -> list[Knowledge]:
@@ -160,29 +169,15 @@ def _knowledge(sets: ColumnSets) -> list[Knowledge]:
     return found + [Knowledge(s, mirrored=True) for s in sets.mirrored]
 
 
-def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople, half: int) -> Floats:
-    """How much each pair of columns stands out on one half of the people; see :func:`co_agreement`."""
-    cells = np.nan_to_num(np.column_stack([c.secret for c in columns]), nan=-SECRET_STEP)
-    chosen = people.of(half)
-    return co_agreement(cells[:n_release], cells[n_release:][chosen], people.member[chosen], SECRET_STEP)
-
-
-def _counted(found: ClaimsOfSet, people: AskedPeople) -> Floats:
-    """ClaimsOfSet and right ones about train, then about control, by half; shape (4, 2, secrets)."""
-    counted = []
-    for side in (people.member, ~people.member):
-        for what in (found.made, found.right):
-            counted.append([what[(side & people.of(half))[found.who]].sum(axis=0) for half in (0, 1)])
-    return np.array(counted, np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class _Search:
     """Columns prepared for many searches.
 
     Attributes:
         ranks: of the numbers of each column, shape (n, width) each.
-        secrets: every cell as a secret, shape (n, d). votes: those of the release as guesses, shape (m, d).
+        secrets: every cell of the people, then whether it is missing, of columns where that is a secret;
+            shape (people, secrets). votes: those of the release as guesses, shape (m, secrets).
+        owners: position of each secret's column.
         turned: columns whose numbers in the release are turned round, as far as they were asked for.
     """
 
@@ -191,13 +186,23 @@ class _Search:
     ranks: Sequence[Positions]
     secrets: Floats
     votes: Floats
+    owners: Positions
     turned: dict[int, tuple[KnownColumn, Positions]]
 
     @classmethod
     def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
-        secrets = np.column_stack([c.secret for c in columns])
-        votes = np.nan_to_num(secrets[:n_release], nan=_NO_GUESS)
-        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, {})
+        secrets = np.column_stack([c.secret[n_release:] for c in columns])
+        missing = np.isnan(secrets)
+        share = missing.mean(axis=0)
+        gaps = np.flatnonzero(np.minimum(share, 1 - share) >= _FEWEST_GAPS)
+        secrets = np.hstack([secrets, missing[:, gaps] * SECRET_STEP])
+        owners = np.concatenate([np.arange(len(columns)), gaps])
+        votes = np.empty((n_release, len(owners)))
+        for i, owner in enumerate(owners):  # one by one: there may be millions of rows
+            cells = columns[owner].secret[:n_release]
+            gap = i >= len(columns)
+            votes[:, i] = np.isnan(cells) * SECRET_STEP if gap else np.nan_to_num(cells, nan=_NO_GUESS)
+        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, owners, {})
 
     def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
         """Look all people up by the known columns."""
@@ -208,13 +213,14 @@ class _Search:
             np.hstack([ranks for _, ranks in known]),
             self.n_release,
         ).matches()
-        secrets = np.setdiff1d(np.arange(len(self.columns)), knowledge.known)
+        secrets = np.flatnonzero(~np.isin(self.owners, knowledge.known))
+        nearest = np.flatnonzero(matches.claimed(~people.member, _FALSE_ALARMS))
         who = np.flatnonzero(matches.claimed(~people.member, alpha))
         guesses = matches.guesses(who, self.votes, TOLERANCE)[:, secrets]
-        truth = self.secrets[self.n_release + who][:, secrets]
+        truth = self.secrets[who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
-        return ClaimsOfSet(matches.distance, secrets, who, made, off <= TOLERANCE)
+        return ClaimsOfSet(matches.distance, nearest, secrets, who, made, off <= TOLERANCE)
 
     def _known(self, knowledge: Knowledge) -> Iterator[tuple[KnownColumn, Positions]]:
         for i in knowledge.known:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
-from synth_audit.audits.privacy.partial_knowledge.attacks import AskedPeople, Attacks, Knowledge
+from synth_audit.audits.privacy.partial_knowledge.attacks import Attacks, Knowledge
 from synth_audit.core.measurement import (
     Direction,
     Estimate,
@@ -38,6 +39,14 @@ EXCESS = Quantity(
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
     "claims about strangers come to; 0 is none.",
 )
+RECOGNISED = Quantity(
+    "recognised_people",
+    "People recognised by a few values, whichever these are",
+    range=(-1.0, 1.0),
+    proportional=False,  # a block of few values recognises fewer people than it was copied of
+    help="Share of people in the training data who share a few telling values with one row of the release, "
+    "in any of several sets of columns together, less the share of strangers who do; 0 is none.",
+)
 CLAIMED = Quantity(
     "claimed",
     "Training people of whom a claim is made",
@@ -57,7 +66,7 @@ CONTROL_RATE = Quantity(
     help="The same for people the generator never saw: what the population gives away, not the release.",
 )
 
-QUANTITIES = (AREA, EXCESS, CLAIMED, TRAIN_RATE, CONTROL_RATE)
+QUANTITIES = (AREA, EXCESS, RECOGNISED, CLAIMED, TRAIN_RATE, CONTROL_RATE)
 
 _SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
 
@@ -73,10 +82,16 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
     notes = [_tried(attacks), "nearest to training people: " + " and ".join(nearest)]
     if not attacks.pairs:
         return Findings(tuple(found), notes=tuple(notes))
+    shared, joined = attacks.shared.united(people.member, people.second, level)
+    null = Reference(0.0, "strangers share as much with single rows")
+    found.append(RECOGNISED.at(shared.value, interval=shared.interval, reference=null, **counts))
+    if joined:
+        columns = ", ".join(dict.fromkeys(attacks.name(i) for s in joined for i in s))
+        notes.append(f"recognised by {len(joined)} sets of columns together, of {columns}")
     excess, worst = _worst_claims(attacks, level)
     null = Reference(0.0, "claims about people the generator never saw are right as often")
     found.append(EXCESS.at(excess.value, interval=excess.interval, reference=null, **counts))
-    named = [f"{_known(k, attacks)} claim {attacks.name(secret)}" for k, secret in worst]
+    named = [f"{_known(k, attacks)} claim {attacks.secret(secret)}" for k, secret in worst]
     notes.append("most given away where " + " and ".join(dict.fromkeys(named)))
     exposure = _exposed(attacks, worst)
     found += _rates(exposure, people, requested, level)

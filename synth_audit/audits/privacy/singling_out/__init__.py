@@ -63,7 +63,8 @@ class SinglingOut:
 
     Settings: ``univariate`` asks for values that occur once and for extremes; ``multivariate[k]`` joins k
     random columns of a random synthetic row; ``embedding`` describes rows that lie far from all others in the
-    contrastive embedding by quantile bins.
+    contrastive embedding by quantile bins, by as many columns as it takes; ``embedding[k]`` describes them by
+    k random columns and bins of equal width, as published (there k is 3 to 12).
 
     ``exact_values`` is the risk of the guesses on one column alone, for columns with 20 and more, its
     interval at ``1 − (1 − level) / columns``. A generator that draws from the real values of a column gives
@@ -81,12 +82,13 @@ class SinglingOut:
         univariate: guess on single columns.
         multivariate: numbers of columns to join, each at least 2; one larger than the table is the table's.
         embedding: guess on outliers of the embedding (needs torch).
+        embedding_columns: numbers of columns to join for such outliers as published; like ``multivariate``.
         embedding_settings: how its network is built and trained.
         published: also report the risk with the published correction for a control smaller than train.
         n_attacks: guesses wanted in each setting.
         n_minimum: with fewer, a setting is insufficient evidence; at most n_attacks.
         max_trials: predicates tried per guess wanted, as most are not unique.
-        n_bins: quantile bins of a number under ``embedding``.
+        n_bins: bins of a number under ``embedding`` and ``embedding_columns``.
         max_outliers: synthetic rows searched for outliers, drawn at random.
 
     Raises:
@@ -98,6 +100,7 @@ class SinglingOut:
     univariate: bool = True
     multivariate: tuple[int, ...] = (4, 8, 12)
     embedding: bool = False
+    embedding_columns: tuple[int, ...] = ()
     embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     published: bool = False
     n_attacks: int = 2000
@@ -135,10 +138,12 @@ class SinglingOut:
     )
 
     def __post_init__(self) -> None:
-        if not (self.univariate or self.multivariate or self.embedding):
-            raise ValueError("choose at least one of univariate, multivariate and embedding")
-        if any(k < 2 for k in self.multivariate) or len(set(self.multivariate)) < len(self.multivariate):
-            raise ValueError("multivariate must hold different numbers of columns, each at least 2")
+        if not (self.univariate or self.multivariate or self.embedding or self.embedding_columns):
+            raise ValueError("choose at least one of univariate, multivariate, embedding, embedding_columns")
+        for name in ("multivariate", "embedding_columns"):
+            widths = getattr(self, name)
+            if any(k < 2 for k in widths) or len(set(widths)) < len(widths):
+                raise ValueError(f"{name} must hold different numbers of columns, each at least 2")
         if not 1 <= self.n_minimum <= self.n_attacks:
             raise ValueError("n_minimum must lie between 1 and n_attacks")
         if self.max_trials < 1 or self.n_bins < 2 or self.max_outliers < 1:
@@ -191,9 +196,15 @@ class SinglingOut:
         for k in sorted({min(k, d) for k in self.multivariate} - {1}):
             found = predicate_guesses.multivariate(synthetic, lexicon, k, n, self.max_trials * n, rng)
             yield f"multivariate[{k}]", found
+        if not (self.embedding or self.embedding_columns):
+            return
+        outliers, bins = self._outliers(subject, context), self.n_bins
         if self.embedding:
-            outliers = self._outliers(subject, context)
-            yield EMBEDDING, predicate_guesses.guided(synthetic, lexicon, outliers, n, self.n_bins, rng)
+            yield EMBEDDING, predicate_guesses.guided(synthetic, lexicon, outliers, n, bins, rng)
+        for k in sorted({min(k, d) for k in self.embedding_columns} - {1}):
+            trials = self.max_trials * n
+            found = predicate_guesses.outlying(synthetic, lexicon, outliers, k, n, bins, trials, rng)
+            yield f"{EMBEDDING}[{k}]", found
 
     def _outliers(self, subject: Subject, context: RunContext) -> Positions:
         """Synthetic rows by falling distance to their second-nearest other row in the embedding."""

@@ -1,0 +1,92 @@
+"""The page of the Referees' Table, written from the answers on file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from environments import AUDITORS
+from referees_table import FEWEST_HONEST, Answers, auditors_of, leaks_of, passed, undecided
+
+_HOW = """# The Referees' Table
+
+The smallest leak, as a share of the people in train, that each auditor of synthetic tables sees. Written by
+
+    .venv/bin/python benchmarks/leak_zoo --out FILE --show --page docs/referees.md
+
+from the answers on file, which were collected by this, given again until it was done:
+
+    .venv/bin/python benchmarks/leak_zoo FOLDER --out FILE --rows {rows} --honest {honest} \\
+        --shares {fractions} --tables {tables} \\
+        --auditors {auditors}
+
+Answers from {first} to {last}; {total} releases put before an auditor.{missing}
+
+**How.** Of a table two fifths of the rows are train and three tenths control. A release is honest (rows
+of people outside train and control) but for a share of the people in train, who each leave a row in it;
+`benchmarks/leak_zoo/leaks.py` says what they leave, by kind. Every auditor gets the same three files in
+an environment of its own and is used as its documentation says, with its defaults (`auditors/ask_*.py`).
+*Its own decision* is what the tool says of a release; for this one, that it does not pass: some blocking
+gate fails or lacks evidence. *Calibrated* is for all alike: some score lies beyond what honest releases
+of the same table let expect, at 5 % false alarms for the tool as a whole; the formula is in
+`referees_table.py`, and the score that showed it stands beside. Blank: not asked. Sizes lie on a grid,
+from 5 % up where a tool does not see that, else down to the first that it does not see: a size says
+*this, and perhaps less*, and *not at 5 %* that this was the largest asked.
+
+"""
+
+_LIMITS = """## Limits of this study
+
+* One release of each leak, table and size: a size is a coarse mark, not an estimate, and may move a step with
+  the seed.
+* Calibrated limits rest on few honest releases and take scores as normal; tools with many scores pay for
+  their number.
+* Small tables without missing values, text or dates, so that every auditor takes them; larger ones favour
+  all.
+* The kinds were collected while this tool was built, and its gates were made to see them: it plays at home.
+  Kinds that nobody here thought of are not in the table.
+* Peers that measure one risk are held against leaks of others. Anonymeter's intervals are not published as a
+  verdict; they are read as one here, over all of its attacks at once.
+* `copula` is drawn as the frames of SDMetrics' issue 934 (six numbers, three labels, a Gaussian copula), at
+  this study's sizes; the issue's point is the score on a subsample beside the one on all rows.
+"""
+
+
+def judged(answers: Answers) -> Answers:
+    """Answers of the auditors whose false alarms can be told: asked about a few honest releases."""
+    honest = Counter(a["auditor"] for a in answers if not a["share"])
+    return [a for a in answers if honest[a["auditor"]] >= FEWEST_HONEST]
+
+
+def page(answers: Answers, kinds: Iterable[str]) -> str:
+    """The whole page in Markdown."""
+    answers = judged(answers)
+    kinds, tables = list(kinds), sorted({a["table"] for a in answers})
+    dates = sorted(str(a["date"]) for a in answers)
+    auditors = sorted({a["auditor"] for a in answers})
+    missing = [name for name in AUDITORS if name not in auditors]
+    shares = sorted({a["share"] for a in answers if a["share"]})
+    parts = [
+        _HOW.format(
+            auditors=" ".join(auditors),
+            tables=" ".join(tables),
+            rows=" ".join(str(n) for n in sorted({a["rows"] for a in answers})),
+            honest=max(a["seed"] for a in answers if not a["share"]) - 999,
+            first=dates[0],
+            last=dates[-1],
+            total=len(answers),
+            missing=f"\n\n**Unfinished.** Asked too little to tell: {', '.join(missing)}." if missing else "",
+            fractions=" ".join(f"{s:g}" for s in shares),
+        ),
+        *(line + "\n" for line in auditors_of(answers)),
+        "\n",
+    ]
+    for table in tables:
+        some = [a for a in answers if a["table"] == table]
+        parts.append(f"## {table}\n\n")
+        parts += [line + "\n" for line in leaks_of(some, kinds)] + ["\n"]
+    wrong = passed(answers)
+    parts.append("## Leaks that this tool let pass\n\n")
+    parts.append("".join(line + "\n" for line in wrong) if wrong else "None of those asked.\n")
+    parts.append(f"\nOf its alarms at leaks, {undecided(answers)} rest on missing evidence alone.\n\n")
+    return "".join([*parts, _LIMITS])

@@ -1,0 +1,212 @@
+"""Replicated uniques and DiSCO: what statistical offices read of a release, beside strangers' numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.audits.privacy._targets import named
+from synth_audit.core.arrays import Bools, Codes
+from synth_audit.core.audit import AuditInfo
+from synth_audit.core.context import RunContext
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import Direction, Findings, Measurement, Quantity, Reference
+from synth_audit.core.schema import Column, Role, quantitative
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.encoding.codes import codes
+from synth_audit.kernels.entropy import entropy
+from synth_audit.kernels.key_disclosure import disclosed_target, replicated_unique, unique_rows
+from synth_audit.kernels.proportion_interval import proportion_interval
+from synth_audit.kernels.repeats import row_kinds
+
+REP_U = Quantity(
+    "rep_u",
+    "Replicated uniques (RepU)",
+    proportional=False,  # depends on the sizes of both tables
+    help="People whose keys are unique in train and unique in the release; read it beside that of strangers.",
+)
+UNIQUE_IN_ORIGINAL = Quantity(
+    "unique_in_original",
+    "Uniques in train (UiO)",
+    direction=Direction.NEUTRAL,
+    help="People whose keys nobody else in train has: those whom a copy of train would single out.",
+)
+DISCO = Quantity(
+    "disco",
+    "Disclosed by the release, and correctly (DiSCO)",
+    proportional=False,
+    help="People whose keys lead to one value in the release, which is theirs; read it beside strangers'.",
+)
+DISCLOSIVE_IN_ORIGINAL = Quantity(
+    "disclosive_in_original",
+    "Disclosed by train itself (Dorig)",
+    direction=Direction.NEUTRAL,
+    help="People whose keys lead to one value in train: what a copy of train would disclose.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disclosure:
+    """Counts people whom the release singles out by a few keys, and whose other values it then tells.
+
+    With d_q and s_q the rows of train and of the release that have the combination q of the keys, and d_tq
+    and s_tq those of them with value t of a target, as shares of the N rows of train:
+
+    * ``rep_u = Σ_q [d_q = 1 and s_q = 1] / N``, beside ``unique_in_original = Σ_q [d_q = 1] / N``;
+    * ``disco = Σ_tq d_tq [s_tq = s_q > 0] / N``, beside
+      ``disclosive_in_original = Σ_tq d_tq [d_tq = d_q] / N``.
+
+    The reference of each is the same share of control rows: of a stranger added to train for ``rep_u``
+    (``d_q = 0 and s_q = 1``). Nothing of the release can depend on strangers, so that only what exceeds their
+    share is due to having been in train; the rest is what the population has in common, and no loss of
+    privacy in itself. Missing counts as a value. Numbers of more than ``bins`` values are read in as many
+    parts of about equal mass in train: as they are, keys would almost always be unique.
+
+    Fields:
+        keys: columns that an intruder knows. Left out, the ``key_size`` columns, neither sensitive nor the
+            target, that tell people of train apart best, by entropy.
+        targets: columns that are attributed; the sensitive ones if left out, else all that are no keys.
+        bins: parts of a number, at least 2.
+
+    Raises:
+        NotApplicable: a named column is not released, or too few are left to be keys or targets.
+
+    Source: Raab, Nowok & Dibben 2024 (synthpop 1.9), there in percent; control as a reference is ours.
+    """
+
+    keys: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    key_size: int = 4
+    bins: int = 20
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Replicated uniques and DiSCO",
+        question="Whom do a few known values single out in the release, and what does it then tell of them?",
+        threat_model=(
+            "An intruder takes the release for real, looks up a person by a few known values, and where all "
+            "rows found agree on another value takes it for the person's."
+        ),
+        not_covered=(
+            "Other keys, rows that are near but not equal in the keys, and values told as likely and not as "
+            "certain. A large number that strangers have too is knowledge of the population."
+        ),
+        quantities=(REP_U, UNIQUE_IN_ORIGINAL, DISCO, DISCLOSIVE_IN_ORIGINAL),
+        risk="inference",
+        default=False,
+        cost="instant",
+        source="Raab, Nowok & Dibben 2024",
+    )
+
+    def __post_init__(self) -> None:
+        for name, least in (("key_size", 1), ("bins", 2)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if len({*self.keys, *self.targets}) < len(self.keys) + len(self.targets):
+            raise ValueError("keys and targets must differ from one another")
+
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Count; nothing is drawn."""
+        coded = _CodedTables.of(subject, self.bins)
+        names = self._keys(subject, coded)
+        keys = _Keys.of(coded, names)
+        found = keys.measured(subject.level)
+        for column in self._targets(subject, names):
+            found += keys.attributed(coded, column, subject.level)
+        how = "" if self.keys else ", which tell people apart best; name those that an intruder would know"
+        return Findings(tuple(found), notes=(f"keys: {', '.join(names)}{how}",))
+
+    def _keys(self, subject: Subject, coded: _CodedTables) -> tuple[str, ...]:
+        if self.keys:
+            return tuple(c.name for c in named(subject, self.keys, "keys"))
+        kept = {*self.targets, *(c.name for c in subject.features if c.roles & {Role.SENSITIVE, Role.TARGET})}
+        known = [c.name for c in subject.features if c.name not in kept]
+        size = min(self.key_size, len(known) if kept else len(known) - 1)  # one is left to be attributed
+        if size < 1:
+            raise NotApplicable("no column is left to be a key")
+        best = sorted(known, key=lambda name: (-coded.entropy(name), name))[:size]
+        return tuple(sorted(best))
+
+    def _targets(self, subject: Subject, keys: Sequence[str]) -> tuple[Column, ...]:
+        if self.targets:
+            return named(subject, self.targets, "targets")
+        others = tuple(c for c in subject.features if c.name not in keys)
+        return tuple(c for c in others if Role.SENSITIVE in c.roles) or others
+
+
+@dataclass(frozen=True, eq=False)
+class _CodedTables:
+    """Columns of train, the release and, where there is one, control as cells from 0 on."""
+
+    tables: tuple[Table, ...]
+    cells: dict[str, list[Codes]]
+
+    def entropy(self, name: str) -> float:
+        """Of a column's cells in train, rounded against noise."""
+        return round(entropy(self.cells[name][0]), 9)
+
+    @classmethod
+    def of(cls, subject: Subject, bins: int) -> _CodedTables:
+        """Labels, and numbers as they are or in parts."""
+        tables = (subject.train, subject.synthetic, *([subject.control] if subject.control else []))
+        numbers = {c.name for c in quantitative(subject.features)}
+        found = {}
+        for column in subject.features:
+            joint = [part + 1 for part in codes(tables, column)]  # missing is a value of its own
+            if column.name in numbers and len(np.unique(joint[0])) > bins:
+                groups = column.kind.grouping(subject.train, column, bins=bins)
+                joint = [groups.of(table) for table in tables]
+            found[column.name] = joint
+        return cls(tables, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """Combinations of the keys in train, the release and, where there is one, control."""
+
+    names: tuple[str, ...]
+    of_tables: list[Codes]
+
+    @classmethod
+    def of(cls, coded: _CodedTables, names: tuple[str, ...]) -> _Keys:
+        """Numbered alike in all tables."""
+        columns = [np.concatenate(coded.cells[name]) for name in names]
+        ends = np.cumsum([t.n_rows for t in coded.tables])[:-1]
+        return cls(names, list(np.split(row_kinds(np.column_stack(columns)), ends)))
+
+    def measured(self, level: float) -> list[Measurement]:
+        """What identifies people."""
+        train, synthetic, *control = self.of_tables
+        found = [replicated_unique(train, train, synthetic, inside=True)]
+        found += [replicated_unique(rows, train, synthetic, inside=False) for rows in control]
+        return [_share(REP_U, found, level), _share(UNIQUE_IN_ORIGINAL, [unique_rows(train)], level)]
+
+    def attributed(self, coded: _CodedTables, column: Column, level: float) -> list[Measurement]:
+        """What is told of people."""
+        train, synthetic, *control = zip(self.of_tables, coded.cells[column.name], strict=True)
+        told = [disclosed_target(*rows, *synthetic) for rows in (train, *control)]
+        return [
+            _share(DISCO, told, level, column.name),
+            _share(DISCLOSIVE_IN_ORIGINAL, [disclosed_target(*train, *train)], level, column.name),
+        ]
+
+
+def _share(quantity: Quantity, hits: Sequence[Bools], level: float, column: str = "") -> Measurement:
+    """The share of train, with that of control as reference where there is one."""
+    counts = [(int(x.sum()), len(x)) for x in hits]
+    (k, n), *strangers = counts
+    references = [
+        Reference(a / b, "the same for people the generator never saw", proportion_interval(a, b, level))
+        for a, b in strangers
+    ]
+    return quantity.at(
+        k / n,
+        column=column,
+        interval=proportion_interval(k, n, level),
+        n_requested=n,
+        n_achieved=n,
+        reference=references[0] if references else None,
+    )

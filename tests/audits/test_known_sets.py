@@ -1,0 +1,167 @@
+"""Who knows a few columns, or half of them: sets are drawn and found, and the worst is judged on others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from synth_audit.audits.privacy._asked_people import AskedPeople, different_people
+from synth_audit.audits.privacy._known_sets import (
+    KnownSets,
+    SetTrials,
+    drawn_sets,
+    drawn_sources,
+    parts_of,
+)
+from synth_audit.audits.privacy.inference import Inference
+from synth_audit.audits.privacy.inference.known_sets import EXCESS
+from synth_audit.audits.privacy.linkability import Linkability
+
+N = 500
+AUDITS = [Inference(n_trees=1), Linkability()]
+NAMES = tuple(f"c{i}" for i in range(14))
+
+
+def people(n, seed):
+    """Twelve columns that have nothing to do with each other."""
+    rng = np.random.default_rng(seed)
+    return {f"x{i}": rng.normal(size=n) for i in range(8)} | {
+        f"k{i}": rng.choice(list("abcd"), n) for i in range(4)
+    }
+
+
+def with_block(train, other, share=1.0):
+    """Four columns of train records, beside the others of new people."""
+    rng = np.random.default_rng(0)
+    rows, mixed = rng.permutation(N), rng.random(N) < share
+    return other | {c: np.where(mixed, train[c][rows], other[c]) for c in ("x1", "x4", "x6", "k2")}
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_a_leak_that_only_few_columns_see(audit, subject_of, measure):
+    train = people(N, 1)
+    subject = subject_of(train, people(N // 2, 2), with_block(train, people(N, 3)))
+    found, findings = measure(audit, subject)
+    published = found["overall_risk"] if "overall_risk" in found else found["risk"]
+    assert published.value < 0.1, "who knows all other columns is led astray by them"
+    assert found["excess_people"].interval.low > 0.3
+    told = findings.notes[-1]
+    assert sum(name in told for name in ("x1", "x4", "x6", "k2")) >= 3
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_new_people_are_not_accused(audit, subject_of, measure):
+    found, _ = measure(audit, subject_of(people(N, 1), people(N // 2, 2), people(N, 3)))
+    excess = found["excess_people"]
+    assert excess.interval.low < 0 < excess.interval.high
+    assert abs(excess.value) < 0.06
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_a_copy_gives_everybody_away_to_who_knows_little(audit, subject_of, measure):
+    train = people(N, 1)
+    found, _ = measure(audit, subject_of(train, people(N // 2, 2), train))
+    assert found["excess_people"].value > 0.5
+
+
+@pytest.mark.parametrize("audit", [Inference(n_trees=1, known_sets=0), Linkability(source_pairs=0)])
+def test_without_other_sets_there_is_no_excess(audit, subject_of, measure):
+    found, findings = measure(audit, subject_of(people(150, 1), people(120, 2), people(150, 3)))
+    assert "excess_people" not in found
+    assert not any("tried" in note for note in findings.notes)
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+def test_other_sets_move_none_of_the_published_numbers(audit, subject_of, measure):
+    subject = subject_of(people(150, 1), people(120, 2), people(150, 3))
+    both, _ = measure(audit, subject)
+    fewer = {"known_sets": 0} if isinstance(audit, Inference) else {"source_pairs": 0}
+    alone, _ = measure(type(audit)(**{**vars(audit), **fewer}), subject)
+    assert alone == {name: m for name, m in both.items() if name != "excess_people"}
+
+
+def test_two_columns_are_known_one_at_a_time(subject_of, measure):
+    train = {name: v for name, v in people(N, 1).items() if name in ("x0", "x1")}
+    control = {name: v for name, v in people(N // 2, 2).items() if name in train}
+    found, _ = measure(Inference(n_trees=1), subject_of(train, control, train))
+    assert found["excess_people"].value > 0.8
+
+
+def test_declared_secrets_are_not_known(subject_of, measure):
+    train = people(200, 1)
+    sensitive = {name: {"role": "sensitive"} for name in ("x0", "x1", "k0")}
+    subject = subject_of(train, people(150, 2), train, **sensitive)
+    _, findings = measure(Inference(n_trees=1), subject)
+    known = findings.notes[-1].split(" where ")[1].split(" tell ")[0]
+    assert known
+    assert not set(known.split(", ")) & set(sensitive)
+
+
+def test_one_person_on_a_side_decides_nothing(subject_of, measure):
+    found, _ = measure(Linkability(), subject_of(people(200, 1), people(1, 2), people(200, 3)))
+    assert math.isnan(found["excess_people"].value)
+    assert found["excess_people"].short
+
+
+def test_records_of_one_person_are_asked_once(subject_of, measure):
+    """Or what a half chose would be judged on the same people."""
+    tables = [people(200, seed) | {"who": np.repeat(np.arange(50) + seed * 50, 4)} for seed in range(3)]
+    found, _ = measure(Linkability(), subject_of(*tables, who={"role": "split_key"}))
+    assert found["excess_people"].n_achieved == 50
+    assert found["risk"].n_achieved == 200
+
+
+def test_drawn_sets_are_of_few_columns_and_of_half():
+    sets = drawn_sets(NAMES, 10, np.random.default_rng(0))
+    assert [len(known[0]) for known in sets] == [2, 3, 4, 5, 7] * 2
+    assert len(set(sets)) == 10
+    assert all(list(known[0]) == sorted(known[0], key=NAMES.index) for known in sets)
+    assert sorted(drawn_sets(("a", "b", "c"), 9, np.random.default_rng(0))) == [
+        (("a", "b"),),
+        (("a", "c"),),
+        (("b", "c"),),
+    ]
+    assert sorted(drawn_sets(("a", "b"), 9, np.random.default_rng(0))) == [(("a",),), (("b",),)]
+
+
+def test_drawn_sources_share_no_column():
+    pairs = drawn_sources(NAMES, 8, np.random.default_rng(0))
+    assert [(len(a), len(b)) for a, b in pairs] == [(2, 2), (3, 3), (5, 5), (7, 7)] * 2
+    assert not any(set(a) & set(b) for a, b in pairs)
+    assert drawn_sources(("a", "b"), 5, np.random.default_rng(0)) == [(("a",), ("b",))]
+
+
+def test_what_one_half_found_the_other_may_choose_not():
+    a, b, c = (("a",),), (("b",),), (("c",),)
+    sets = KnownSets.of([a], [[b, a], [c, b, b]])
+    assert sets.sets == (a, b, c)
+    assert sets.halves == ((0, 1), (0, 1), (1,))
+    assert sets.told == "1 drawn at random and 2 that stand out"
+    assert parts_of(20) == (10, 5)
+    assert parts_of(3) == (3, 0)
+
+
+def test_trials_are_counted_by_side_and_half():
+    """Six of eight train people in the half that judges, none of the strangers; made is not all."""
+    asked = AskedPeople(np.arange(16), np.arange(8), np.tile([False, True], 12))
+    everybody, member = np.ones(24, bool), asked.member
+    right = member & (np.arange(24) % 8 < 6)
+    sets = KnownSets.of([(("a",),), (("b",),)], [])
+    trials = SetTrials.of(sets, asked, [(0, everybody, right), (1, everybody, ~member)])
+    measured, chosen = trials.worst(EXCESS, 16, 0.95)
+    assert chosen == (0, 0)
+    assert measured.value == pytest.approx(0.75)
+    assert (measured.n_requested, measured.n_achieved) == (16, 8)
+
+
+def test_any_row_of_a_person_may_be_asked(subject_of):
+    """Were it always the first, a release could give away all later ones."""
+    who = np.repeat(np.arange(200), 2)
+    table = subject_of(
+        {"x": np.arange(400.0), "who": who}, None, {"x": np.arange(9.0)}, who={"role": "split_key"}
+    )
+    found = different_people(table.train, 400, np.random.default_rng(0))
+    assert np.array_equal(who[found], np.arange(200))
+    assert 70 < (found % 2).sum() < 130

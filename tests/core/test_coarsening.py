@@ -1,0 +1,106 @@
+"""Coarser values: what becomes of numbers, dates and labels, and how an attacker sees real rows."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.coarsening import Coarsening, Merging, Rounding
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.plan_sections.coarsen import span_grid
+from synth_audit.core.resolution import ValueGrid
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+
+FIVE = ValueGrid.of_step(5)
+
+
+def table(specs=None, **columns):
+    data = pa.table(columns)
+    return read_table(data, infer_schema(data, specs), where="train")
+
+
+def coarse(rule, values, **spec):
+    made = Coarsening({"x": rule}).applied(table({"x": ColumnSpec(**spec)} if spec else None, x=values))
+    return made.column("x")
+
+
+@pytest.mark.parametrize(
+    ("values", "rule", "expected"),
+    [
+        (pa.array([1, 7, 8, None, 93]), Rounding(FIVE, top=85), [0, 5, 10, None, 85]),
+        (pa.array([0.12, None, 9.9, -4]), Rounding(ValueGrid.of_step(0.25), bottom=0.0), [0, None, 10, 0]),
+        (pa.array([0.12, 3.0, 9.9]), Rounding(top=3.0), [0.12, 3.0, 3.0]),
+        (pa.array([0.125, 3.0, 9.9], pa.float32()), Rounding(ValueGrid.of_step(0.5)), [0, 3, 10]),
+        (pa.array([Decimal("1.26"), Decimal("3.50"), Decimal("2.00")]), Rounding(ValueGrid.of_step(0.5)),
+         [Decimal("1.50"), Decimal("3.50"), Decimal("2.00")]),
+        (pa.array([datetime.date(2020, 1, 3), datetime.date(2020, 6, 20), datetime.date(2021, 9, 9)]),
+         Rounding(span_grid("month")),
+         [datetime.date(2020, 1, 1), datetime.date(2020, 7, 1), datetime.date(2021, 9, 1)]),
+    ],
+)  # fmt: skip
+def test_numbers_and_dates_are_rounded_and_cut_off_in_the_type_they_have(values, rule, expected):
+    made = coarse(rule, values)
+    assert made.to_pylist() == expected
+    assert made.type == values.type
+    assert coarse(rule, made).to_pylist() == expected
+
+
+def test_rounding_up_stays_within_declared_bounds():
+    assert coarse(Rounding(FIVE), pa.array([1, 6, 8]), bounds=(0, 8)).to_pylist() == [0, 5, 5]
+
+
+def test_numbers_that_are_not_cut_off_keep_every_digit():
+    fine = pa.array([2**53 - 1, 3, 2**53 - 3, 900])
+    assert coarse(Rounding(bottom=10), fine).to_pylist() == [2**53 - 1, 10, 2**53 - 3, 900]
+
+
+@pytest.mark.parametrize("storage", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_labels_are_merged_by_name_and_by_how_rare_the_release_has_them(storage):
+    values = pa.array(["a"] * 4 + ["b"] * 2 + ["c", None], pa.string()).cast(storage)
+    named = coarse(Merging("z", labels=frozenset("ab")), values)
+    assert named.to_pylist() == ["z"] * 6 + ["c", None]
+    rare = coarse(Merging("other", rarer_than=2), values)
+    assert rare.to_pylist() == ["a"] * 4 + ["b"] * 2 + ["other", None]
+    both = coarse(Merging("other", labels=frozenset("a"), rarer_than=3), values)
+    assert both.to_pylist() == ["other"] * 7 + [None]
+
+
+def test_how_rare_a_label_is_the_release_says_and_never_train():
+    train, release = table(x=["a"] * 9 + ["b"] + ["c"] * 5), table(x=["a"] * 3 + ["b"] * 9 + ["d"])
+    rules = Coarsening({"x": Merging("other", rarer_than=2)})
+    assert rules.needs_release
+    fixed = rules.fixed_on(release)
+    assert not fixed.needs_release
+    assert fixed.of(release).column("x").to_pylist() == ["a"] * 3 + ["b"] * 9 + ["other"]
+    assert fixed == rules.fixed_on(fixed.of(release))
+    known, _ = fixed.view(train, None)
+    assert known.column("x").to_pylist() == ["a"] * 9 + ["b"] + ["other"] * 5
+
+
+def test_real_rows_are_seen_as_the_release_is_with_a_domain_of_their_own():
+    specs = {"k": ColumnSpec(categories=("a", "b", "c"))}
+    train = table(specs, x=np.arange(40.0), k=["a", "b"] * 20, y=range(40))
+    control = table(specs, x=np.arange(3.0), k=["c"] * 3, y=range(3))
+    rules = Coarsening({"x": Rounding(FIVE, top=20.0), "k": Merging("u", labels=frozenset("bc"))})
+    known, other = rules.view(train, control)
+    assert known.schema["x"].bounds == (0.0, 20.0)
+    assert known.schema["x"].declared_resolution.grid == FIVE
+    assert known.schema["x"].kind is train.schema["x"].kind
+    assert known.schema["k"].categories == ("a", "u")
+    assert known.schema["y"] == train.schema["y"]
+    assert other.column("k").to_pylist() == ["u"] * 3
+    assert train.column("x").to_pylist() == list(np.arange(40.0))
+
+
+def test_the_label_that_others_are_merged_into_is_declared_by_the_plan():
+    rule = Coarsening({"k": Merging("other", labels=frozenset("z"))})
+    train = table(k=["a", "b", "a", "b"])
+    assert rule.view(train, None)[0].schema["k"].declared_categories == ("a", "b", "other")
+    declared = table({"k": ColumnSpec(categories=("a", "b", "z"))}, k=["a", "b"])
+    assert rule.admitted(declared.schema)["k"].declared_categories == ("a", "b", "z", "other")
+    assert rule.admitted(train.schema)["k"].declared_categories is None

@@ -1,0 +1,101 @@
+"""Whoever makes a release cannot foresee whom an audit will look up, and so cannot spare those alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.audits.privacy._targets import drawn
+from synth_audit.audits.privacy.identifiability import Identifiability
+from synth_audit.core.context import RunContext
+from synth_audit.core.plan import Plan
+from synth_audit.core.salt import Salt
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.seeds import child_rng
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import read_table
+from synth_audit.examination.audit_runner import run_audits
+from synth_audit.examination.examine import seed_of_draws
+from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
+
+SEED, ASKED, COLUMNS = 7, 120, [f"c{i}" for i in range(5)]
+AUDIT = {"identifiability": Identifiability(max_queries=ASKED)}
+SALTS = [Salt(bytes([i]) * 32) for i in (1, 2)]
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    return pa.table({c: rng.normal(size=n) for c in COLUMNS})
+
+
+def subject_of(release):
+    train, control = people(600, 1), people(200, 2)
+    schema = infer_schema(train, {})
+    return Subject(
+        read_table(train, schema, where="train"),
+        read_table(control, schema, where="control"),
+        read_table(release, schema, where="synthetic"),
+    )
+
+
+def sparing(looked_up):
+    """New people, and a copy of all of train but those who are looked up."""
+    others = np.setdiff1d(np.arange(600), looked_up)
+    return pa.concat_tables([people(600, 1).take(pa.array(others)), people(len(looked_up), 3)])
+
+
+def foreseen(*stream):
+    """The rows of train that the audit draws where its draws follow from the plan's seed."""
+    return drawn(np.arange(600), ASKED, child_rng(SEED, *stream))
+
+
+def near_copies(outcome):
+    return next(m for m in outcome.measurements if m.id.quantity == "near_copies")
+
+
+@pytest.mark.parametrize("stream", [("audit", "identifiability"), ("audit", "identifiability", "")])
+def test_sparing_those_whom_the_public_seed_draws_does_not_help(stream):
+    [outcome], _ = run_audits(AUDIT, subject_of(sparing(foreseen(*stream))), RunContext(seed=SEED))
+    assert near_copies(outcome).interval.low > 0.4
+
+
+def test_sparing_those_whom_an_earlier_audit_looked_up_does_not_help():
+    """The maker knows every draw but that its own release has a part in them."""
+    before = subject_of(people(600, 3))
+    rows = foreseen("audit", "identifiability", before.synthetic.ordered_fingerprint)
+    [outcome], _ = run_audits(AUDIT, subject_of(sparing(rows)), RunContext(seed=SEED))
+    assert near_copies(outcome).interval.low > 0.4
+
+
+def test_a_maker_that_knows_its_own_release_does_not_know_the_salt():
+    """Even a release that was found to suit the public seed has others looked up in a workspace."""
+    plan = Plan.model_validate({"name": "t", "seed": SEED, "known_answer": {"max_rows": 100}})
+    subject = subject_of(sparing(foreseen("audit", "identifiability")))
+    found = [near_copies(_examined(plan, subject, salt)) for salt in (*SALTS, SALTS[0])]
+    assert found[0] == found[2]
+    assert found[0] != found[1]
+    free = [near_copies(_examined(plan, subject, Salt.fresh(), salted=False)) for _ in range(2)]
+    assert free[0] == free[1], "without a salt that is kept the numbers repeat as well"
+
+
+def _examined(plan, subject, salt, **more):
+    [outcome] = examine(
+        plan, subject, MADE_ELSEWHERE, RunContext(), salt, audits=AUDIT, **more
+    ).evidence.outcomes
+    return outcome
+
+
+def test_the_order_of_rows_moves_the_draws_and_their_representation_does_not():
+    one = people(50, 1)
+    schema = infer_schema(one, {})
+    other = one.take(pa.array(np.arange(50)[::-1]))
+    tables = [
+        read_table(t, schema, where="synthetic")
+        for t in (one, other, one.select(COLUMNS[::-1]), pa.concat_tables([one.slice(0, 9), one.slice(9)]))
+    ]
+    prints = [t.ordered_fingerprint for t in tables]
+    assert prints[0] == prints[2] == prints[3] != prints[1]
+    assert len({t.fingerprint for t in tables}) == 1
+    seeds = {seed_of_draws(SEED, t, salt) for t in tables for salt in (*SALTS, None)}
+    assert len(seeds) == 4, "one for each salt, and without one those of two orders"

@@ -1,0 +1,73 @@
+"""What the table of the leak zoo makes of answers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ZOO = Path(__file__).parent.parent / "benchmarks" / "leak_zoo"
+
+
+@pytest.fixture
+def table(monkeypatch):
+    monkeypatch.syspath_prepend(str(ZOO))
+    import referees_table
+
+    yield referees_table
+    sys.modules.pop("referees_table")
+
+
+def answer(share, scores, alarm=None, auditor="peer", **more):
+    made = {"auditor": auditor, "table": "t", "dress": "plain", "kind": "copies", "seed": 0}
+    return {**made, "share": share, "scores": scores, "alarm": alarm, "seconds": 1.0, **more}
+
+
+def honest(values, **more):
+    return [answer(0.0, {"s": v, "u": 1.0}, **more) for v in values]
+
+
+def test_limits_keep_their_rate_of_false_alarms_whatever_the_number_of_scores(table):
+    rng = np.random.default_rng(0)
+    raised = [
+        any(rng.normal() > table.limit(list(rng.normal(size=6)), 4) for _ in range(4)) for _ in range(1_500)
+    ]
+    assert 0.03 < np.mean(raised) < 0.07
+
+
+def test_a_score_alarms_beyond_its_honest_values_alone(table):
+    known = honest([0.1, 0.2, 0.3])
+    assert table.readings(answer(0.05, {"s": 0.3, "u": 1.0}), known) == [False]
+    assert table.exceeded(answer(0.05, {"s": 9.0, "u": 1.5}), known) == ["s", "u"]
+    assert table.exceeded(answer(0.05, {"s": float("nan")}), known) == []
+    assert table.readings(answer(0.05, {"s": 9.0}, table="other"), known) == []
+    assert table.readings(answer(0.05, {"s": 9.0}, alarm=False), known) == [False, True]
+
+
+def test_the_smallest_size_is_that_from_which_on_all_are_seen(table):
+    assert table.smallest_seen({1.0: [True], 0.2: [True], 0.05: [False], 0.01: [True]}) == 0.2
+    assert table.smallest_seen({1.0: [True, False]}) == table.NEVER
+    assert table.smallest_seen({}) is None
+    assert table.told({0.2: [False], 0.05: [False]}) == "not at 20 %"
+    assert table.told({0.2: [True], 0.05: [False]}) == "20 %"
+    assert table.told({}) == ""
+
+
+def test_the_table_tells_sizes_versions_and_wrong_passes(table):
+    rows = [
+        *honest([0.1, 0.2, 0.3, 0.2], version="2"),
+        answer(0.05, {"s": 7.0, "u": 1.0}, version="2"),
+        answer(0.01, {"s": 0.2, "u": 1.0}, version="2"),
+        answer(0.05, {"gate": 0.5}, True, "synth_audit"),
+        answer(0.01, {"gate": 0.0}, False, "synth_audit"),
+    ]
+    told = "\n".join(table.leaks_of(rows, ["copies", "smote"]))
+    assert "| copies | 5 % |  | 5 % s |" in told
+    assert "smote" not in told
+    auditors = table.auditors_of(rows)
+    assert "| peer | 2 | 6 | 2 | none documented | 0 of 4 | 1 |" in auditors
+    assert "| synth_audit |  | 2 | 1 | 0 of 0 | 0 of 0 | 1 |" in auditors
+    assert table.passed(rows) == ["* copies, 1 % of t"]
+    assert table.undecided(rows) == "1 of 1"
