@@ -84,7 +84,8 @@ class LabelTransform:
         values = np.array([*self.labels, None], dtype=object)
         if not self.slices:
             return np.full(len(vectors), values[0], dtype=object)
-        return values[vectors.argmax(axis=1)]
+        drawn: Labels = values[vectors.argmax(axis=1)]
+        return drawn
 
     def plain(self) -> dict[str, Any]:
         """The fields."""
@@ -224,5 +225,5 @@ def transform_from_plain(plain: Mapping[str, Any]) -> ColumnTransform:
     if "means" not in plain:
         return RangeTransform(plain["name"], ends, plain["gap"])
     assert ends is not None
-    modes = (tuple(plain[name]) for name in ("means", "deviations", "weights"))
-    return ModeTransform(plain["name"], *modes, ends, plain["gap"])
+    means, deviations, weights = (tuple(plain[name]) for name in ("means", "deviations", "weights"))
+    return ModeTransform(plain["name"], means, deviations, weights, ends, plain["gap"])

@@ -80,7 +80,8 @@ def fit_diffusion(
         context.deadline.check()
         context.progress(f"train, loss {loss:.3g}", done, settings.steps)
 
-    layout, weights = transformer.layout, {}
+    layout = transformer.layout
+    weights: Weights = {}
     if layout.width:
         loop = Loop(steps.count, steps.batch, told)
         rows = transformer.encode(train, context.rng)

@@ -41,7 +41,10 @@ def check_positive(counts: Mapping[str, int], sizes: Mapping[str, float]) -> Non
 def fit_unprotected(
     train: Table, context: FitContext, *, epochs: int, batch: int, fit: Fit, draw: Draw
 ) -> NetworkModel:
-    """Train by epochs of shuffled batches, numbers by their modes; the accountant hears that nothing is claimed."""
+    """Train by epochs of shuffled batches, numbers by their modes.
+
+    The accountant hears that nothing can be claimed.
+    """
     device = torch_device(context.device, "this generator")
     from synth_audit.kernels.deep.training import Loop
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from synth_audit.core.arrays import Floats, Floats32
 from synth_audit.core.errors import DataError
-from synth_audit.core.kind import Bounds, Scale
+from synth_audit.core.kind import Bounds
 from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema import Column, Schema
+from synth_audit.core.schema import Column, Schema, quantitative
 from synth_audit.core.table import Table, assemble
 from synth_audit.encoding.column_transforms import (
     ColumnTransform,
@@ -120,7 +120,7 @@ def on_declared(train: Table, domain: PublicDomain) -> Transformer:
 
 def _read_off(train: Table, column: Column, modes: np.random.Generator | None = None) -> ColumnTransform:
     gap = train.n_missing(column.name) > 0
-    if column.kind.scale is Scale.QUANTITATIVE:
+    if quantitative([column]):
         values = train.numbers(column.name)
         ends = _ends(values)
         if modes is None or ends is None or ends[0] == ends[1]:

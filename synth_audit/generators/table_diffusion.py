@@ -16,9 +16,9 @@ from synth_audit.encoding.network_model import NetworkModel
 class TableDiffusion(DiffusionTraining):
     """Take noise off in a few steps; the network predicts the noise.
 
-    With ``β_t = (1 − cos(π t / T)) / 2`` and ``z_t = √β_t ξ`` the loss of a row is the mean over t = 1 … T of
-    ``‖M(x + z_t) − z_t‖²``. Under a budget each step clips the gradient of every row's whole loss to C and adds
-    noise to their sum over a Poisson sample; bounds and labels come from the plan.
+    With ``β_t = (1 − cos(π t / T)) / 2`` and ``z_t = √β_t ξ`` the loss of a row is the mean over t = 1 … T
+    of ``‖M(x + z_t) − z_t‖²``. Under a budget each step clips the gradient of every row's whole loss to C and
+    adds noise to their sum over a Poisson sample; bounds and labels come from the plan.
 
     Source: Truda 2023, chapter 5.
     """
@@ -28,6 +28,7 @@ class TableDiffusion(DiffusionTraining):
         summary="Differentially private diffusion that predicts the added noise.",
         cost="minutes",
         source="Truda 2023",
+        trial={"steps": 3, "hidden": 8},
     )
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:

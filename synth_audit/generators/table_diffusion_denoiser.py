@@ -16,10 +16,11 @@ from synth_audit.encoding.network_model import NetworkModel
 class TableDiffusionDenoiser(DiffusionTraining):
     """Take noise off in a few steps; the network predicts the row behind it.
 
-    With ``β_t = (1 − cos(π t / T)) / 2`` and ``x̃_t = x + √β_t ξ`` the loss of a row is the mean over t = 1 … T of
-    the mean square of M(x̃_t) − x over numbers, plus ``(1 / K) Σ_c KL(x_c ‖ softmax(M(x̃_t)_c))`` over the columns
-    of labels, each by the softmax of its own coordinates, K labels in all. Under a budget each step clips the gradient of every row's whole loss to C and adds
-    noise to their sum over a Poisson sample; bounds and labels come from the plan.
+    With ``β_t = (1 − cos(π t / T)) / 2`` and ``x̃_t = x + √β_t ξ`` the loss of a row is the mean over
+    t = 1 … T of the mean square of M(x̃_t) − x over numbers, plus ``(1 / K) Σ_c KL(x_c ‖ softmax(M(x̃_t)_c))``
+    over the columns of labels, each by the softmax of its own coordinates, K labels in all. Under a budget
+    each step clips the gradient of every row's whole loss to C and adds noise to their sum over a Poisson
+    sample; bounds and labels come from the plan.
 
     Source: Truda 2023, chapter 5.
     """
@@ -29,6 +30,7 @@ class TableDiffusionDenoiser(DiffusionTraining):
         summary="Differentially private diffusion that predicts the row behind the noise.",
         cost="minutes",
         source="Truda 2023",
+        trial={"steps": 3, "hidden": 8},
     )
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:

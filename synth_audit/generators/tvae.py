@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Tvae:
     """Codes of rows by a variational autoencoder; new rows are decoded from new codes.
 
-    Numbers are normalised within their modes; the loss of a row is twice its negative log-likelihood given the
-    code, plus ``KL(q(code | row) ‖ N(0, I))``. Labels are drawn by their chances.
+    Numbers are normalised within their modes; the loss of a row is twice its negative log-likelihood given
+    the code, plus ``KL(q(code | row) ‖ N(0, I))``. Labels are drawn by their chances.
 
     Attributes:
         epochs: times that every row is seen.
@@ -49,6 +49,7 @@ class Tvae:
         summary="Variational autoencoder with mode-specific normalisation; no privacy guarantee.",
         cost="minutes",
         source="Xu et al. 2019",
+        trial={"epochs": 2, "hidden": 16, "latent": 8},
     )
 
     def __post_init__(self) -> None:

@@ -61,4 +61,5 @@ class Modes:
         z = (values[:, None] - self.means) / self.deviations
         logs = np.log(self.weights) - np.log(self.deviations) - z**2 / 2
         shares = np.exp(logs - logs.max(axis=1, keepdims=True)).cumsum(axis=1)
-        return (rng.random(len(values))[:, None] * shares[:, -1:] > shares).sum(axis=1)
+        chosen: Positions = (rng.random(len(values))[:, None] * shares[:, -1:] > shares).sum(axis=1)
+        return chosen

@@ -148,10 +148,10 @@ def fitted(
 ) -> Weights:
     """Train on rows of shape (n, width): the generator's weights, and the counts of labels.
 
-    In each step a column of labels and one of its labels are drawn for every row of the batch, the generator is
-    asked for rows that have them, and the critic is shown those beside real rows that do. The critic's loss is
-    ``E[critic(made)] − E[critic(real)] + 10 (‖∇ critic(between)‖ − 1)²``, the generator's ``−E[critic(made)]``
-    plus the cross-entropy of the labels that it was asked for.
+    In each step a column of labels and one of its labels are drawn for every row of the batch, the generator
+    is asked for rows that have them, and the critic is shown those beside real rows that do. Its loss is
+    ``E[critic(made)] − E[critic(real)] + 10 (‖∇ critic(between)‖ − 1)²``; the generator's is
+    ``−E[critic(made)]`` plus the cross-entropy of the labels that it was asked for.
 
     Args:
         loop: ``sample`` says how many rows a batch has; which, the conditions say.
@@ -221,7 +221,7 @@ class _Training:
         self.of_generator.zero_grad()
         loss.backward()
         self.of_generator.step()
-        return float(loss)
+        return float(loss.detach())
 
     def _asked(self, size: int) -> tuple[Positions, Positions, torch.Tensor]:
         """What is asked for, and as vectors."""

@@ -1,8 +1,8 @@
 """Diffusion of row vectors in a few steps: noise is added at T levels, and a network takes it off again.
 
-With ``β_t = (1 − cos(π t / T)) / 2`` a row x becomes ``x̃_t = x + √β_t ξ``, ξ standard normal. The network M
-either predicts the added noise ``z_t = √β_t ξ`` or the row itself. All T losses of a row are averaged, so that a
-row takes part in one gradient only.
+With ``β_t = (1 − cos(π t / T)) / 2`` a row x becomes ``x̃_t = x + √β_t ξ``, ξ standard normal. The network
+M either predicts the added noise ``z_t = √β_t ξ`` or the row itself. All T losses of a row are averaged, so
+that a row takes part in one gradient only.
 """
 
 from __future__ import annotations

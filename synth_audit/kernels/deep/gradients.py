@@ -95,4 +95,4 @@ def plain_gradient(
         return each(weights, *rows).mean()
 
     gradients, lost = grad_and_value(mean)(dict(weights), *rows)
-    return gradients, float(lost)
+    return gradients, float(lost.detach())

@@ -58,7 +58,8 @@ def as_arrays(network: nn.Module) -> Weights:
 def with_weights(network: Built, weights: Weights) -> Built:
     """The network with these weights, for drawing only."""
     network.load_state_dict({name: torch.as_tensor(w) for name, w in weights.items()})
-    return network.eval().requires_grad_(False)
+    network.eval().requires_grad_(False)
+    return network
 
 
 def drawn_in_blocks(

@@ -35,7 +35,12 @@ _DECAY = 1e-5
 
 @dataclass(frozen=True)
 class VaeSettings:
-    """``latent``: dimensions of the code. ``hidden``: width of two layers each. ``learning_rate``: of Adam."""
+    """An encoder, a decoder and how they are trained.
+
+    Attributes:
+        latent: dimensions of the code. hidden: width of two layers each. learning_rate: of Adam.
+        regularised: weights decay.
+    """
 
     latent: int
     hidden: int
@@ -76,9 +81,9 @@ def fitted(
 ) -> Weights:
     """Train on rows of shape (n, width); the decoder's weights.
 
-    The loss of a row is ``2 · rebuilt + KL(N(μ, σ²) ‖ N(0, I))``; rebuilt is the negative log-likelihood of its
-    numbers around ``tanh`` of their scores, with a learnt deviation each, and of its labels by the softmax of
-    their scores.
+    The loss of a row is ``2 · rebuilt + KL(N(μ, σ²) ‖ N(0, I))``; rebuilt is the negative log-likelihood of
+    its numbers around ``tanh`` of their scores, with a learnt deviation each, and of its labels by the
+    softmax of their scores.
 
     Raises:
         PluginError: the loss is not a number any more.
@@ -98,8 +103,9 @@ def fitted(
             optimiser.step()
             with torch.no_grad():
                 network.decoder.deviations.clamp_(*_STEADY)
-            refuse_lost(float(loss), step + 1)
-            loop.told(step + 1, float(loss))
+            lost = float(loss.detach())
+            refuse_lost(lost, step + 1)
+            loop.told(step + 1, lost)
         return as_arrays(network.decoder)
 
 
@@ -129,7 +135,7 @@ def mean_loss(
 def drawn(
     weights: Weights, layout: RowLayout, settings: VaeSettings, n: int, rng: np.random.Generator
 ) -> Floats32:
-    """``n`` row vectors: codes from the prior, numbers with their learnt deviation, labels by their chances."""
+    """``n`` row vectors from codes of the prior: numbers with their deviation, labels by their chances."""
     with one_thread(), torch.no_grad():
         decoder = with_weights(Decoder(layout, settings), weights)
         scores = drawn_in_blocks(decoder, n, settings.latent, rng)
