@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from synth_audit.kernels.deep import gradients
-from synth_audit.kernels.deep.diffusion import row_loss
+from synth_audit.kernels.deep import gradients, layer_gradients
+from synth_audit.kernels.deep.diffusion import row_losses
 from synth_audit.kernels.deep.gradients import NORMALISER, GradientNoise
 from synth_audit.kernels.deep.networks import ResidualNet
 from synth_audit.kernels.row_layout import RowLayout
@@ -29,7 +29,31 @@ def case():
 
 
 def loss_of(network, target):
-    return lambda weights, row, added: row_loss(network, LAYOUT, target, weights, row, added)
+    def of_one(weights, row, added):
+        def weighed(x):
+            return functional_call(network, dict(weights), (x,))
+
+        return row_losses(weighed, LAYOUT, target, row[None], added[None])[0]
+
+    return of_one
+
+
+def by_layers(network, target, noise, rows, added):
+    """What the gradients of the weights are set to, and the loss."""
+
+    def losses(rows, added):
+        return row_losses(network, LAYOUT, target, rows, added)
+
+    lost = layer_gradients.private_gradient(network, losses, noise, rows, added)
+    return {name: w.grad for name, w in network.named_parameters()}, lost
+
+
+def by_rows(network, target, noise, rows, added):
+    weights = {k: w.detach() for k, w in network.named_parameters()}
+    return gradients.private_gradient(loss_of(network, target), weights, noise, rows, added)
+
+
+BOTH_WAYS = pytest.mark.parametrize("way", [by_layers, by_rows])
 
 
 def one_by_one(network, target, rows, added):
@@ -37,9 +61,7 @@ def one_by_one(network, target, rows, added):
     found = []
     for row, noise in zip(rows, added, strict=True):
         network.zero_grad()
-        losses = [
-            row_loss(network, LAYOUT, target, dict(network.named_parameters()), row, z[None]) for z in noise
-        ]
+        losses = [row_losses(network, LAYOUT, target, row[None], z[None, None])[0] for z in noise]
         (sum(losses) / LEVELS).backward()
         found.append({k: w.grad.clone() for k, w in network.named_parameters()})
     return found
@@ -72,35 +94,42 @@ def test_the_gradient_of_a_linear_layer_is_what_opacus_has(case):
         torch.testing.assert_close(made[name], w.grad_sample, rtol=1e-6, atol=1e-9)
 
 
+@BOTH_WAYS
+@pytest.mark.parametrize("target", ["noise", "row"])
 @pytest.mark.parametrize("clip", [0.01, 0.5, 1e6])
-@pytest.mark.parametrize("at_once", [1, 2**25])
-def test_no_row_weighs_more_than_the_clipping_norm(case, clip, at_once, monkeypatch):
+@pytest.mark.parametrize("some", [True, False])
+def test_no_row_weighs_more_than_the_clipping_norm(case, way, target, clip, some, monkeypatch):
     network, weights, rows, added = case
-    monkeypatch.setattr(gradients, "_AT_ONCE", at_once)
+    if some:
+        monkeypatch.setattr(gradients, "_AT_ONCE", 1)
+        monkeypatch.setattr(layer_gradients, "_ROWS", 4)
     silence = GradientNoise(clip, 1.0, lambda scale, shape: np.zeros(shape))
-    made, _ = gradients.private_gradient(loss_of(network, "noise"), weights, silence, rows, added)
     expected = {k: torch.zeros_like(w) for k, w in weights.items()}
-    for gradient in one_by_one(network, "noise", rows, added):
+    for gradient in one_by_one(network, target, rows, added):
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradient.values()))
         for name, g in gradient.items():
             expected[name] += g * min(1.0, clip / norm)
+    made, _ = way(network, target, silence, rows, added)
     for name, g in expected.items():
-        torch.testing.assert_close(made[name] * NORMALISER, g, rtol=1e-6, atol=1e-9)
+        torch.testing.assert_close(
+            made[name] * NORMALISER, g, rtol=1e-4, atol=1e-7
+        )  # never above, a little below
 
 
-def test_one_row_more_moves_the_sum_by_the_clipping_norm_at_most(case):
+@BOTH_WAYS
+def test_one_row_more_moves_the_sum_by_the_clipping_norm_at_most(case, way):
     """The divisor is a constant: a normaliser that counts the batch would move every other row too."""
     network, weights, rows, added = case
     silence = GradientNoise(0.1, 1.0, lambda scale, shape: np.zeros(shape))
-    loss = loss_of(network, "noise")
-    whole, _ = gradients.private_gradient(loss, weights, silence, rows, added)
-    without, _ = gradients.private_gradient(loss, weights, silence, rows[1:], added[1:])
+    whole, _ = way(network, "noise", silence, rows, added)
+    without, _ = way(network, "noise", silence, rows[1:], added[1:])
     moved = sum(float((whole[k] - without[k]).square().sum()) for k in weights)
     assert math.sqrt(moved) * NORMALISER <= 0.1 * (1 + 1e-9)
-    assert math.sqrt(moved) * NORMALISER == pytest.approx(0.1, rel=1e-6)  # this row was clipped
+    assert math.sqrt(moved) * NORMALISER == pytest.approx(0.1, rel=1e-4)  # this row was clipped
 
 
-def test_noise_has_the_stated_scale_and_an_empty_batch_is_noise_alone(case):
+@BOTH_WAYS
+def test_noise_has_the_stated_scale_and_an_empty_batch_is_noise_alone(case, way):
     network, weights, rows, added = case
     scales = []
 
@@ -109,7 +138,7 @@ def test_noise_has_the_stated_scale_and_an_empty_batch_is_noise_alone(case):
         return np.full(shape, scale)
 
     noise = GradientNoise(0.5, 3.0, gaussian)
-    made, lost = gradients.private_gradient(loss_of(network, "noise"), weights, noise, rows[:0], added[:0])
+    made, lost = way(network, "noise", noise, rows[:0], added[:0])
     assert math.isnan(lost)
     assert set(scales) == {1.5}
     assert len(scales) == len(weights)
@@ -118,8 +147,39 @@ def test_noise_has_the_stated_scale_and_an_empty_batch_is_noise_alone(case):
 
 def test_without_protection_the_gradient_is_the_mean(case):
     network, weights, rows, added = case
-    made, lost = gradients.plain_gradient(loss_of(network, "row"), weights, rows, added)
+
+    def mean(rows, added):
+        return row_losses(network, LAYOUT, "row", rows, added)
+
+    lost = layer_gradients.mean_gradient(network, mean, rows, added)
+    made = {name: w.grad for name, w in network.named_parameters()}
     each, losses = gradients.per_row_gradients(loss_of(network, "row"), weights, rows, added)
     assert lost == pytest.approx(float(losses.mean()))
     for name, g in made.items():
         torch.testing.assert_close(g, each[name].mean(dim=0), rtol=1e-6, atol=1e-9)
+
+
+def test_a_layer_whose_gradient_is_not_known_is_refused():
+    network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    silence = GradientNoise(1.0, 1.0, lambda scale, shape: np.zeros(shape))
+    with pytest.raises(TypeError, match="BatchNorm1d"):
+        layer_gradients.private_gradient(network, lambda x: network(x).sum(dim=1), silence, torch.ones(5, 3))
+
+
+def test_a_layer_met_twice_counts_once_with_both():
+    network = torch.nn.Linear(3, 3).double()
+    rows = torch.rand(6, 3, dtype=torch.float64)
+    silence = GradientNoise(0.2, 1.0, lambda scale, shape: np.zeros(shape))
+
+    def losses(rows):
+        return network(torch.tanh(network(rows))).square().sum(dim=1)
+
+    expected = torch.zeros(3, 3, dtype=torch.float64)
+    for row in rows:
+        network.zero_grad()
+        losses(row[None]).sum().backward()
+        norm = math.sqrt(sum(float(w.grad.square().sum()) for w in network.parameters()))
+        expected += network.weight.grad * min(1.0, 0.2 / norm)
+    network.zero_grad()
+    layer_gradients.private_gradient(network, losses, silence, rows)
+    torch.testing.assert_close(network.weight.grad * NORMALISER, expected, rtol=1e-4, atol=1e-7)

@@ -7,21 +7,17 @@ that a row takes part in one gradient only.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
-from torch.func import functional_call
 from torch.nn import functional
 
 from synth_audit.core.arrays import Floats, Floats32
-from synth_audit.kernels.deep.gradients import (
-    GradientNoise,
-    Parameters,
-    plain_gradient,
-    private_gradient,
-)
+from synth_audit.kernels.deep.gradients import GradientNoise
+from synth_audit.kernels.deep.layer_gradients import mean_gradient, private_gradient
 from synth_audit.kernels.deep.networks import ResidualNet
 from synth_audit.kernels.deep.training import (
     Loop,
@@ -66,33 +62,29 @@ def noise_levels(levels: int) -> Floats:
     return scales
 
 
-def row_loss(
-    network: ResidualNet,
-    layout: RowLayout,
-    target: Target,
-    weights: Parameters,
-    row: torch.Tensor,
-    added: torch.Tensor,
+def row_losses(
+    network: ResidualNet, layout: RowLayout, target: Target, rows: torch.Tensor, added: torch.Tensor
 ) -> torch.Tensor:
-    """Loss of one row, averaged over the levels.
+    """Loss of each row, averaged over the levels, shape (b,).
 
     Noise: ``mean_t ‖M(x + z_t) − z_t‖² / width``. Row: the mean square over numbers, plus
     ``(1 / K) Σ_c KL(x_c ‖ softmax(M_c))`` with K labels in all columns together.
 
     Args:
-        row: shape (width,). added: z_t, shape (T, width).
+        rows: shape (b, width). added: z_t, shape (b, T, width).
     """
-    made = functional_call(network, dict(weights), (row + added,))
+    rows = rows[:, None]
+    made = network((rows + added).flatten(0, 1)).reshape(added.shape)
     if target == "noise":
-        return (made - added).square().mean()
-    loss = made.new_zeros(())
+        return (made - added).square().mean(dim=(1, 2))
+    loss = made.new_zeros(len(rows))
     if layout.numbers:
         where = list(layout.numbers)
-        loss = loss + (made[:, where] - row[where]).square().mean()
+        loss = loss + (made[..., where] - rows[..., where]).square().mean(dim=(1, 2))
     labels = sum(stop - start for start, stop in layout.slices)
     for start, stop in layout.slices:
-        chances = functional.log_softmax(made[:, start:stop], dim=-1)
-        loss = loss - (chances * row[start:stop]).sum(dim=-1).mean() / labels
+        chances = functional.log_softmax(made[..., start:stop], dim=-1)
+        loss = loss - (chances * rows[..., start:stop]).sum(dim=-1).mean(dim=1) / labels
     return loss
 
 
@@ -114,27 +106,22 @@ def fitted(
     Raises:
         PluginError: the loss is not a number any more.
     """
-    with one_thread():
+    with one_thread() if noise is None else nullcontext():  # nothing repeats where noise is secret
         network = built(lambda: _network(layout, settings), rng).to(device)
-        weights = dict(network.named_parameters())
-        optimiser = torch.optim.Adam(weights.values(), lr=settings.learning_rate)
+        optimiser = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
         data, draws = torch.as_tensor(rows, device=device), generator_from(rng)
         scales = torch.as_tensor(noise_levels(settings.levels), dtype=data.dtype)[:, None]
 
-        def loss(weights: Parameters, row: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
-            return row_loss(network, layout, settings.target, weights, row, added)
+        def losses(rows: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
+            return row_losses(network, layout, settings.target, rows, added)
 
         for step in range(loop.steps):
             batch = data[torch.as_tensor(loop.sample(), device=device)]
             added = torch.randn((len(batch), settings.levels, layout.width), generator=draws) * scales
-            inputs = (batch, added.to(device))
-            held = {name: w.detach() for name, w in weights.items()}
             if noise is None:
-                gradients, lost = plain_gradient(loss, held, *inputs)
+                lost = mean_gradient(network, losses, batch, added.to(device))
             else:
-                gradients, lost = private_gradient(loss, held, noise, *inputs)
-            for name, w in weights.items():
-                w.grad = gradients[name]
+                lost = private_gradient(network, losses, noise, batch, added.to(device))
             optimiser.step()
             if len(batch):
                 refuse_lost(lost, step + 1)

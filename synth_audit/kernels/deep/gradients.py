@@ -78,21 +78,13 @@ def private_gradient(
         for name, g in gradients.items():
             total[name] += torch.einsum("b,b...->...", shares, g)
         lost += float(losses.detach().sum())
+    return noised(total, noise), lost / count if count else float("nan")
+
+
+def noised(total: dict[str, torch.Tensor], noise: GradientNoise) -> dict[str, torch.Tensor]:
+    """A clipped sum with its noise, divided by the constant; in place."""
     for gradient in total.values():
         drawn = noise.gaussian(noise.clip * noise.multiplier, tuple(gradient.shape))
         gradient += torch.as_tensor(drawn, dtype=gradient.dtype, device=gradient.device)
         gradient /= NORMALISER
-    return total, lost / count if count else float("nan")
-
-
-def plain_gradient(
-    loss: RowLoss, weights: Parameters, *rows: torch.Tensor
-) -> tuple[dict[str, torch.Tensor], float]:
-    """The mean gradient of a batch, by name, and the mean loss."""
-
-    def mean(weights: Parameters, *rows: torch.Tensor) -> torch.Tensor:
-        each = vmap(loss, in_dims=(None, *[0] * len(rows)), randomness="different")
-        return each(weights, *rows).mean()
-
-    gradients, lost = grad_and_value(mean)(dict(weights), *rows)
-    return gradients, float(lost.detach())
+    return total
