@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from synth_audit.core.arrays import Floats, Floats32, Labels
 from synth_audit.core.kind import Bounds
 from synth_audit.core.table import Table
+from synth_audit.encoding.rank_transform import RankTransform
+from synth_audit.kernels.calibration import label_offsets
 from synth_audit.kernels.modes import Modes
 from synth_audit.kernels.row_layout import one_hot
 
@@ -43,6 +45,9 @@ class ColumnTransform(Protocol):
     def decode(self, vectors: Floats32) -> Floats | Labels:
         """Plain values, shape (n,)."""
 
+    def calibrated(self, vectors: Floats32) -> ColumnTransform:
+        """Such that vectors like these, which a network drew, decode to what is known of the margin."""
+
     def plain(self) -> dict[str, Any]:
         """As JSON values; :func:`transform_from_plain` reads them."""
 
@@ -55,11 +60,14 @@ class LabelTransform:
         labels: all that may be drawn; a label of a row that is not among them counts as missing, or where
             nothing may be missing as the first.
         gap: values may be missing.
+        shares: of labels and gap as far as they are known. offsets: added to what a network draws.
     """
 
     name: str
     labels: tuple[str, ...]
     gap: bool
+    shares: tuple[float, ...] = ()
+    offsets: tuple[float, ...] = ()
 
     numbers = 0
     choice = True
@@ -84,12 +92,19 @@ class LabelTransform:
         values = np.array([*self.labels, None], dtype=object)
         if not self.slices:
             return np.full(len(vectors), values[0], dtype=object)
-        drawn: Labels = values[vectors.argmax(axis=1)]
+        drawn: Labels = values[(vectors + np.array(self.offsets or [0.0])).argmax(axis=1)]
         return drawn
+
+    def calibrated(self, vectors: Floats32) -> LabelTransform:
+        """With offsets by which each label is drawn as often as its share."""
+        if not self.shares:
+            return self
+        return replace(self, offsets=tuple(label_offsets(vectors, np.array(self.shares)).tolist()))
 
     def plain(self) -> dict[str, Any]:
         """The fields."""
-        return {"name": self.name, "labels": list(self.labels), "gap": self.gap}
+        known = {"shares": list(self.shares), "offsets": list(self.offsets)}
+        return {"name": self.name, "labels": list(self.labels), "gap": self.gap, **known}
 
 
 @dataclass(frozen=True)
@@ -143,6 +158,10 @@ class RangeTransform:
         if self.slices:
             values[vectors[:, -1] > vectors[:, -2]] = np.nan
         return values
+
+    def calibrated(self, vectors: Floats32) -> RangeTransform:
+        """As it is."""
+        return self
 
     def plain(self) -> dict[str, Any]:
         """The fields."""
@@ -204,6 +223,10 @@ class ModeTransform:
         values = place * _SPREAD * np.array(self.deviations)[mode] + np.array(self.means)[mode]
         return np.where(missing, np.nan, np.clip(values, *self.bounds))
 
+    def calibrated(self, vectors: Floats32) -> ModeTransform:
+        """As it is."""
+        return self
+
     def plain(self) -> dict[str, Any]:
         """The fields."""
         return {
@@ -219,7 +242,10 @@ class ModeTransform:
 def transform_from_plain(plain: Mapping[str, Any]) -> ColumnTransform:
     """The transform that wrote these JSON values."""
     if "labels" in plain:
-        return LabelTransform(plain["name"], tuple(plain["labels"]), plain["gap"])
+        known = (tuple(plain[name]) for name in ("shares", "offsets"))
+        return LabelTransform(plain["name"], tuple(plain["labels"]), plain["gap"], *known)
+    if "edges" in plain:
+        return RankTransform.from_plain(plain)
     bounds = plain["bounds"]
     ends = None if bounds is None else (float(bounds[0]), float(bounds[1]))
     if "means" not in plain:

@@ -13,12 +13,17 @@ from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.private_steps import bought
 from synth_audit.core.table import Table
+from synth_audit.encoding.known_margins import with_margins
 from synth_audit.encoding.network_model import Draw, NetworkModel, Weights, transformer_for
 from synth_audit.encoding.torch_device import torch_device
 from synth_audit.kernels.row_layout import RowLayout
 
 if TYPE_CHECKING:
     from synth_audit.kernels.deep.diffusion import DiffusionSettings, Target
+
+
+_DRAWN = 10_000
+"""Rows that are drawn to see how far margins are off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +37,8 @@ class DiffusionTraining:
         learning_rate: of Adam.
         clip: the largest norm C of one row's gradient.
         hidden, blocks: width and number of the residual blocks.
+        margins: share of ε that buys how often the values of each column occur: numbers become ranks, and
+            what is drawn is set right by them. 0 for none, as published: numbers lie between their bounds.
     """
 
     levels: int = 3
@@ -41,6 +48,7 @@ class DiffusionTraining:
     clip: float = 1.0
     hidden: int = 128
     blocks: int = 2
+    margins: float = 0.2
 
     def __post_init__(self) -> None:
         counts = {"levels": self.levels, "steps": self.steps, "hidden": self.hidden, "blocks": self.blocks}
@@ -49,6 +57,8 @@ class DiffusionTraining:
                 raise PlanError(f"{name} is {count}", where=f"generator.{name}", expected="1 or more")
         if not 0 < self.sampling_rate <= 1:
             raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
+        if not 0 <= self.margins < 1:
+            raise PlanError("the share is no part of the budget", where="margins", expected="0 to below 1")
         for name, size in {"learning_rate": self.learning_rate, "clip": self.clip}.items():
             if not 0 < size < float("inf"):
                 raise PlanError(f"{name} is not positive", where=f"generator.{name}", expected="above 0")
@@ -65,6 +75,8 @@ def fit_diffusion(
 
     train = train.released_only()
     transformer = transformer_for(train, context)
+    if settings.margins:
+        transformer = with_margins(transformer, train, context, settings.margins)
     steps = bought(
         context,
         train.n_rows,
@@ -80,13 +92,14 @@ def fit_diffusion(
         context.deadline.check()
         context.progress(f"train, loss {loss:.3g}", done, settings.steps)
 
-    layout = transformer.layout
+    layout, draw = transformer.layout, _draw(settings, target)
     weights: Weights = {}
     if layout.width:
         loop = Loop(steps.count, steps.batch, told)
         rows = transformer.encode(train, context.rng)
         weights = diffusion.fitted(rows, layout, _of(settings, target), loop, noise, context.rng, device)
-    return NetworkModel(transformer, weights, _draw(settings, target))
+        transformer = transformer.calibrated(draw(weights, layout, _DRAWN, context.rng))
+    return NetworkModel(transformer, weights, draw)
 
 
 def load_diffusion(settings: DiffusionTraining, target: Target, folder: Path) -> NetworkModel:

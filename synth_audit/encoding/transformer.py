@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Floats32
+from synth_audit.core.arrays import Floats32
 from synth_audit.core.errors import DataError
-from synth_audit.core.kind import Bounds
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.schema import Column, Schema, quantitative
 from synth_audit.core.table import Table, assemble
@@ -25,13 +24,11 @@ from synth_audit.encoding.column_transforms import (
     RangeTransform,
     transform_from_plain,
 )
+from synth_audit.encoding.number_domain import ends_of
 from synth_audit.kernels.row_layout import RowLayout
 
 MOST_LABELS = 10_000
 """A column of more different labels is not learnt."""
-
-_TOGETHER = 10
-"""Extreme values whose mean stands for the end of a range, so that nobody's own extreme is drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +71,15 @@ class Transformer:
             drawn[column.name] = column.decode(vectors[:, place : place + width])
             place += width
         return assemble(self.schema, drawn)
+
+    def calibrated(self, vectors: Floats32) -> Transformer:
+        """One that decodes vectors like these, which a network drew, to the margins that are known."""
+        calibrated, place = [], 0
+        for column in self.columns:
+            width = column.numbers + sum(column.slices)
+            calibrated.append(column.calibrated(vectors[:, place : place + width]))
+            place += width
+        return Transformer(self.schema, tuple(calibrated))
 
     def plain(self) -> list[dict[str, Any]]:
         """As JSON values, without the schema."""
@@ -122,7 +128,7 @@ def _read_off(train: Table, column: Column, modes: np.random.Generator | None = 
     gap = train.n_missing(column.name) > 0
     if quantitative([column]):
         values = train.numbers(column.name)
-        ends = _ends(values)
+        ends = ends_of(values)
         if modes is None or ends is None or ends[0] == ends[1]:
             return RangeTransform(column.name, ends, gap)
         return ModeTransform.of(column.name, values, ends, modes)
@@ -135,13 +141,3 @@ def _read_off(train: Table, column: Column, modes: np.random.Generator | None = 
             fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
         )
     return LabelTransform(column.name, labels, gap)
-
-
-def _ends(values: Floats) -> Bounds | None:
-    """The mean of the ten smallest and that of the ten largest values, of fewer where there are few."""
-    known = np.sort(values[~np.isnan(values)])
-    if not len(known):
-        return None
-    some = max(1, min(_TOGETHER, len(known) // 4))
-    low, high = known[0], known[-1]  # differences to them: the mean of equal values is then that value
-    return float(low + (known[:some] - low).mean()), float(high + (known[-some:] - high).mean())

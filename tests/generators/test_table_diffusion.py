@@ -65,7 +65,8 @@ def test_what_is_claimed_is_what_was_spent_within_the_budget():
     made("table_diffusion", table, handed, steps=5)
     guarantee = handed.accountant.guarantee()
     assert 1.9 < guarantee.epsilon <= 2.0
-    [mechanism] = guarantee.mechanisms
+    counts, mechanism = guarantee.mechanisms
+    assert counts.count == 3 + 3 + 1  # rounds of either number, and the labels
     assert (mechanism.count, mechanism.sampling_rate) == (5, 0.03)
 
 
@@ -90,11 +91,40 @@ def test_noise_is_that_of_the_budget_and_no_seed_moves_it(name, monkeypatch):
     handed = context(2.0, table)
     monkeypatch.setattr(Noise, "gaussian", staticmethod(gaussian))
     made(name, table, handed, steps=5, clip=0.5, **WHOLE)
-    [mechanism] = handed.accountant.mechanisms
-    assert set(scales) == {0.5 * mechanism.noise_multiplier}
+    counts, mechanism = handed.accountant.mechanisms
+    assert set(scales) == {counts.noise_multiplier, 0.5 * mechanism.noise_multiplier}
     monkeypatch.undo()
     one, other = (made(name, table, context(2.0, table), steps=5, **WHOLE) for _ in range(2))
     assert one.fingerprint != other.fingerprint
+
+
+@BOTH
+def test_what_is_drawn_has_the_margins_that_were_bought(name):
+    """Nearly nothing is learnt in so few steps, yet atoms, tails and rare labels are as often as in train."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    gain = np.where(rng.random(n) < 0.9, 0, np.round(rng.exponential(3000, n)))
+    data = pa.table(
+        {
+            "gain": pa.array(gain.astype(np.int64)),
+            "age": pa.array(rng.integers(20, 60, n), mask=rng.random(n) < 0.3),
+            "label": rng.choice(["a", "b", "c"], n, p=[0.85, 0.1, 0.05]),
+        }
+    )
+    declared = {
+        "gain": ColumnSpec(kind="integer", bounds=(0, 100_000), nullable=False),
+        "age": ColumnSpec(kind="integer", bounds=(0, 120)),
+        "label": ColumnSpec(kind="categorical", categories=("a", "b", "c", "never"), nullable=False),
+    }
+    table = read_table(data, infer_schema(data, declared), where="train")
+    drawn = made(name, table, context(20.0, table), n=4000, steps=5, **WHOLE)
+    assert np.mean(drawn.numbers("gain") == 0) == pytest.approx(0.9, abs=0.04)
+    assert np.nanmean(drawn.numbers("age")) == pytest.approx(39.5, abs=2.5)
+    assert np.mean(drawn.missing("age")) == pytest.approx(0.3, abs=0.05)
+    for label, share in {"a": 0.85, "b": 0.1, "c": 0.05, "never": 0}.items():
+        assert np.mean(drawn.labels("label") == label) == pytest.approx(share, abs=0.04)
+    plain = made(name, table, context(20.0, table), n=4000, steps=5, margins=0, **WHOLE)
+    assert abs(np.mean(plain.labels("label") == "a") - 0.85) > 0.1, "as published it is far off"
 
 
 @BOTH

@@ -1,0 +1,100 @@
+"""How often the values of each column occur, counted with noise: numbers become ranks, labels get shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats
+from synth_audit.core.generator import FitContext
+from synth_audit.core.table import Table
+from synth_audit.encoding.column_transforms import ColumnTransform, LabelTransform, RangeTransform
+from synth_audit.encoding.number_domain import NumberDomain, number_domain
+from synth_audit.encoding.rank_transform import RankTransform
+from synth_audit.encoding.transformer import Transformer
+from synth_audit.kernels.private_margins import Noisy, settled
+
+_ABOVE = 3.0
+"""Standard deviations of the noise from which a count is told from none."""
+
+_SOME, _SHARE = 10.0, 0.005
+"""Rows, and share of them, from which on cells are divided where nothing is noised."""
+
+
+def with_margins(transformer: Transformer, train: Table, context: FitContext, share: float) -> Transformer:
+    """Numbers as ranks, and shares of labels, by counts of every column.
+
+    Under a budget the counts are Gaussian mechanisms, all bought before the first is made.
+
+    Args:
+        share: of ε, for all counts together.
+
+    Raises:
+        BudgetSpent: the budget does not bear it.
+    """
+    domains = _domains(transformer, context)
+    queries = sum(_queries(column, domains) for column in transformer.columns)
+    if not queries:
+        return transformer
+    noisy, least = _counting(train, context, queries, share)
+    counted = (_counted(column, domains, train, context, noisy, least) for column in transformer.columns)
+    return replace(transformer, columns=tuple(counted))
+
+
+def _domains(transformer: Transformer, context: FitContext) -> dict[str, NumberDomain]:
+    """Of columns of numbers that can differ; under a budget by what is declared."""
+    found = {}
+    for column, transform in zip(transformer.schema, transformer.columns, strict=True):
+        if isinstance(transform, RangeTransform) and transform.numbers and transform.bounds:
+            private = context.accountant.budget is not None
+            resolution = column.declared_resolution if private else column.resolution
+            found[column.name] = number_domain(column, transform.bounds, resolution)
+    return found
+
+
+def _queries(column: ColumnTransform, domains: dict[str, NumberDomain]) -> int:
+    if isinstance(column, LabelTransform):
+        return len(column.slices)
+    if isinstance(column, RangeTransform) and column.name in domains:
+        return RankTransform.queries(domains[column.name], gap=column.gap)
+    return 0
+
+
+def _counting(train: Table, context: FitContext, queries: int, share: float) -> tuple[Noisy, float]:
+    """How counts are noised, and how many rows are told from noise."""
+    accountant = context.accountant
+    if accountant.budget is None:
+        return _as_it_is, max(_SOME, _SHARE * train.n_rows)
+    spent = accountant.spent().epsilon
+    reach = spent + share * (accountant.budget.epsilon - spent)
+    noise = accountant.least_noise(steps=queries, epsilon=reach)
+    accountant.gaussian(noise, what="counts of the values of each column", count=queries)
+    return _noised(context, noise), _ABOVE * noise
+
+
+def _as_it_is(counts: Floats) -> Floats:
+    return counts
+
+
+def _noised(context: FitContext, scale: float) -> Callable[[Floats], Floats]:
+    return lambda counts: counts + context.noise.gaussian(scale, counts.shape)
+
+
+def _counted(
+    column: ColumnTransform,
+    domains: dict[str, NumberDomain],
+    train: Table,
+    context: FitContext,
+    noisy: Noisy,
+    least: float,
+) -> ColumnTransform:
+    context.deadline.check()
+    if isinstance(column, LabelTransform) and column.slices:
+        counts = column.encode(train, context.rng).sum(axis=0, dtype=np.float64)
+        return replace(column, shares=tuple(settled(noisy(counts), least).tolist()))
+    if isinstance(column, RangeTransform) and (domain := domains.get(column.name)):
+        values = train.numbers(column.name)
+        return RankTransform.counted(column.name, domain, values, noisy, least, gap=column.gap)
+    return column
