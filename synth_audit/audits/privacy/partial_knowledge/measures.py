@@ -133,7 +133,9 @@ def _exposed(attacks: Attacks, worst: Sequence[tuple[Knowledge, int]]) -> Exposu
         tried[found.who[here & found.made[:, column]]] = True
         hit[found.who[here & found.right[:, column]]] = True
     n = len(people.train)
-    columns = {i for knowledge, secret in worst for i in (*knowledge.known, secret)}
+    columns = {
+        i for knowledge, secret in worst for of in (*knowledge.known, secret) for i in attacks.plain(of)
+    }
     return Exposure(
         measurement=EXCESS.id(),
         columns=tuple(attacks.name(i) for i in sorted(columns)),
@@ -176,4 +178,10 @@ def _known(knowledge: Knowledge, attacks: Attacks) -> str:
 def _tried(attacks: Attacks) -> str:
     """How many of the sets of columns that there are were tried."""
     shares = [f"{tried:,} of {there:,} {_SIZES[k]}" for k, (tried, there) in attacks.sets.shares.items()]
+    if derived := attacks.sets.derived:
+        shares.append(f"{len(derived)} sets with differences of columns")
+    if weak := attacks.sets.weak:
+        shares.append(
+            f"{len(weak)} sets of {min(map(len, weak))} to {max(map(len, weak))} that tell little each"
+        )
     return f"known columns tried: {', '.join(shares) or 'the only one'}"
