@@ -63,7 +63,7 @@ def _difference(
     scale = RobustScale.of(_apart(first, second, reference))
     name = f"{second.column.name} less {first.column.name}"
     column = KnownColumn.of_numbers(name, *scale.read(_apart(first, second, tables)))
-    return replace(column, parents=parents)
+    return replace(column, parents=parents, unit=first.part.unit)
 
 
 def _apart(first: ScaledNumbers, second: ScaledNumbers, tables: Sequence[Table]) -> Floats:

@@ -43,6 +43,7 @@ class KnownColumn:
         secret: the cell as a guess, NaN where missing, shape (n,): two cells are the same when they differ by
             no more than the tolerance, and labels lie :data:`SECRET_STEP` apart.
         parents: positions of the two columns whose difference this is; empty for a column of the table.
+        unit: what a difference is in.
     """
 
     name: str
@@ -50,6 +51,7 @@ class KnownColumn:
     numbers: Floats
     secret: Floats
     parents: tuple[int, ...] = ()
+    unit: str | None = None
 
     @classmethod
     def of(cls, parts: Sequence[AnchoredPart], tables: Sequence[Table]) -> Self:

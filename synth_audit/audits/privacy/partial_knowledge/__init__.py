@@ -1,4 +1,4 @@
-"""Partial knowledge: does the release give people away to one who knows two to five of their values?"""
+"""Partial knowledge: does the release give people away to one who knows a few of their values?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class PartialKnowledge:
     ``excess_people = claims_t / people_t · (s_t − s_c)``, s being the share of right claims, is the share of
     train people claimed rightly beyond luck, for the worst K and secret. Each is chosen on one half of the
     people and measured on the other, halves swapped, so that having tried many sets costs no bias.
-    Where K is of six to sixteen columns that tell little each, claims are made of whoever has equal rows.
+    Differences of dates and times, and of numbers of one sort, are columns too. Where K is of six to sixteen
+    columns that tell little each, claims are made of whoever has equal rows.
     ``recognised_people`` is the share of train people who share telling values with one row in any of several
     sets of columns together, less that of control; sets are joined on one half and judged on the other.
 
@@ -57,14 +58,16 @@ class PartialKnowledge:
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Partial knowledge",
-        question="Does the release give people away to one who knows two to five of their values?",
+        question="Does the release give people away to one who knows a few of their values?",
         threat_model=(
-            "An adversary knows a few values of a person, looks for the synthetic rows nearest in these "
-            "alone, and takes what they agree on in another column for the person's. Which values these are "
-            "is unknown, so many sets are tried and the worst counts."
+            "An adversary knows two to five values of a person, or up to sixteen that tell little each, such "
+            "as answers of yes or no; differences of dates are values too. The adversary looks for the "
+            "synthetic rows nearest in these alone, and takes what they agree on in another column for the "
+            "person's. Which values these are is unknown, so many sets are tried and the worst counts."
         ),
         not_covered=(
-            "Sets of columns that were not tried, where the table has many; rotations of several numbers "
+            "Sets of columns that were not tried, where the table has many, and many answers among tens of "
+            "thousands of rows; rotations of several numbers "
             "together; leaks so scattered that no set of columns is hit for 5 % of the people."
         ),
         quantities=QUANTITIES,

@@ -12,6 +12,7 @@ from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
 from synth_audit.audits.privacy.partial_knowledge.derived_sets import following
 from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.core.parts import TIME
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
 from synth_audit.kernels.held_out import CAUTION, ClaimTable, half_areas
 from synth_audit.kernels.partial_match import KnownCells
@@ -158,7 +159,12 @@ def attack_all(
 
 
 def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople) -> SharedSets:
-    """Sets of columns that people share with single rows: of all people, or of so many as cost allows."""
+    """Sets of columns that people share with single rows: of all people, or of so many as cost allows.
+
+    Differences of times, which stand before other ones, are telling values; those of other numbers tell what
+    the numbers tell already.
+    """
+    columns = [c for c in columns if not c.parents or c.unit == TIME]
     rows = np.unique(np.linspace(0, n_release - 1, min(n_release, _MOST_ROWS)).astype(np.intp))
     most = max(_FEWEST_LOOKED_AT, int(_MOST_LOOKED_AT / len(rows)))
     release, asked = (

@@ -23,7 +23,7 @@ def derived_sets(
     """
     of = [*([()] * d), *parents]
     made = range(d, len(of))
-    families = [
+    families: list[tuple[list[tuple[int, ...]], int]] = [
         (list(combinations(made, 2)), budget // 2),
         (list(combinations(made, 3)), budget // 4),
         ([(column, one) for one, column in product(made, range(d))], budget // 4),

@@ -29,7 +29,7 @@ AREA = Quantity(
     "Telling training people by a few columns",
     proportional=False,  # copies of which most are as near as strangers hardly move it
     help="Chance that a person of the training data is nearer to the release than a stranger, in the worst "
-    "two to five columns; 0.5 is none.",
+    "few columns; 0.5 is none.",
 )
 EXCESS = Quantity(
     "excess_people",
