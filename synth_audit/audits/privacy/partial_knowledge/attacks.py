@@ -229,6 +229,8 @@ class _Search:
         """Look all people up by the known columns."""
         matches = self._cells(knowledge).matches()
         told = following(knowledge.known, [c.parents for c in self.columns])
+        # A difference to what is known is another form of the other column, which is a secret itself.
+        told |= {i for i, c in enumerate(self.columns) if told.intersection(c.parents)}
         secrets = np.flatnonzero(~np.isin(self.owners, list(told)))
         nearest = np.flatnonzero(matches.claimed(~people.member, _FALSE_ALARMS))
         who = np.flatnonzero(matches.equal if knowledge.equal else matches.claimed(~people.member, alpha))
