@@ -15,6 +15,7 @@ from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings
+from synth_audit.core.parts import TIME
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.differences import differences
 from synth_audit.encoding.known_columns import known_columns
@@ -114,6 +115,8 @@ class PartialKnowledge:
                 [c.parents for c in derived],
                 self.max_sets // 4,
                 context.child("partial knowledge", "derived").rng,
+                # The only interval there is may be told to the minute, and give away what else was copied.
+                alone=len(derived) == 1 and derived[0].unit == TIME,
             ),
         )
         attacks = attack_all([*columns, *derived], sets, n, people, self.alpha)

@@ -12,7 +12,7 @@ Parents = Sequence[tuple[int, ...]]
 
 
 def derived_sets(
-    d: int, parents: Parents, budget: int, rng: np.random.Generator
+    d: int, parents: Parents, budget: int, rng: np.random.Generator, *, alone: bool = False
 ) -> tuple[tuple[int, ...], ...]:
     """About ``budget`` sets: half pairs of differences; a quarter each triples, and one beside a column.
 
@@ -20,6 +20,7 @@ def derived_sets(
 
     Args:
         d: columns of the table; the differences, whose parents are given, stand behind them.
+        alone: whether each is also tried alone.
     """
     of = [*([()] * d), *parents]
     made = range(d, len(of))
@@ -28,8 +29,8 @@ def derived_sets(
         (list(combinations(made, 3)), budget // 4),
         ([(column, one) for one, column in product(made, range(d))], budget // 4),
     ]
-    if len(parents) == 1:
-        families.append(([(d,)], 1))
+    if alone:
+        families.append(([(i,) for i in made], len(parents)))
     found: list[tuple[int, ...]] = []
     for family, most in families:
         able = [s for s in family if _independent(s, of)]
