@@ -243,8 +243,10 @@ def test_any_row_of_a_person_may_be_the_one_that_is_looked_up(found):
     """The release has a block of everybody's second row alone."""
 
     def second_rows(train, other, rng):
-        blocks = {c: np.concatenate([train[c][1::2], other[c][N // 2 :]]) for c in ("dose", "age", "k3", "k4")}
-        return with_columns(other, blocks, blocks)
+        names = ("dose", "age", "k3", "k4")
+        return with_columns(
+            other, names, {c: np.concatenate([train[c][1::2], other[c][N // 2 :]]) for c in names}
+        )
 
     def in_twos(table):
         return table | {"id": np.arange(len(table["dose"])) // 2}
