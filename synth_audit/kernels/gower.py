@@ -199,7 +199,9 @@ def _of_repeats(
     return NearestK(found.distance, kept[found.index], found.ties + lost)
 
 
-def nearest_without(queries: Mixed, reference: Mixed, left_out: Sequence[Positions]) -> Positions:
+def nearest_without(
+    queries: Mixed, reference: Mixed, left_out: Sequence[Positions], *, place: Positions | None = None
+) -> Positions:
     """The nearest reference rows when some columns are left out, for several choices of these, in one search.
 
     What is nearest without columns of weight u is at most u further off than what is nearest with them: the
@@ -208,23 +210,25 @@ def nearest_without(queries: Mixed, reference: Mixed, left_out: Sequence[Positio
     Args:
         queries: n rows, at least one. reference: m ≥ 1 rows. left_out: g choices of columns, by their
             positions as :meth:`Mixed.without` counts them; none is of all columns.
+        place: as in :func:`nearest`.
 
     Returns:
         Positions in the reference, the first of several, shape (g, n): those that :func:`nearest` tells of
         tables without the columns.
     """
-    repeats = Repeats.of(reference.numbers, reference.labels)
+    repeats = Repeats.of(reference.numbers, reference.labels, place=place)
     different = reference if repeats is None else reference.take(repeats.first)
     weights = [float(queries.weights[columns].sum()) for columns in left_out]
-    space = _GowerPairs.of(queries, different, further=max(weights, default=0.0))
+    space = _GowerPairs.of(queries, different, max(weights, default=0.0))
 
     def distances(rows: Positions, columns: Positions) -> Iterator[Floats]:
         total = space.apart(rows, columns, range(len(queries.weights)))
         for chosen, weight in zip(left_out, weights, strict=True):
             yield np.round((total - space.apart(rows, columns, chosen)) / (1.0 - weight), 9)
 
-    found = search_several(space, distances)
-    return found if repeats is None else repeats.first[found]
+    if repeats is None:
+        return search_several(space, distances, place)
+    return repeats.first[search_several(space, distances, None if place is None else place[repeats.first])]
 
 
 @dataclass(frozen=True, eq=False)

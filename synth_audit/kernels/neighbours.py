@@ -181,18 +181,22 @@ def search_nearest_k(
 
 
 def search_several(
-    space: SearchSpace, distances: Callable[[Positions, Positions], Iterator[Floats]]
+    space: SearchSpace,
+    distances: Callable[[Positions, Positions], Iterator[Floats]],
+    place: Positions | None = None,
 ) -> Positions:
     """Positions of the nearest reference rows by several distances, the first of several; shape (g, n).
 
     Args:
         distances: how far pairs of a query and a reference row are apart, by each distance. The slack of the
             space allows for the nearest rows by any of them.
+        place: as in :func:`search`.
     """
 
     def answer(block: slice, row: Positions, column: Positions) -> Positions:
         n = block.stop - block.start
-        return np.array([_first_least(row, column, d, n) for d in distances(row + block.start, column)])
+        apart = distances(row + block.start, column)
+        return np.array([_first_least(row, column, d, n, place) for d in apart])
 
     return np.concatenate(_answers(space, 1, None, answer), axis=1)
 
@@ -249,10 +253,15 @@ def _exact(space: SearchSpace, rows: Positions, columns: Positions) -> Floats:
     return distance
 
 
-def _first_least(row: Positions, column: Positions, distance: Floats, n: int) -> Positions:
+def _first_least(
+    row: Positions, column: Positions, distance: Floats, n: int, place: Positions | None
+) -> Positions:
     """The first of the nearest candidates of each of n rows, which stand row by row and have at least one."""
     least = np.minimum.reduceat(distance, np.searchsorted(row, np.arange(n)))
-    near = np.flatnonzero(distance == least[row])[::-1]
+    near = np.flatnonzero(distance == least[row])
+    if place is not None:
+        near = near[np.argsort(place[column[near]])]
+    near = near[::-1]
     index = np.empty(n, dtype=np.intp)
     index[row[near]] = column[near]  # the last assignment, of the first position, stays
     return index

@@ -268,6 +268,12 @@ def test_over_many_columns_one_search_guesses_what_a_search_each_would(subject_o
     _, together = measure(audit, subject)
     monkeypatch.setattr(targets, "MOST_SEARCHED", 1000)
     _, each = measure(audit, subject)
+    monkeypatch.setattr(targets, "MOST_CELLS", 55 * 150)
+    _, of_many_rows = measure(audit, subject)
+    assert of_many_rows.measurements == each.measurements
+    monkeypatch.setattr(targets, "MOST_CELLS", 1000)
+    _, of_many_rows = measure(audit, subject)
+    assert of_many_rows.measurements == together.measurements
     for one, other in zip(together.exposures, each.exposures, strict=True):
         assert one.train_hit.tolist() == other.train_hit.tolist()
         assert one.control_hit.tolist() == other.control_hit.tolist()

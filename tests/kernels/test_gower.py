@@ -372,10 +372,12 @@ def test_one_search_leaves_out_columns_as_a_search_for_each_does(pair, data, twi
         reference = reference.take(np.tile(np.arange(len(reference)), 2))
     some = st.lists(st.integers(0, width - 1), max_size=width - 1, unique=True)
     chosen = [np.array(data.draw(some), dtype=np.intp) for _ in range(3)]
-    found = nearest_without(queries, reference, chosen)
-    for columns, answer in zip(chosen, found, strict=True):
-        alone = nearest(without(queries, columns), without(reference, columns))
-        assert answer.tolist() == alone.index.tolist()
+    places = np.random.default_rng(len(reference)).permutation(len(reference))
+    for place in (None, places):
+        found = nearest_without(queries, reference, chosen, place=place)
+        for columns, answer in zip(chosen, found, strict=True):
+            alone = nearest(without(queries, columns), without(reference, columns), place=place)
+            assert answer.tolist() == alone.index.tolist()
 
 
 def test_few_candidates_are_left_to_compare_exactly(monkeypatch):

@@ -28,6 +28,7 @@ from synth_audit.audits.privacy.inference.reconstruction import (
     Reconstruction,
 )
 from synth_audit.audits.privacy.inference.targets import (
+    MOST_CELLS,
     MOST_SEARCHED,
     AttackedSecret,
     KnownColumns,
@@ -41,6 +42,7 @@ from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings, Measurement
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.subject import Subject
+from synth_audit.kernels.neighbours import most_queries
 from synth_audit.kernels.secret_guesses import predicted
 
 MOST_LEARNT = 5_000
@@ -72,9 +74,11 @@ class Inference:
     unsure is told by its guesses out of bag, so by the release alone. Trees are grown to single rows, and
     train people are compared with control people, so that memory counts and not usefulness. Plain numbers.
 
-    Where more than 50 columns are known the work is bounded: one search answers for all secrets, which are
-    guessed at the same records (others in place of those whose secret is missing), and models of control
-    learn from at most 5,000 rows, by randomised trees. Every guess is the same as of a search of its own.
+    Where more than 50 columns are known, or a million cells of the release, the work is bounded: one search
+    answers for all secrets, which are guessed at the same records (others in place of those whose secret is
+    missing), and models of control learn from at most 5,000 rows, by randomised trees. Every guess is the
+    same as of a search of its own. In more than 2,000,000 rows of the release, or 1,000,000 by sets of
+    known columns, fewer records are looked up, 1,000 on either side at least, and the intervals are wider.
     On planted leaks nothing is guessed without the release: these rates have no direction to check.
 
     Fields:
@@ -156,13 +160,13 @@ class Inference:
                 attacked.append(secret)
         if not attacked:
             raise NotApplicable("; ".join(notes))
+        most = most_queries(self.n_attacks, subject.synthetic.n_rows)
         if prepared.many:
-            notes += self._bounds(subject)
-        targets = (AttackedSecret.of(prepared, secret, self.tolerance) for secret in attacked)
+            notes += self._bounds(subject, most)
         several = SeveralSets.of(prepared, subject, attacked, self.known_sets, self.n_attacks, context)
         model = Reconstruction.of(prepared, attacked, self.max_reconstructed, context)
         attacks, trials, models = [], list[Trial](), list[Measurement]()
-        for target, guess in guesses(prepared, targets, self.n_attacks, MOST_LEARNT, context.rng):
+        for target, guess in guesses(prepared, attacked, self.tolerance, most, MOST_LEARNT, context.rng):
             attacks.append(self._attack(prepared, target, guess, alone=not subject.planted))
             trials += several.guessed(target)
             models += [] if subject.planted else model.measured(target, guess, self.n_attacks, subject.level)
@@ -192,14 +196,15 @@ class Inference:
         note = f"{self.max_secrets} of {len(every)} columns were drawn to be guessed; name others as secrets"
         return [every[i] for i in chosen], [note]
 
-    def _bounds(self, subject: Subject) -> list[str]:
-        """What the work over many known columns is held to, where the tables have more rows."""
+    def _bounds(self, subject: Subject, most: int) -> list[str]:
+        """What the work over many known columns, or rows, is held to, where the tables have more rows."""
         assert subject.control is not None
         notes = []
-        if max(subject.train.n_rows, subject.control.n_rows) > self.n_attacks:
+        if max(subject.train.n_rows, subject.control.n_rows) > most:
             notes.append(
-                f"over more than {MOST_SEARCHED} known columns all secrets are guessed at the same "
-                f"{self.n_attacks} records of either side, so that overall_risk rests on these alone"
+                f"over more than {MOST_SEARCHED} known columns, or {MOST_CELLS:,} cells of the release, all "
+                f"secrets are guessed at the same {most} records of either side, so that overall_risk rests "
+                "on these alone"
             )
         if subject.control.n_rows > MOST_LEARNT:
             notes.append(f"models of control learn from {MOST_LEARNT} of its rows, drawn at random")

@@ -17,6 +17,7 @@ from synth_audit.core.measurement import Measurement, Quantity
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.gower import nearest
+from synth_audit.kernels.neighbours import most_queries
 
 EXCESS = Quantity(
     "excess_people",
@@ -69,9 +70,11 @@ class SeveralSets:
         Where some columns are no secrets, and two of them vary, sets are of these.
 
         Args:
-            n_sets: about how many sets, half of them drawn. most: people of either side.
+            n_sets: about how many sets, half of them drawn. most: people of either side; of a large release
+                fewer, since each set takes a search.
         """
         train, control, synthetic = known.rows
+        most = most_queries(most, len(synthetic) * n_sets // 4)
         [rng] = context.rng.spawn(1)  # a stream of its own: the draws of the other attacks stay what they are
         chosen = [different_people(table, most, rng) for table in known.tables[:2]]
         people = AskedPeople.halved(chosen[0], chosen[1], rng)

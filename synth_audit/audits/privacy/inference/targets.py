@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,9 @@ from synth_audit.encoding.codes import codes
 from synth_audit.encoding.gower import GowerEncoder
 from synth_audit.kernels.gower import Mixed, nearest, nearest_without
 
-MOST_SEARCHED = 50
-"""Known columns up to which every secret has records and a search of its own."""
+MOST_SEARCHED, MOST_CELLS = 50, 10**6
+"""Known columns, and release rows times these, up to which every secret has records and a search of its own:
+with 2,000 records on either side these are 4·10⁹ pairs of rows."""
 
 _MOST_LEARNT = 50_000
 """Control rows from which a model learns at most where the known columns are no more than that."""
@@ -47,8 +48,9 @@ class KnownColumns:
 
     @property
     def many(self) -> bool:
-        """Whether they are too many for a search for each secret."""
-        return len(set(self.order)) > MOST_SEARCHED
+        """Whether they, or the rows of the release, are too many for a search for each secret."""
+        n_columns = len(set(self.order))
+        return n_columns > MOST_SEARCHED or n_columns * len(self.rows[2]) > MOST_CELLS
 
     def hindrance(self, secret: Column) -> str:
         """Why a column cannot be guessed; empty when it can."""
@@ -120,21 +122,22 @@ class NearestGuesses:
 
 def guesses(
     known: KnownColumns,
-    targets: Iterable[AttackedSecret],
+    secrets: Sequence[Column],
+    tolerance: float,
     most: int,
     most_learnt: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[AttackedSecret, NearestGuesses]]:
     """Each secret with the guesses at it, of the nearest rows without it, at most so many on either side.
 
-    Over many known columns one search answers for all secrets, which are then guessed at the same records as
-    far as these have them, and no model learns from more than ``most_learnt`` rows. Equal rows are met in no
-    order of the release.
+    Over many known columns, or rows of the release, one search answers for all secrets, which are then
+    guessed at the same records as far as these have them, and no model learns from more than ``most_learnt``
+    rows. Equal rows are met in no order of the release.
     """
     if known.many:
-        yield from _at_once(known, list(targets), most, most_learnt, rng)
+        yield from _at_once(known, secrets, tolerance, most, most_learnt, rng)
         return
-    for target in targets:
+    for target in (AttackedSecret.of(known, secret, tolerance) for secret in secrets):
         chosen = tuple(drawn(rows, most, rng) for rows in target.present)
         train, control, synthetic = (known.without(target.secret, rows) for rows in known.rows)
         place = random_places(len(synthetic), rng)
@@ -148,23 +151,24 @@ def guesses(
 
 def _at_once(
     known: KnownColumns,
-    targets: Sequence[AttackedSecret],
+    secrets: Sequence[Column],
+    tolerance: float,
     most: int,
     most_learnt: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[AttackedSecret, NearestGuesses]]:
     train, control, synthetic = known.rows
     orders = [rng.permutation(len(table)) for table in (train, control)]
-    shuffled = rng.permutation(len(synthetic))
-    chosen = [
-        tuple(_first(order, rows, most) for order, rows in zip(orders, t.present, strict=True))
-        for t in targets
-    ]
+    place = random_places(len(synthetic), rng)
+    chosen = []
+    for secret in secrets:  # their values are read twice: of millions of rows, those of all have no room
+        present = AttackedSecret.of(known, secret, tolerance).present
+        chosen.append(tuple(_first(order, rows, most) for order, rows in zip(orders, present, strict=True)))
     asked = [np.unique(np.concatenate(side)) for side in zip(*chosen, strict=True)]
     queries = train.take(asked[0]).followed_by(control.take(asked[1]))
-    left_out = [known.places(target.secret) for target in targets]
-    found = shuffled[nearest_without(queries, synthetic.take(shuffled), left_out)]
-    for target, rows, answer in zip(targets, chosen, found, strict=True):
+    found = nearest_without(queries, synthetic, [known.places(secret) for secret in secrets], place=place)
+    for secret, rows, answer in zip(secrets, chosen, found, strict=True):
+        target = AttackedSecret.of(known, secret, tolerance)
         places = zip(_halves(answer, len(asked[0])), asked, rows, strict=True)
         own = tuple(of_side[np.searchsorted(every, some)] for of_side, every, some in places)
         learnt = _first(orders[1], target.present[1], most_learnt)
@@ -173,7 +177,9 @@ def _at_once(
 
 def _first(order: Positions, rows: Positions, most: int) -> Positions:
     """At most so many of these rows, those that come first in an order, ascending."""
-    return np.sort(order[np.isin(order, rows)][:most])
+    wanted = np.zeros(len(order), dtype=np.bool_)
+    wanted[rows] = True
+    return np.sort(order[wanted[order]][:most])
 
 
 def _halves(values: Positions, n: int) -> tuple[Positions, Positions]:

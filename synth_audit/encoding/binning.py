@@ -1,0 +1,125 @@
+"""All columns of a table as cells, on what the plan declares or, without a budget, on train."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.coarsening import spacing
+from synth_audit.core.errors import DataError
+from synth_audit.core.generator import FitContext
+from synth_audit.core.kind import Bounds
+from synth_audit.core.resolution import Resolution, ValueGrid
+from synth_audit.core.schema import Column, Schema, quantitative
+from synth_audit.core.table import Table, assemble
+from synth_audit.encoding.binned_columns import BinnedColumn, LabelCells, RangeCells, column_from_plain
+
+MOST_LABELS = 10_000
+"""Labels that are read off train; a plan may declare more."""
+
+_TOGETHER = 10
+"""Extreme values whose mean stands for the end of a range, so that nobody's own extreme is drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """The cells of all columns.
+
+    Attributes:
+        schema: of the table that is drawn.
+        columns: in the schema's order.
+    """
+
+    schema: Schema = field(repr=False)
+    columns: tuple[BinnedColumn, ...] = field(repr=False)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells each column has."""
+        return tuple(column.size for column in self.columns)
+
+    def codes(self, table: Table) -> Codes:
+        """The cell of every value, shape (n, d)."""
+        return np.stack([column.codes(table) for column in self.columns], axis=1)
+
+    def table(self, codes: Codes, rng: np.random.Generator) -> Table:
+        """Rows with a value from each cell; ``codes`` has shape (n, d)."""
+        drawn = {c.name: c.values(codes[:, j], rng) for j, c in enumerate(self.columns)}
+        return assemble(self.schema, drawn)
+
+    def plain(self) -> list[dict[str, Any]]:
+        """As JSON values, without the schema."""
+        return [column.plain() for column in self.columns]
+
+    @classmethod
+    def from_plain(cls, schema: Schema, plain: Sequence[Mapping[str, Any]]) -> Binning:
+        """What :meth:`plain` wrote."""
+        return cls(schema, tuple(map(column_from_plain, plain)))
+
+
+def binning_for(train: Table, context: FitContext, bins: int) -> Binning:
+    """The cells of train's columns, and the accountant told where bounds and labels come from.
+
+    Under a budget they are what the plan declares, and values may be missing wherever it does not rule that
+    out. What it leaves out is read off train, and no guarantee follows.
+
+    Raises:
+        DataError: a column holds free text, or more labels than are read off.
+    """
+    if context.accountant.budget is None:
+        return Binning(train.schema, tuple(_read_off(train, c, c.resolution, bins) for c in train.schema))
+    context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
+    return Binning(train.schema, tuple(_declared(train, column, context, bins) for column in train.schema))
+
+
+def _declared(train: Table, column: Column, context: FitContext, bins: int) -> BinnedColumn:
+    known = context.public_domain.columns[column.name]
+    fixed = None if known.kind is None else known.kind.fixed_domain
+    if known.bounds is not None:
+        return _range(column, known.bounds, column.declared_resolution, bins, known.nullable)
+    if labels := known.categories or (fixed.categories if fixed else None):
+        return LabelCells(column.name, tuple(labels), known.nullable)
+    return _read_off(train, column, column.declared_resolution, bins)
+
+
+def _read_off(train: Table, column: Column, resolution: Resolution | None, bins: int) -> BinnedColumn:
+    gap = train.n_missing(column.name) > 0
+    if quantitative([column]):
+        return _range(column, _ends(train.numbers(column.name)), resolution, bins, gap)
+    labels = column.kind.domain(train.column(column.name)).categories or ()
+    if column.kind.as_it_is or len(labels) > MOST_LABELS:
+        raise DataError(
+            f"column {column.name!r} has too many different labels to be counted",
+            where=f"train.{column.name}",
+            expected=f"categories, at most {MOST_LABELS:,} that the plan does not declare",
+            fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
+        )
+    return LabelCells(column.name, labels, gap)
+
+
+def _range(
+    column: Column, bounds: Bounds | None, resolution: Resolution | None, bins: int, gap: bool
+) -> RangeCells:
+    """Bins on the values that the column can hold."""
+    if bounds is None or column.typeless:
+        return RangeCells(column.name, None, bins, 0.0, gap)
+    if resolution is None:
+        step = spacing(column)
+        ends = bounds if not step else ValueGrid(step).within(bounds)
+        return RangeCells(column.name, ends, bins, step, gap)
+    step = 0.0 if resolution.grid.calendar else resolution.grid.step
+    return RangeCells(column.name, resolution.grid.within(bounds), bins, step, gap)
+
+
+def _ends(values: Floats) -> Bounds | None:
+    """The mean of the ten smallest and that of the ten largest values, of fewer where there are few."""
+    known = np.sort(values[~np.isnan(values)])
+    if not len(known):
+        return None
+    some = max(1, min(_TOGETHER, len(known) // 4))
+    low, high = known[0], known[-1]  # differences to them: the mean of equal values is then that value
+    return float(low + (known[:some] - low).mean()), float(high + (known[-some:] - high).mean())

@@ -1,0 +1,115 @@
+"""A Bayesian network of low degree, chosen by the exponential mechanism, from counts with Laplace noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats
+from synth_audit.core.errors import PlanError
+from synth_audit.core.exponential_mechanism import exponential_choice
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.marginal_budget import UNPAID, PureShares, pure_shares
+from synth_audit.core.table import Table
+from synth_audit.encoding.binned_model import BinnedModel
+from synth_audit.encoding.binning import Binning, binning_for
+from synth_audit.kernels.bayesian_network import (
+    DEPENDENCE_SENSITIVITY,
+    Family,
+    conditionals,
+    greedy_network,
+    outermost,
+    tables_needed,
+)
+from synth_audit.kernels.cell_counts import counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivBayes:
+    """P(x) = Π_i P(x_i | parents), each column given at most ``degree`` columns drawn before it.
+
+    Under a budget the network costs ``share`` of ε: one exponential mechanism for each column but the first,
+    which is drawn at random, on half the L1 distance of counts from independence (sensitivity 2 for one row
+    added or removed, whatever the number of rows). The rest buys the tables of counts, with Laplace noise.
+
+    Attributes:
+        degree: parents of a column at most.
+        bins: of a number, of equal width.
+        share: of ε for the network.
+        most_cells: of one table; where a table would have more, a column gets fewer parents.
+
+    Source: Zhang, Cormode, Procopiuc, Srivastava & Xiao 2017, with its score R.
+    """
+
+    degree: int = 1
+    bins: int = 25
+    share: float = 0.3
+    most_cells: int = 1_000_000
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="PrivBayes",
+        summary="Differentially private Bayesian network: pure ε, by counts with Laplace noise.",
+        source="Zhang et al. 2017",
+    )
+
+    def __post_init__(self) -> None:
+        for name, least in {"degree": 1, "bins": 1, "most_cells": 1}.items():
+            if getattr(self, name) < least:
+                raise PlanError(
+                    f"{name} is too small", where=f"generator.{name}", expected=f"{least} or more"
+                )
+        if not 0 < self.share < 1:
+            raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
+
+    def fit(self, train: Table, context: FitContext) -> BinnedModel:
+        """Choose the network, then count; both are paid for before a row is looked at.
+
+        Raises:
+            BudgetSpent: the budget does not bear it.
+        """
+        train = train.released_only()
+        binning = binning_for(train, context, self.bins)
+        shares = self._bought(binning, context)
+        codes, sizes = binning.codes(train), binning.sizes
+        families = greedy_network(
+            codes,
+            sizes,
+            first=int(context.rng.integers(len(sizes))),
+            degree=self.degree,
+            most_cells=self.most_cells,
+            choose=lambda scores: _chosen(scores, shares, context),
+        )
+
+        def noisy(family: Family) -> Floats:
+            context.deadline.check()
+            counts = counted(codes, sizes, family.members)
+            return counts if shares is None else counts + context.noise.laplace(shares.scale, counts.shape)
+
+        tables = [(family, noisy(family)) for family in outermost(families)]
+        return BinnedModel(binning, conditionals(families, tables))
+
+    def load(self, folder: Path) -> BinnedModel:
+        """The model that was saved there."""
+        return BinnedModel.load(folder)
+
+    def _bought(self, binning: Binning, context: FitContext) -> PureShares | None:
+        accountant = context.accountant
+        if accountant.budget is None:
+            accountant.void(UNPAID)
+            return None
+        choices = len(binning.sizes) - 1
+        tables = tables_needed(binning.sizes, self.degree, self.most_cells)
+        shares = pure_shares(accountant, choices=choices, tables=tables, share=self.share)
+        if choices:
+            accountant.exponential(shares.choice, what="choice of the network", count=choices)
+        accountant.laplace(shares.scale, what="tables of counts of a column and its parents", count=tables)
+        return shares
+
+
+def _chosen(scores: Floats, shares: PureShares | None, context: FitContext) -> int:
+    context.deadline.check()
+    if shares is None:
+        return int(np.argmax(scores))
+    return exponential_choice(scores, shares.choice, DEPENDENCE_SENSITIVITY)

@@ -1,0 +1,98 @@
+"""Networks of bounded degree: their score, its sensitivity, and what is measured of them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from synth_audit.kernels.ancestral import Conditional, drawn_rows
+from synth_audit.kernels.bayesian_network import (
+    DEPENDENCE_SENSITIVITY,
+    Family,
+    conditionals,
+    dependence,
+    greedy_network,
+    outermost,
+    tables_needed,
+)
+from synth_audit.kernels.cell_counts import counted, no_less_than_nothing
+
+
+def test_dependence_is_none_of_independent_columns_and_all_of_equal_ones():
+    assert dependence(np.outer([2, 4], [3, 6.0])) == pytest.approx(0)
+    assert dependence(np.diag([50.0, 50])) == pytest.approx(50)
+    assert dependence(np.zeros((3, 2))) == 0
+
+
+def test_one_row_moves_the_score_by_less_than_its_sensitivity_and_nearly_by_so_much():
+    worst = 0.0
+    tables = [np.array(x, dtype=float).reshape(2, 3) for x in product([0, 1, 5, 1000], repeat=6)]
+    for before in tables[:: len(tables) // 400]:
+        for cell in product(range(2), range(3)):
+            after = before.copy()
+            after[cell] += 1
+            worst = max(worst, abs(dependence(after) - dependence(before)))
+    lonely = np.zeros((2, 2))
+    lonely[0, 0] = 1e6
+    other = lonely.copy()
+    other[1, 1] = 1
+    worst = max(worst, dependence(other) - dependence(lonely))
+    assert 0.95 * DEPENDENCE_SENSITIVITY < worst <= DEPENDENCE_SENSITIVITY
+
+
+def chain(n=4000):
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 3, n)
+    second = np.where(rng.random(n) < 0.9, first, rng.integers(0, 3, n))
+    third = np.where(rng.random(n) < 0.9, second, rng.integers(0, 3, n))
+    return np.stack([first, second, third], axis=1)
+
+
+def test_the_greedy_network_follows_a_chain():
+    families = greedy_network(
+        chain(), (3, 3, 3), first=0, degree=1, most_cells=100, choose=lambda s: int(np.argmax(s))
+    )
+    assert families == [Family(0, ()), Family(1, (0,)), Family(2, (1,))]
+    assert outermost(families) == families[1:]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "degree", "limit", "needed"),
+    [
+        ((2, 2, 2), 1, 100, 2),
+        ((2, 2, 2), 2, 100, 1),
+        ((2,), 3, 1, 1),
+        ((9, 9, 2), 1, 80, 3),
+        ((2, 2), 5, 4, 1),
+    ],
+)
+def test_no_network_needs_more_tables_than_public_sizes_tell(sizes, degree, limit, needed):
+    assert tables_needed(sizes, degree, limit) == needed
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, k, 30) for k in sizes], axis=1)
+    for _ in range(20):
+        families = greedy_network(
+            codes, sizes, first=0, degree=degree, most_cells=limit, choose=lambda s: int(rng.integers(len(s)))
+        )
+        assert len(outermost(families)) <= needed
+
+
+def test_what_is_drawn_has_the_counted_shares():
+    codes, sizes = chain(), (3, 3, 3)
+    families = greedy_network(codes, sizes, first=1, degree=2, most_cells=100, choose=lambda s: 0)
+    tables = [(f, counted(codes, sizes, f.members)) for f in outermost(families)]
+    made = drawn_rows(conditionals(families, tables), 40_000, np.random.default_rng(1))
+    for pair in ((0, 1), (1, 2), (0, 2)):
+        one, other = (counted(x, sizes, pair) / len(x) for x in (codes, made))
+        assert np.abs(one - other).sum() / 2 < 0.01
+
+
+def test_what_nobody_chose_is_drawn_by_all_and_nothing_below_zero_is():
+    step = Conditional((0,), (1,), np.array([[0.0, 0, 0], [1, 3, 0]]))
+    made = drawn_rows([Conditional((), (0,), np.array([1.0, 0])), step], 4000, np.random.default_rng(0))
+    assert (made[:, 0] == 0).all()
+    assert np.bincount(made[:, 1], minlength=3) / 4000 == pytest.approx([0.25, 0.75, 0], abs=0.03)
+    assert no_less_than_nothing(np.array([-1.0, 2])).tolist() == [0, 2]
+    assert no_less_than_nothing(np.array([-1.0, -2])).tolist() == [1, 1]
