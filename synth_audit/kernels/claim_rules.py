@@ -6,18 +6,28 @@ allowed, and a poor one costs power only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats
-from synth_audit.kernels.distinguishing import Rule
+from synth_audit.kernels.distinguishing import Rule, RuleCounts, epsilon_at_least
 
-_EDGES = 48
+_EDGES = 24
 """Thresholds of either tail that are tried together."""
 
-_CAUTION, _TEST = 3.0, 2.5
+_CAUTION, _TEST = 1.5, 3.1
 """Standard deviations by which a share seen here is lowered: for the search, and as the test will."""
+
+_SHARES = (0.03, 0.015, 0.0075, 0.004, 0.002, 0.001)
+"""Of the runs, claimed by rules that are tested beside the chosen one."""
+
+_OF_CHOSEN = 0.3
+"""Of α, for the chosen rule where others are tested too."""
+
+_ENOUGH = 100
+"""Claims to be expected of a rule that is worth a share of α."""
 
 _RIDGE = 1e-2
 _FAR = 6.0
@@ -108,6 +118,41 @@ def choose(features: Floats, having: Bools, *, tested: int, delta: float) -> Cho
         learnt = Scorer(learnt=LinearScore.learnt(features[::2], having[::2]))
         found.append(_best_rule(learnt, learnt.of(features[1::2]), having[1::2], tested, delta))
     return max(found, key=lambda chosen: chosen.hoped)
+
+
+def rules_to_test(chosen: Chosen, features: Floats, *, tested: int) -> tuple[tuple[Rule, float], ...]:
+    """The chosen rule, and with many runs others that claim ever rarer, each with its share of α.
+
+    How far out a bound is largest, a pilot tells badly: few of its runs are there. So several rules are
+    tested at once, and α is divided among them (Bonferroni).
+
+    Args:
+        features: of the pilot, shape (n, k), whose quantiles the other rules are set by.
+    """
+    scores = chosen.rule.sign * chosen.scorer.of(features)
+    found = []
+    for share in _SHARES:
+        if share * tested >= _ENOUGH:
+            low, high = (float(x) for x in np.quantile(scores, [share / 2, 1 - share / 2]))
+            if low < high:
+                found.append(Rule(high, low, chosen.rule.sign))
+    if not found:
+        return ((chosen.rule, 1.0),)
+    rest = (1 - _OF_CHOSEN) / len(found)
+    return ((chosen.rule, _OF_CHOSEN), *((rule, rest) for rule in found))
+
+
+def best_bound(
+    counts: Sequence[tuple[RuleCounts, float]], delta: float, alpha: float
+) -> tuple[float, RuleCounts, int]:
+    """The largest bound of rules that were tested at once, how that rule did, and its position.
+
+    Args:
+        counts: of each rule, with its share of α.
+    """
+    bounds = [epsilon_at_least(done, delta, alpha * share) for done, share in counts]
+    best = int(np.argmax(bounds))
+    return bounds[best], counts[best][0], best
 
 
 def _best_rule(scorer: Scorer, scores: Floats, having: Bools, tested: int, delta: float) -> Chosen:

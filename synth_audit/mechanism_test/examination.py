@@ -12,7 +12,8 @@ from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.errors import PlanError
 from synth_audit.kernels import distinguishing
-from synth_audit.kernels.claim_rules import Chosen, choose
+from synth_audit.kernels.claim_rules import best_bound, choose, rules_to_test
+from synth_audit.kernels.distinguishing import Rule
 from synth_audit.mechanism_test.claim import Claim
 from synth_audit.mechanism_test.mechanism import Job, Mechanism, Runs
 from synth_audit.mechanism_test.releases import FAILED
@@ -31,7 +32,9 @@ TIGHT = 0.5
 _REPEATS = (1 - LEVEL) * 0.1
 _TEST = (1 - LEVEL) * 0.9
 _FEWEST, _LEAST_PILOT = 60, 4
-_PILOT, _PILOT_OF_MANY, _MANY = 0.5, 0.3, 100_000
+_MANY = 100_000
+_PILOT, _PILOT_OF_MANY, _AGAIN = 0.5, 0.1, 0.2
+"""Shares of all runs: for a pilot over all pairs, and of many runs for another on the pair that it chose."""
 _CURVE = 12
 
 
@@ -150,43 +153,56 @@ def _measured(
 ) -> MechanismResult:
     """Pilot and test."""
     runs = _affordable(lab, effort, started)
-    share = _PILOT_OF_MANY if runs >= _MANY else _PILOT
     cases = lab.mechanism.cases
-    each = max(_LEAST_PILOT, int(runs * share) // len(cases))
-    tested = max(runs - each * len(cases), _LEAST_PILOT)
+    each = max(_LEAST_PILOT, int(runs * (_PILOT_OF_MANY if runs >= _MANY else _PILOT)) // len(cases))
+    again = int(runs * _AGAIN) if runs >= _MANY else 0
+    tested = max(runs - each * len(cases) - again, _LEAST_PILOT)
     pilots = [lab.runs(case, each, f"pilot: {name}") for case, name in enumerate(cases)]
     _refuse_dead(lab.mechanism, [scores for scores, _ in pilots])
     picks = [choose(*pilot, tested=tested, delta=claim.delta) for pilot in pilots]
     case = max(range(len(cases)), key=lambda i: picks[i].hoped)
-    pick = picks[case]
-    signed = pick.rule.sign * pick.scorer.of(pilots[case][0])
+    pick, (looked, _) = picks[case], pilots[case]
+    if again:
+        looked, sides = lab.runs(case, again, f"pilot: {cases[case]}")
+        pick = choose(looked, sides, tested=tested, delta=claim.delta)
+    rules = rules_to_test(pick, looked, tested=tested)
+    signed = pick.rule.sign * pick.scorer.of(looked)
     thresholds = np.unique(np.quantile(signed, np.linspace(0.02, 0.98, _CURVE)))
     scores, having = lab.runs(case, tested, f"test: {cases[case]}")
     names = lab.mechanism.scores(case)
     found = replace(
         empty,
-        largest=distinguishing.largest_epsilon(tested, claim.delta, _TEST),
-        pilot=each * len(cases),
+        largest=distinguishing.largest_epsilon(tested, claim.delta, _TEST * max(w for _, w in rules)),
+        pilot=each * len(cases) + again,
         tested=tested,
         case=cases[case],
         score=pick.scorer.named(names),
-        rule=_told(pick),
         failed=int(scores[:, names.index(FAILED)].sum()) if FAILED in names else 0,
     )
-    return _answered(_with_numbers(found, pick, pick.scorer.of(scores), having, thresholds))
+    return _answered(_with_numbers(found, rules, pick.scorer.of(scores), having, thresholds))
 
 
 def _with_numbers(
-    found: MechanismResult, pick: Chosen, seen: Floats, having: Bools, thresholds: Floats
+    found: MechanismResult,
+    rules: Sequence[tuple[Rule, float]],
+    seen: Floats,
+    having: Bools,
+    thresholds: Floats,
 ) -> MechanismResult:
     """The bounds and the curve, from the tested runs."""
-    counts, delta = pick.rule.counts(seen, having), found.claim.delta
+    delta = found.claim.delta
+    counts = [(rule.counts(seen, having), share) for rule, share in rules]
+    sure, done, best = best_bound(counts, delta, _TEST)
+    shown, _, _ = best_bound(counts, delta, 1 - LEVEL_SHOWN)
+    rule = rules[best][0]
     return replace(
         found,
-        counts=counts,
-        epsilon_at_least=distinguishing.epsilon_at_least(counts, delta, _TEST),
-        epsilon_shown=distinguishing.epsilon_at_least(counts, delta, 1 - LEVEL_SHOWN),
-        curve=distinguishing.trade_off(pick.rule.sign * seen, having, thresholds, LEVEL_SHOWN),
+        rule=_told(rule),
+        rules=len(rules),
+        counts=done,
+        epsilon_at_least=sure,
+        epsilon_shown=shown,
+        curve=distinguishing.trade_off(rule.sign * seen, having, thresholds, LEVEL_SHOWN),
     )
 
 
@@ -219,9 +235,9 @@ def _refuse_dead(mechanism: Mechanism, pilots: Sequence[Floats]) -> None:
     )
 
 
-def _told(pick: Chosen) -> str:
+def _told(rule: Rule) -> str:
     """The rule for a reader."""
-    rule, sign = pick.rule, pick.rule.sign
+    sign = rule.sign
     above, below = ("or more", "or less") if sign == 1 else ("or less", "or more")
     parts = []
     if rule.high is not None:

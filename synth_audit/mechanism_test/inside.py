@@ -96,8 +96,7 @@ def look_inside(maker: GeneratorMaker, table: Table) -> tuple[Finding, ...]:
     Raises:
         PluginError: the generator failed.
     """
-    accountant = maker.terms.detached()
-    accountant.draws(maker.rows)
+    accountant = maker.accountant()
     plain = fit_context(table, np.random.default_rng(0), accountant, RunContext(), maker.base)
     log = NoiseLog()
     watched = WatchedContext(**{f.name: getattr(plain, f.name) for f in fields(plain)}, log=log)

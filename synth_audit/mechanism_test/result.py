@@ -52,7 +52,7 @@ class MechanismResult:
         runs_to_refute: the fewest tested runs that could refute the claim.
         pilot, tested: runs by which the rule was chosen, and on which it was tested.
         case: the pair of neighbours. score: what was looked at. rule: what was claimed when.
-        counts: how the rule did.
+        rules: that were tested at once, the error divided among them. counts: how the best of them did.
         curve: the trade-off curve at thresholds that the pilot fixed, all intervals valid together.
         repeats: probability that independent noise would have repeated itself so; None where it did not.
         failed: of the tested runs, those without a release.
@@ -75,6 +75,7 @@ class MechanismResult:
     case: str = ""
     score: str = ""
     rule: str = ""
+    rules: int = 1
     counts: RuleCounts | None = None
     curve: tuple[CurvePoint, ...] = ()
     repeats: float | None = None

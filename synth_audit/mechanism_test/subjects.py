@@ -165,9 +165,7 @@ def function_subject(
     return ClaimedMechanism(function, FunctionMechanism(draws, pairs), claim)
 
 
-def step_subject(
-    step: Step, *, multiplier: float, delta: float, relation: Neighbouring
-) -> ClaimedMechanism:
+def step_subject(step: Step, *, multiplier: float, delta: float, relation: Neighbouring) -> ClaimedMechanism:
     """A single step of ours, seen from inside, against what the accountant claims of it."""
     from synth_audit.mechanism_test import white_box
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from synth_audit.core.accounting import FitTerms, PrivacyGuarantee
+from synth_audit.core.accounting import Accountant, FitTerms, PrivacyGuarantee
 from synth_audit.core.arrays import Floats, Integers
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import SynthAuditError
@@ -116,14 +116,17 @@ class GeneratorMaker:
         made, _, _ = self.fitted(table, seed)
         return made
 
+    def accountant(self) -> Accountant:
+        """A fresh one for each fit, under which the number of rows drawn is public."""
+        return replace(self.terms, drawn=self.rows).detached()
+
     def fitted(self, table: Table, seed: int) -> tuple[Table, PrivacyGuarantee | None, str]:
         """A release, what is guaranteed of it, and why nothing is.
 
         Raises:
             PluginError: the generator failed.
         """
-        accountant = self.terms.detached()
-        accountant.draws(self.rows)
+        accountant = self.accountant()
         rng = np.random.default_rng(seed)
         context = fit_context(table, rng, accountant, RunContext(), self.base)
         with untrusted():
