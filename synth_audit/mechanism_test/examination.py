@@ -15,9 +15,9 @@ from synth_audit.kernels import distinguishing
 from synth_audit.kernels.claim_rules import best_bound, choose, rules_to_test
 from synth_audit.kernels.distinguishing import Rule
 from synth_audit.mechanism_test.claim import Claim
-from synth_audit.mechanism_test.mechanism import Job, Mechanism, Runs
+from synth_audit.mechanism_test.mechanism import Job, RunnableMechanism, Runs
 from synth_audit.mechanism_test.releases import FAILED
-from synth_audit.mechanism_test.result import Answer, Finding, MechanismResult
+from synth_audit.mechanism_test.result import ClaimAnswer, Finding, MechanismResult
 
 LEVEL = 0.999
 """A true claim is called violated with probability 1 − LEVEL at most: a tenth of it for repeated noise, the
@@ -68,7 +68,7 @@ class Effort:
 class _Lab:
     """What runs the mechanism: draws the coins and hands out the work."""
 
-    mechanism: Mechanism
+    mechanism: RunnableMechanism
     context: RunContext
     rng: np.random.Generator
 
@@ -82,7 +82,7 @@ class _Lab:
 
 
 def examine_claim(
-    mechanism: Mechanism,
+    mechanism: RunnableMechanism,
     claim: Claim,
     *,
     name: str,
@@ -126,7 +126,7 @@ def _unanswered(
     return MechanismResult(
         mechanism=name,
         claim=claim,
-        answer=Answer.NOT_TESTABLE,
+        answer=ClaimAnswer.NOT_TESTABLE,
         reason="",
         level=LEVEL,
         level_shown=LEVEL_SHOWN,
@@ -139,7 +139,7 @@ def _unanswered(
 def _repeating(empty: MechanismResult, chance: float) -> MechanismResult:
     return replace(
         empty,
-        answer=Answer.VIOLATED,
+        answer=ClaimAnswer.VIOLATED,
         reason="the noise repeats: the same seed gave the same results, so that whoever learns the seed "
         "takes the noise off",
         epsilon_at_least=None,
@@ -221,7 +221,7 @@ def _affordable(lab: _Lab, effort: Effort, started: float) -> int:
     return max(_FEWEST, min(effort.runs, int(left / pace)))
 
 
-def _refuse_dead(mechanism: Mechanism, pilots: Sequence[Floats]) -> None:
+def _refuse_dead(mechanism: RunnableMechanism, pilots: Sequence[Floats]) -> None:
     """Raise where no run of the pilot gave a release."""
     for case, scores in enumerate(pilots):
         names = mechanism.scores(case)
@@ -252,24 +252,24 @@ def _answered(found: MechanismResult) -> MechanismResult:
     claimed, sure = found.claim.epsilon, found.epsilon_at_least or 0.0
     if sure > claimed:
         reason = f"ε is at least {sure:.3g}, not {claimed:.4g} (an error of at most {1 - found.level:.3g})"
-        return replace(found, answer=Answer.VIOLATED, reason=reason)
+        return replace(found, answer=ClaimAnswer.VIOLATED, reason=reason)
     if found.findings:
-        return replace(found, answer=Answer.VIOLATED, reason=found.findings[0].what)
+        return replace(found, answer=ClaimAnswer.VIOLATED, reason=found.findings[0].what)
     if found.largest <= claimed:
         reason = (
             f"{found.tested:,} tested runs cannot show more than ε = {found.largest:.3g}; at least "
             f"{found.runs_to_refute:,} are needed to refute {claimed:.4g}"
         )
-        return replace(found, answer=Answer.NOT_TESTABLE, reason=reason)
+        return replace(found, answer=ClaimAnswer.NOT_TESTABLE, reason=reason)
     shown, sureness = found.epsilon_shown or 0.0, f"{100 * found.level_shown:g} % confidence"
     if shown > claimed:
         reason = f"at {sureness} ε is at least {shown:.3g}, more than is claimed; more runs would decide"
-        return replace(found, answer=Answer.NOT_REFUTED, reason=reason)
+        return replace(found, answer=ClaimAnswer.NOT_REFUTED, reason=reason)
     if shown >= TIGHT * claimed:
         reason = f"tight to {100 * shown / claimed:.0f} %: ε is at least {shown:.3g} ({sureness})"
-        return replace(found, answer=Answer.TIGHT, reason=reason)
+        return replace(found, answer=ClaimAnswer.TIGHT, reason=reason)
     reason = (
         f"ε is at least {shown:.3g} of {claimed:.4g} ({sureness}); "
         f"these runs could have shown {found.largest:.3g}"
     )
-    return replace(found, answer=Answer.NOT_REFUTED, reason=reason)
+    return replace(found, answer=ClaimAnswer.NOT_REFUTED, reason=reason)

@@ -23,7 +23,7 @@ class Job:
     seeds: Integers
 
 
-class Mechanism(Protocol):
+class RunnableMechanism(Protocol):
     """What is tested; it must survive the way to another process."""
 
     @property
@@ -53,7 +53,7 @@ class Mechanism(Protocol):
 class Runs:
     """A mechanism as work for :meth:`RunContext.map`."""
 
-    mechanism: Mechanism
+    mechanism: RunnableMechanism
 
     def __call__(self, job: Job) -> Floats:
         """What is seen of the job's runs."""

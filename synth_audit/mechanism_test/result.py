@@ -12,7 +12,7 @@ from synth_audit.kernels.distinguishing import CurvePoint, RuleCounts
 from synth_audit.mechanism_test.claim import Claim
 
 
-class Answer(StrEnum):
+class ClaimAnswer(StrEnum):
     """Whether the claim holds, as far as runs can tell."""
 
     VIOLATED = "violated"
@@ -62,7 +62,7 @@ class MechanismResult:
 
     mechanism: str
     claim: Claim
-    answer: Answer
+    answer: ClaimAnswer
     reason: str
     level: float
     level_shown: float

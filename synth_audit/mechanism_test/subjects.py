@@ -22,7 +22,7 @@ from synth_audit.mechanism_test.function_mechanism import (
     named,
 )
 from synth_audit.mechanism_test.inside import look_inside
-from synth_audit.mechanism_test.mechanism import Mechanism
+from synth_audit.mechanism_test.mechanism import RunnableMechanism
 from synth_audit.mechanism_test.neighbours import worst_cases
 from synth_audit.mechanism_test.result import Finding
 from synth_audit.mechanism_test.table_mechanisms import GeneratorMaker, ProgramMaker, TableMechanism
@@ -57,7 +57,7 @@ class ClaimedMechanism:
     """
 
     name: str
-    mechanism: Mechanism
+    mechanism: RunnableMechanism
     claim: Claim
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()

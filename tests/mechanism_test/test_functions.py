@@ -18,7 +18,7 @@ from synth_audit.mechanism_test.function_mechanism import (
     given_pairs,
     named,
 )
-from synth_audit.mechanism_test.result import Answer, Finding
+from synth_audit.mechanism_test.result import ClaimAnswer, Finding
 
 GAUSSIAN = Claim(1.0, 1e-5)
 SIGMA = 3.7304  # the analytic Gaussian mechanism of sensitivity 1 at (1, 1e-5)
@@ -43,7 +43,7 @@ def response(epsilon, seed=0):
 
 def test_a_true_claim_stands_and_is_told_to_be_tight(asked):
     found = asked(response(1.0), runs=20_000)
-    assert found.answer is Answer.TIGHT
+    assert found.answer is ClaimAnswer.TIGHT
     assert 0.85 < found.tightness <= 1
     assert "tight to" in found.reason
     assert found.epsilon_at_least < found.epsilon_shown < found.largest
@@ -52,27 +52,27 @@ def test_a_true_claim_stands_and_is_told_to_be_tight(asked):
 @pytest.mark.parametrize("make", [laplace, response])
 @pytest.mark.parametrize("runs", [60, 1000])
 def test_true_claims_are_not_refuted(make, runs, asked):
-    refuted = [asked(make(1.0, i), runs=runs, seed=i).answer is Answer.VIOLATED for i in range(60)]
+    refuted = [asked(make(1.0, i), runs=runs, seed=i).answer is ClaimAnswer.VIOLATED for i in range(60)]
     assert sum(refuted) == 0  # 0.06 are allowed
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [laplace, response])
 def test_of_a_thousand_true_claims_hardly_one_is_refuted(make, asked):
-    refuted = sum(asked(make(1.0, i), runs=1000, seed=i).answer is Answer.VIOLATED for i in range(1000))
+    refuted = sum(asked(make(1.0, i), runs=1000, seed=i).answer is ClaimAnswer.VIOLATED for i in range(1000))
     assert refuted <= 5  # 1 is expected at most; more than 5 have probability 0.0006
 
 
 def test_noise_at_half_is_refuted(asked):
     found = asked(laplace(2.0), runs=4000)
-    assert found.answer is Answer.VIOLATED
+    assert found.answer is ClaimAnswer.VIOLATED
     assert 1.2 < found.epsilon_at_least <= 2
     assert "not 1" in found.reason
 
 
 def test_a_million_gaussian_draws_show_seven_tenths_of_epsilon(asked):
     found = asked(gaussian(SIGMA), GAUSSIAN, runs=1_000_000)
-    assert found.answer is Answer.TIGHT
+    assert found.answer is ClaimAnswer.TIGHT
     assert 0.7 <= found.tightness <= 1
 
 
@@ -80,9 +80,9 @@ def test_more_delta_than_is_claimed_is_a_violation(asked):
     """Name and shame: the canary leaves as it is in one of twenty runs."""
     rng = np.random.default_rng(0)
     found = asked(lambda table, n: table.any() & (rng.random(n) < 0.05), Claim(1.0, 1e-5), runs=4000)
-    assert found.answer is Answer.VIOLATED
+    assert found.answer is ClaimAnswer.VIOLATED
     allowed = asked(lambda table, n: table.any() & (rng.random(n) < 0.05), Claim(1.0, 0.05), runs=4000)
-    assert allowed.answer is Answer.NOT_REFUTED
+    assert allowed.answer is ClaimAnswer.NOT_REFUTED
 
 
 def test_noise_that_repeats_is_refuted_whatever_its_size(asked):
@@ -90,7 +90,7 @@ def test_noise_that_repeats_is_refuted_whatever_its_size(asked):
         return table.sum() + np.random.default_rng(7).laplace(0, 100, n)
 
     found = asked(seeded)
-    assert found.answer is Answer.VIOLATED
+    assert found.answer is ClaimAnswer.VIOLATED
     assert "noise repeats" in found.reason
     assert found.repeats < 1e-4
     assert found.plain()["epsilon_at_least"] is None
@@ -98,34 +98,34 @@ def test_noise_that_repeats_is_refuted_whatever_its_size(asked):
 
 def test_a_constant_repeats_itself_and_hides_all(asked):
     found = asked(lambda table, n: np.zeros(n))
-    assert found.answer is Answer.NOT_REFUTED
+    assert found.answer is ClaimAnswer.NOT_REFUTED
     assert found.epsilon_shown == 0
     assert "could have shown" in found.reason
 
 
 def test_too_few_runs_for_a_large_epsilon_are_no_answer(asked):
     found = asked(laplace(10.0), Claim(10.0), runs=500)
-    assert found.answer is Answer.NOT_TESTABLE
+    assert found.answer is ClaimAnswer.NOT_TESTABLE
     assert f"{found.runs_to_refute:,}" in found.reason
     assert found.runs_to_refute > 100_000
 
 
 def test_what_is_found_inside_breaks_a_claim_that_runs_cannot_refute(asked):
     found = asked(laplace(1.0), findings=(Finding("no noise was drawn"),))
-    assert found.answer is Answer.VIOLATED
+    assert found.answer is ClaimAnswer.VIOLATED
     assert found.reason == "no noise was drawn"
 
 
 def test_replacing_moves_a_bounded_sum_as_far_as_adding(asked):
     claim = Claim(1.0, neighbouring=Neighbouring.REPLACE)
-    assert asked(laplace(1.0), claim, runs=4000).answer is Answer.TIGHT
+    assert asked(laplace(1.0), claim, runs=4000).answer is ClaimAnswer.TIGHT
     pairs = array_pairs(claim, 5)
     assert {len(p.without) for p in pairs} == {len(p.having) for p in pairs} == {5}
 
 
 def test_the_number_of_rows_is_seen_when_rows_are_added(asked):
     found = asked(lambda table, n: np.full(n, len(table)))
-    assert found.answer is Answer.VIOLATED
+    assert found.answer is ClaimAnswer.VIOLATED
 
 
 def test_the_result_is_json_without_numbers_that_json_lacks(asked):
@@ -150,7 +150,7 @@ def test_a_function_that_breaks_the_contract_is_told_of(draws, asked):
 
 def test_missing_results_are_results(asked):
     found = asked(lambda table, n: np.full(n, np.nan if table.any() else 0.0))
-    assert found.answer is Answer.VIOLATED
+    assert found.answer is ClaimAnswer.VIOLATED
 
 
 def test_named_functions_are_found_and_others_refused(tmp_path, monkeypatch):

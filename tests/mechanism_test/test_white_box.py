@@ -11,7 +11,7 @@ from synth_audit.core.accounting import Mechanism, MechanismRecord
 from synth_audit.core.noise import Noise
 from synth_audit.mechanism_test import white_box
 from synth_audit.mechanism_test.inside import NoiseLog
-from synth_audit.mechanism_test.result import Answer
+from synth_audit.mechanism_test.result import ClaimAnswer
 from synth_audit.mechanism_test.white_box import DIMENSIONS, batch_findings, gradient_step, step_claim
 
 SIGMA = 3.7304  # the analytic Gaussian mechanism of sensitivity 1 at (1, 1e-5)
@@ -39,12 +39,12 @@ class Double:
 def test_a_fault_of_the_step_is_found(fault, asked):
     """Opacus' normaliser that depends on n (#571, #819) is among them."""
     found = asked(gradient_step(Double(fault)), CLAIM, runs=60_000 if fault == "half noise" else 8000)
-    assert found.answer is Answer.VIOLATED, found.reason
+    assert found.answer is ClaimAnswer.VIOLATED, found.reason
 
 
 def test_the_sound_step_stands(asked):
     found = asked(gradient_step(Double()), CLAIM, runs=8000)
-    assert found.answer in (Answer.NOT_REFUTED, Answer.TIGHT)
+    assert found.answer in (ClaimAnswer.NOT_REFUTED, ClaimAnswer.TIGHT)
     assert CLAIM.epsilon == pytest.approx(1, abs=0.01)
 
 
@@ -57,7 +57,7 @@ def test_measured_marginals_show_seven_tenths_of_epsilon(asked):
 def test_marginals_measured_with_half_the_noise_are_found(asked):
     measure = white_box.MarginalMeasurement(4, SIGMA / 2)
     assert (
-        asked(white_box.marginal_measurement(measure, CLAIM, 4), CLAIM, runs=60_000).answer is Answer.VIOLATED
+        asked(white_box.marginal_measurement(measure, CLAIM, 4), CLAIM, runs=60_000).answer is ClaimAnswer.VIOLATED
     )
 
 
