@@ -30,9 +30,9 @@ class MechanismChoice(TypedDict, total=False):
         command: a program; ``{train}``, ``{synthetic}``, and if wanted ``{rows}``, ``{seed}``, ``{domain}``,
             ``{epsilon}`` and ``{delta}`` are filled in.
         function: ``module:function``, which takes a table and n and returns n results.
-        step: ``marginals``: a single step of ours, seen from inside.
+        step: ``dp_sgd`` or ``marginals``: a single step of ours, seen from inside.
         neighbours: for ``function``: ``module:function`` that returns [(name, without, having), …].
-        multiplier: of the noise of ``step``.
+        multiplier, rate: of the noise and of the sampling of ``step``.
         format, timeout, seed_is_secret: for ``command``.
     """
 
@@ -40,9 +40,10 @@ class MechanismChoice(TypedDict, total=False):
     generator: str | Mapping[str, Any] | None
     command: str | Sequence[str] | None
     function: str | None
-    step: Literal["marginals"] | None
+    step: Literal["dp_sgd", "marginals"] | None
     neighbours: str | None
     multiplier: float
+    rate: float
     format: Literal["csv", "parquet"]
     timeout: float
     seed_is_secret: bool
@@ -154,6 +155,7 @@ def _step(claim: Claim | None, delta: float, replace: bool, subject: MechanismCh
     found = step_subject(
         step,
         multiplier=subject.get("multiplier", 1.0),
+        rate=subject.get("rate", 1.0),
         delta=delta or 1e-5,
         relation=relation,
     )

@@ -24,7 +24,7 @@ _COLOURS = {"violated": "red", "tight": "green", "not refuted": "green", "not te
 @click.option("--generator", metavar="NAME", help="One of ours: mst, or '{dp_wgan: {epochs: 5}}'.")
 @click.option("--command", metavar="WORDS", help="A program that reads {train} and writes {synthetic}.")
 @click.option("--function", metavar="MODULE:NAME", help="Takes a table and n, returns n results at once.")
-@click.option("--step", type=click.Choice(["marginals"]), help="One step of ours, from inside.")
+@click.option("--step", type=click.Choice(["dp_sgd", "marginals"]), help="One step of ours, from inside.")
 @click.option("--epsilon", type=click.FloatRange(min=0, min_open=True), help="What is claimed.")
 @click.option("--delta", type=click.FloatRange(min=0, max=1, max_open=True), default=0.0, show_default=True)
 @click.option("--replace", is_flag=True, help="Neighbours replace one entity, instead of adding or removing.")
@@ -41,6 +41,12 @@ _COLOURS = {"violated": "red", "tight": "green", "not refuted": "green", "not te
     "--neighbours", metavar="MODULE:NAME", help="With --function: returns [(name, without, having)]."
 )
 @click.option("--noise", "multiplier", type=click.FloatRange(min=0.01), default=1.0, help="With --step: σ/C.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True, max=1),
+    default=1.0,
+    help="With --step: of sampling.",
+)
 @click.option("--format", type=click.Choice(["csv", "parquet"]), default="csv", help="With --command.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=600.0, help="With --command: one run.")
 @click.option("--seed-is-secret", is_flag=True, help="With --command: equal seeds may repeat the noise.")
@@ -64,6 +70,7 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
       synth-audit test-mechanism --command 'python mine.py {train} {synthetic} {seed}' --epsilon 1
       synth-audit test-mechanism --function mine:noisy_sum --epsilon 1 --delta 1e-5 --runs 1000000
       synth-audit test-mechanism --step marginals --noise 4 --runs 1000000
+      synth-audit test-mechanism --step dp_sgd --noise 1.1 --rate 0.5 --runs 20000
     """
     with console.progress_bar() as progress:
         found = api.test_mechanism(generator=_choice(generator), progress=progress, **given)

@@ -17,7 +17,7 @@ from synth_audit.kernels.distinguishing import Rule, RuleCounts, epsilon_at_leas
 _EDGES = 24
 """Thresholds of either tail that are tried together."""
 
-_CAUTION, _TEST = 1.5, 3.1
+_CAUTION, _TEST = 2.0, 3.1
 """Standard deviations by which a share seen here is lowered: for the search, and as the test will."""
 
 _SHARES = (0.03, 0.015, 0.0075, 0.004, 0.002, 0.001)
@@ -195,13 +195,13 @@ def _tails(scores: Floats, right: Bools) -> tuple[Floats, Floats, Floats]:
 
 def _hope(right: Floats, made: Floats, n: int, tested: int, delta: float, sides: int) -> Floats:
     """Roughly the bound to expect: the share lowered by Wilson's formula for the search and for the test."""
-    share = (right + 0.5) / (made + 1)
+    share = right / made
     squared = _CAUTION**2 + _TEST**2 * n / max(1, tested)  # in units of the runs here
     centre = share + squared / (2 * made)
     half = np.sqrt(squared * share * (1 - share) / made + (squared / (2 * made)) ** 2)
     least = (centre - half) / (1 + squared / made)
     extra = sides * delta * n / (2 * made)
-    hoped: Floats = np.log(np.maximum(least - extra, 1e-12) / (1 - least))
+    hoped: Floats = np.log(np.maximum(least - extra, 1e-12) / np.maximum(1 - least, 1e-12))
     return hoped
 
 

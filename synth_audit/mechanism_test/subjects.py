@@ -12,8 +12,10 @@ import pyarrow as pa
 from synth_audit.core.accounting import Budget, FitTerms, Neighbouring, Unit
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import PlanError
+from synth_audit.core.noise import Noise
 from synth_audit.core.schema import Schema
 from synth_audit.core.schema_inference import infer_schema
+from synth_audit.mechanism_test import white_box
 from synth_audit.mechanism_test.claim import Claim
 from synth_audit.mechanism_test.function_mechanism import (
     FunctionMechanism,
@@ -21,6 +23,7 @@ from synth_audit.mechanism_test.function_mechanism import (
     given_pairs,
     named,
 )
+from synth_audit.mechanism_test.gradient_step import GradientStep
 from synth_audit.mechanism_test.inside import look_inside
 from synth_audit.mechanism_test.mechanism import RunnableMechanism
 from synth_audit.mechanism_test.neighbours import worst_cases
@@ -30,7 +33,7 @@ from synth_audit.mechanism_test.table_mechanisms import GeneratorMaker, ProgramM
 if TYPE_CHECKING:
     from synth_audit.core.generator import Generator
 
-Step = Literal["marginals"]
+Step = Literal["dp_sgd", "marginals"]
 """Steps of ours that are tested from inside."""
 
 PUBLIC_COLUMNS: Mapping[str, ColumnSpec] = {
@@ -43,6 +46,8 @@ PUBLIC_COLUMNS: Mapping[str, ColumnSpec] = {
     }.items()
 }
 """The columns of the tables that are made where no plan declares others."""
+
+_BATCHED = 64
 
 CELLS = 8
 """Labels of the column whose marginal is measured."""
@@ -165,14 +170,33 @@ def function_subject(
     return ClaimedMechanism(function, FunctionMechanism(draws, pairs), claim)
 
 
-def step_subject(step: Step, *, multiplier: float, delta: float, relation: Neighbouring) -> ClaimedMechanism:
-    """A single step of ours, seen from inside, against what the accountant claims of it."""
-    from synth_audit.mechanism_test import white_box
+def step_subject(
+    step: Step, *, multiplier: float, rate: float, delta: float, relation: Neighbouring
+) -> ClaimedMechanism:
+    """A single step of ours, seen from inside, against what the accountant claims of it.
 
-    claim = white_box.step_claim(multiplier, delta=delta, neighbouring=relation)
-    measure = white_box.MarginalMeasurement(CELLS, multiplier)
-    name = f"{step} measured with Gaussian noise, multiplier {multiplier:g}"
-    return ClaimedMechanism(name, white_box.marginal_measurement(measure, claim, CELLS), claim)
+    Raises:
+        PlanError: ``dp_sgd`` under replacing one, which its canaries do not do.
+    """
+    if step == "marginals":
+        claim = white_box.step_claim(multiplier, delta=delta, neighbouring=relation)
+        measure = white_box.MarginalMeasurement(CELLS, multiplier)
+        name = f"marginals measured with Gaussian noise, multiplier {multiplier:g}"
+        return ClaimedMechanism(name, white_box.marginal_measurement(measure, claim, CELLS), claim)
+    if relation is Neighbouring.REPLACE:
+        raise PlanError(
+            "the step's canaries are added, not exchanged for another row",
+            where="dp_sgd",
+            expected="neighbours that differ in one row added or removed",
+            fix="leave out --replace",
+        )
+    claim = white_box.step_claim(multiplier, rate=rate, delta=delta)
+    mechanism = white_box.gradient_step(GradientStep(multiplier=multiplier, rate=rate))
+    findings: tuple[Finding, ...] = ()
+    if rate < 1:
+        findings = white_box.batch_findings(lambda: Noise.poisson_sample(_BATCHED, rate), _BATCHED, rate)
+    name = f"one DP-SGD step, multiplier {multiplier:g}, sampling rate {rate:g}"
+    return ClaimedMechanism(name, mechanism, claim, findings)
 
 
 def terms_of(claim: Claim, rows: int) -> FitTerms:

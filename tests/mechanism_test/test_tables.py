@@ -113,7 +113,7 @@ class Noisy:
 @pytest.mark.parametrize("fault", ["range", "domain", "no bounds", "rows", "seeded", "crash"])
 def test_a_published_fault_is_found(fault, asked):
     pairs = worst_cases(SCHEMA, Claim(1.0), 10)
-    found = asked(TableMechanism(Noisy(fault), pairs), runs=500)
+    found = asked(TableMechanism(Noisy(fault), pairs), runs=700)
     assert found.answer is ClaimAnswer.VIOLATED, found.reason
     assert ("repeats" in found.reason) == (fault == "seeded")
 
@@ -144,7 +144,9 @@ def test_a_program_is_told_the_domain_and_read_back(tmp_path):
     words = ("{train}", "{synthetic}", "{rows}", "{seed}", "{domain}")
     maker = ProgramMaker((sys.executable, "-I", "-S", str(path), *words), Claim(1.0), 8)
     table = worst_cases(SCHEMA, Claim(1.0), 8)[0].having
-    assert maker(table, 1).fingerprint == table.fingerprint
+    made = maker(table, 1)
+    assert made.numbers("age").tolist() == table.numbers("age").tolist()
+    assert made.labels("group").tolist() == table.labels("group").tolist()
 
 
 @pytest.mark.slow
