@@ -14,7 +14,7 @@ from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
 from synth_audit.kernels.held_out import ClaimTable, half_areas
 from synth_audit.kernels.partial_match import KnownCells
-from synth_audit.kernels.recognition import SharedSets, shared_sets
+from synth_audit.kernels.recognition import FEWEST_STRANGERS, SharedSets, shared_sets
 
 TOLERANCE = 0.045
 """Robust ranges by which a guessed number may be off: 5 % of the range of the central nine tenths."""
@@ -24,9 +24,6 @@ _FALSE_ALARMS = 0.004
 
 _FEWEST_GAPS = 0.05
 """Share of people whose value is missing, or is not, from which on it is a secret whether it is."""
-
-_FEWEST_STRANGERS = 400
-"""Control people of whom the nearest few say who is near; of fewer, chance sets the distance too wide."""
 
 _MOST_LOOKED_AT, _FEWEST_LOOKED_AT = 2e8, 2000
 """People times release rows compared for shared values, and people for whom that is done in any case."""
@@ -140,7 +137,7 @@ def attack_all(
         nearest.append(found.nearest)
     table = ClaimTable(people.sizes, *np.concatenate(counts, axis=2))
     able = np.array([[half in k.halves and len(k.known) > 1 for k in tried] for half in (0, 1)])
-    able &= len(people.control) >= _FEWEST_STRANGERS
+    able &= len(people.control) >= FEWEST_STRANGERS
     shared = _shared(columns, n_release, people).beside([k.known for k in tried], nearest, able)
     return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs, shared)
 
@@ -153,7 +150,8 @@ def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople)
         np.column_stack([np.nan_to_num(c.secret[part], nan=-SECRET_STEP) for c in columns])
         for part in (rows, slice(n_release, None))
     )
-    return shared_sets(release, asked, SECRET_STEP, most)
+    least = 2 if len(people.control) >= FEWEST_STRANGERS else 3
+    return shared_sets(release, asked, SECRET_STEP, most, least)
 
 
 def _knowledge(sets: ColumnSets) -> list[Knowledge]:
