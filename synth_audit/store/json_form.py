@@ -8,7 +8,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 
-@cache
 def json_form(kind: type) -> TypeAdapter[Any]:
     """What checks and writes records of a type; to make one takes longer than to use it."""
+    return _made(kind)
+
+
+@cache
+def _made(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
