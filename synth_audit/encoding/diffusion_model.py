@@ -96,8 +96,9 @@ def fit_diffusion(
     weights: Weights = {}
     if layout.width:
         loop = Loop(steps.count, steps.batch, told)
-        rows = transformer.encode(train, context.rng)
-        weights = diffusion.fitted(rows, layout, _of(settings, target), loop, noise, context.rng, device)
+        draws = steps.draws()
+        rows = transformer.encode(train, draws)
+        weights = diffusion.fitted(rows, layout, _of(settings, target), loop, noise, draws, device)
         transformer = transformer.calibrated(draw(weights, layout, _DRAWN, context.rng))
     return NetworkModel(transformer, weights, draw)
 

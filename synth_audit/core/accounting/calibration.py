@@ -21,6 +21,7 @@ def least_noise(
     rows: int = 1,
     before: Sequence[MechanismRecord] = (),
     neighbouring: Neighbouring = Neighbouring.ADD_OR_REMOVE,
+    laplace: bool = False,
 ) -> float:
     """The smallest noise multiplier, to a percent, with which ``steps`` Gaussian steps fit the budget.
 
@@ -31,20 +32,24 @@ def least_noise(
         sampling_rate: of Poisson sampling; 1 for none.
         rows: the most rows one unit contributes.
         before: what was spent from the same budget already.
+        laplace: steps with Laplace noise over all rows instead, which need no delta.
 
     Returns:
-        Standard deviation over the largest L2 norm of one row's contribution, at least 0.01.
+        Standard deviation over the largest L2 norm of one row's contribution, or scale over the largest L1
+        norm; at least 0.01.
 
     Raises:
         BudgetSpent: no noise is enough, because nothing is left or delta is 0.
     """
-
-    noise = _least_noise(budget, sampling_rate, steps, rows, tuple(before), neighbouring)
+    kind = Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else Mechanism.GAUSSIAN
+    kind = Mechanism.LAPLACE if laplace else kind
+    noise = _least_noise(budget, kind, sampling_rate, steps, rows, tuple(before), neighbouring)
     if noise is None:
+        law = "Laplace" if laplace else "Gaussian"
         raise BudgetSpent(
-            "no amount of Gaussian noise fits what is left of the privacy budget",
+            f"no amount of {law} noise fits what is left of the privacy budget",
             where=f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {steps:,} steps",
-            expected="a budget with delta above 0 of which something is left",
+            expected=f"a budget{'' if laplace else ' with delta above 0'} of which something is left",
             fix="declare a larger budget, or take fewer steps",
         )
     return noise
@@ -53,6 +58,7 @@ def least_noise(
 @cache  # seconds each, and a sweep asks the same for every seed
 def _least_noise(
     budget: Budget,
+    kind: Mechanism,
     rate: float,
     steps: int,
     rows: int,
@@ -60,8 +66,7 @@ def _least_noise(
     neighbouring: Neighbouring,
 ) -> float | None:
     """None where no noise is enough."""
-    kind = Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if rate < 1 else Mechanism.GAUSSIAN
-    sampled = rate if rate < 1 else None
+    sampled = rate if kind is Mechanism.POISSON_SUBSAMPLED_GAUSSIAN else None
 
     def enough(noise: float) -> bool:
         step = MechanismRecord(
