@@ -20,6 +20,7 @@ def least_noise(
     rows: int = 1,
     before: Sequence[MechanismRecord] = (),
     neighbouring: Neighbouring = Neighbouring.ADD_OR_REMOVE,
+    mechanism: Mechanism = Mechanism.GAUSSIAN,
 ) -> float:
     """The smallest noise multiplier, to a percent, with which ``steps`` Gaussian steps fit the budget.
 
@@ -30,6 +31,7 @@ def least_noise(
         sampling_rate: of Poisson sampling; 1 for none.
         rows: the most rows one unit contributes.
         before: what was spent from the same budget already.
+        mechanism: gaussian, of which Poisson sampling makes the sampled one; or zero-concentrated.
 
     Returns:
         Standard deviation over the largest L2 norm of one row's contribution, at least 0.01.
@@ -41,7 +43,7 @@ def least_noise(
     def enough(noise: float) -> bool:
         step = MechanismRecord(
             what="-",
-            mechanism=Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else Mechanism.GAUSSIAN,
+            mechanism=Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else mechanism,
             noise_multiplier=noise,
             sampling_rate=sampling_rate if sampling_rate < 1 else None,
             count=steps,
