@@ -4,6 +4,10 @@ Each size is a run of its own from the command line, on rows of 20 mixed columns
 eight numbers of one latent factor, four counts, five columns of 3 to 200 labels, a flag and a date. A fifth
 of the rows is set aside as control; the candidate is as large as train and made of new rows. Memory is the
 proportional set size of the whole process tree: pages that processes share are counted once.
+
+Whatever was measured stays in ``runs.jsonl`` of ``--out`` and is not measured again, so that a long study may
+be interrupted. ``--each`` runs every audit alone with its known-answer check, on files that stay there: the
+sum of seconds is that of a run with one worker but for reading the tables, and its peak is the largest.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -24,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from synth_audit.core import registry
 from synth_audit.store.workspace import Workspace
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000)
@@ -40,11 +46,17 @@ generator: {external: {source: candidate.parquet}}
 
 
 class Run(NamedTuple):
-    """What a run took: seconds in all and of the longest steps, peak GiB of the process tree."""
+    """What a run took: seconds in all, of processors and of the longest steps, peak GiB of the process tree.
+
+    Attributes:
+        audit: that was run alone; empty for a whole run.
+    """
 
     rows: int
+    audit: str
     code: int
     seconds: float
+    cpu: float
     peak: float
     longest: dict[str, float]
 
@@ -90,29 +102,57 @@ def resident(pid: int) -> int:
     return int(parts[0]) * bool(parts) + sum(resident(int(child)) for child in below) if parts else 0
 
 
-def measured(command: Sequence[str], folder: Path) -> tuple[int, float, float]:
-    """Exit code, seconds and peak GiB of a command that runs in a folder."""
-    start, peak = time.perf_counter(), 0
+def measured(command: Sequence[str], folder: Path) -> tuple[int, float, float, float]:
+    """Exit code, seconds, processors' seconds and peak GiB of a command that runs in a folder."""
+    start, spent, peak = time.perf_counter(), processors(), 0
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None:
         peak = max(peak, resident(process.pid))
         time.sleep(0.5)
-    return process.wait(), time.perf_counter() - start, peak / 2**20
+    code = process.wait()
+    return code, time.perf_counter() - start, processors() - spent, peak / 2**20
 
 
-def run(n: int, workers: int, folder: Path) -> Run:
-    """One run on ``n`` rows, control among them."""
-    write(folder / "source.parquet", n, seed=1)
-    write(folder / "candidate.parquet", round(0.8 * n), seed=2, released=True)
-    (folder / "plan.yaml").write_text(PLAN)
-    command = str(Path(sys.executable).with_name("synth-audit"))
-    out = folder / "out"
-    arguments = [command, "run", "plan.yaml", "--out", str(out), "--workers", str(workers)]
-    code, seconds, peak = measured(arguments, folder)
+def processors() -> float:
+    """Seconds that the processes started here have taken of all processors."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def run(n: int, workers: int, folder: Path, audit: str = "") -> Run:
+    """One run on ``n`` rows, control among them, of all default audits or of one."""
+    command, out = [str(Path(sys.executable).with_name("synth-audit"))], folder / "out"
+    if audit:
+        tables = [write_part(folder, name, n) for name in ("train", "control", "synthetic")]
+        command += ["audit", *map(str, tables), "--only", audit]
+    else:
+        write(folder / "source.parquet", n, seed=1)
+        write(folder / "candidate.parquet", round(0.8 * n), seed=2, released=True)
+        (folder / "plan.yaml").write_text(PLAN)
+        command += ["run", "plan.yaml"]
+    code, seconds, cpu, peak = measured([*command, "--out", str(out), "--workers", str(workers)], folder)
     timings = json.loads(Workspace(out).evidence.read_text())["timings"]
     shutil.rmtree(out)
     longest = dict(sorted(timings.items(), key=lambda item: -item[1])[:6])
-    return Run(n, code, round(seconds, 1), round(peak, 2), longest)
+    return Run(n, audit, code, round(seconds, 1), round(cpu, 1), round(peak, 2), longest)
+
+
+def write_part(folder: Path, name: str, n: int) -> Path:
+    """A file of one of the tables of a run on ``n`` rows, unless it is there."""
+    path = folder / f"{name}-{n}.parquet"
+    if not path.exists():
+        size = n - round(0.8 * n) if name == "control" else round(0.8 * n)
+        new = path.with_suffix(".new")
+        write(new, size, seed={"train": 1, "control": 11, "synthetic": 2}[name], released=True)
+        new.rename(path)
+    return path
+
+
+def kept_runs(path: Path) -> dict[tuple[int, str], Run]:
+    """What was measured before, by rows and audit."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    runs = [Run(**json.loads(line)) for line in lines]
+    return {(r.rows, r.audit): r for r in runs}
 
 
 def split_only(n: int, folder: Path) -> tuple[float, float]:
@@ -125,7 +165,7 @@ def split_only(n: int, folder: Path) -> tuple[float, float]:
         "from synth_audit.store.workspace import Workspace;"
         "stages.split_table(as_plan('plan.yaml'), Workspace(Path('split')).prepare())"
     )
-    _, seconds, peak = measured([sys.executable, "-c", code], folder)
+    _, seconds, _, peak = measured([sys.executable, "-c", code], folder)
     assert (folder / "split" / "restricted" / "control.parquet").exists()
     shutil.rmtree(folder / "split")
     return seconds, peak
@@ -168,24 +208,48 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="rows, control among them")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--split", action="store_true", help="pull, hash and split alone")
-    parser.add_argument("--out", type=Path, help="folder for scale.svg and scale.md")
+    parser.add_argument("--each", action="store_true", help="every audit in a run of its own")
+    parser.add_argument("--audits", nargs="+", help="with --each: these instead of all default ones")
+    parser.add_argument("--out", type=Path, help="folder for scale.svg, scale.md and what was measured")
     options = parser.parse_args()
-    runs, lines = [], ["| rows | seconds | peak GiB | longest steps |", "|---:|---:|---:|---|"]
-    print(*lines, sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
-        for n in options.sizes:
-            if options.split:
-                seconds, peak = split_only(n, Path(temporary))
+        folder = options.out or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder = folder.resolve()
+        if options.split:
+            for n in options.sizes:
+                seconds, peak = split_only(n, folder)
                 print(f"| {n:,} | {seconds:.1f} | {peak:.2f} | pull, hash and split |", flush=True)
-                continue
-            runs.append(found := run(n, options.workers, Path(temporary)))
-            steps = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in found.longest.items())
-            lines.append(f"| {n:,} | {found.seconds:.1f} | {found.peak:.2f} | {steps} |")
-            print(lines[-1], flush=True)
-    if options.out and runs:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "scale.md").write_text("\n".join(lines) + f"\n\n{os.cpu_count()} cores\n")
-        (options.out / "scale.svg").write_text(drawn(runs))
+            return
+        audits = (options.audits or registry.default_audits()) if options.each else [""]
+        runs = [one(n, audit, options.workers, folder) for n in options.sizes for audit in audits]
+        write_results(runs, folder)
+
+
+def one(n: int, audit: str, workers: int, folder: Path) -> Run:
+    """A run, measured now or before, and its line."""
+    record = folder / "runs.jsonl"
+    found = kept_runs(record).get((n, audit))
+    if found is None:
+        found = run(n, workers, folder, audit)
+        with record.open("a") as lines:
+            lines.write(json.dumps(found._asdict()) + "\n")
+    print(line(found), flush=True)
+    return found
+
+
+def line(r: Run) -> str:
+    steps = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in r.longest.items())
+    return f"| {r.rows:,} | {r.audit or 'all'} | {r.seconds:.1f} | {r.cpu:.1f} | {r.peak:.2f} | {steps} |"
+
+
+def write_results(runs: Sequence[Run], folder: Path) -> None:
+    """A table of all runs, and the curves of whole ones."""
+    head = ["| rows | audits | seconds | CPU s | peak GiB | longest steps |", "|---:|---|---:|---:|---:|---|"]
+    lines = [*head, *map(line, runs), "", f"{os.cpu_count()} cores", ""]
+    (folder / "scale.md").write_text("\n".join(lines))
+    if whole := [r for r in runs if not r.audit]:
+        (folder / "scale.svg").write_text(drawn(whole))
 
 
 if __name__ == "__main__":

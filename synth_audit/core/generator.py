@@ -32,13 +32,18 @@ BATCH = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorInfo:
-    """What the catalogue says of a generator."""
+    """What the catalogue says of a generator.
+
+    Attributes:
+        trial: settings with which a fit of few rows takes a second and shows nothing but that it runs.
+    """
 
     title: str
     summary: str
     cost: Literal["instant", "seconds", "minutes", "hours"] = "seconds"
     needs: Needs = field(default_factory=Needs)
     source: str = ""
+    trial: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _without_budget() -> Accountant:

@@ -12,13 +12,14 @@ import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable, PluginError
+from synth_audit.core.errors import NotApplicable
 from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.seeds import child_sequence
 from synth_audit.core.table import Table
 from synth_audit.encoding.euclidean import EuclideanEncoder
 from synth_audit.encoding.row_groups import row_groups
+from synth_audit.encoding.torch_device import torch_device
 from synth_audit.kernels.coordinates import Coordinates
 from synth_audit.kernels.embedding_settings import FEWEST_ROWS, EmbeddingSettings
 
@@ -65,16 +66,10 @@ def embed(
     Source: contrastive privacy metrics, sections 4.1 and 5.2.
     """
     told_apart = _informative(train, columns)
-    try:
-        from synth_audit.kernels import contrastive
-    except ModuleNotFoundError as error:
-        raise PluginError(
-            "the embedding needs torch, which is not installed",
-            expected="torch",
-            fix="pip install 'synth-audit[deep]'",
-        ) from error
+    device = torch_device(context.device, "the embedding")
+    from synth_audit.kernels import contrastive
+
     reader = _CellReader.anchored_on(train, told_apart)
-    device = _device(context.device)
     weights = _weights(train, reader, settings, device, context)
     groups = row_groups(tables, told_apart)
     _, first, position = np.unique(np.concatenate(groups), return_index=True, return_inverse=True)
@@ -93,15 +88,6 @@ def _informative(train: Table, columns: Sequence[Column]) -> list[Column]:
     if train.n_rows < FEWEST_ROWS:
         raise NotApplicable(f"the embedding needs at least {FEWEST_ROWS} training rows")
     return varying
-
-
-def _device(wanted: str) -> str:
-    """The device to compute on."""
-    from torch import cuda
-
-    if wanted == "cuda" and not cuda.is_available():
-        raise PluginError("no CUDA device was found", expected="a GPU", fix="set device to cpu or auto")
-    return "cuda" if wanted != "cpu" and cuda.is_available() else "cpu"
 
 
 def _weights(

@@ -26,8 +26,11 @@ from synth_audit.kernels.junction_tree import JunctionTree
 _MEASURING = 0.9
 """Of the budget of a round, for measuring; the rest is for choosing."""
 
-_UNPAID_ROUNDS = 2
+_UNPAID_ROUNDS = 1
 """For each column, where nothing limits them."""
+
+_AT_THE_END = 5
+"""Times as many steps of mirror descent as in a round."""
 
 _ROUNDED = 1 - 1e-6
 
@@ -55,7 +58,7 @@ class Aim:
         degree: columns of the largest sets of the workload, which holds all sets of so many.
         rounds: planned for each column of train; later ones are fewer and more precise, as it goes.
         most_cells: of the model.
-        iterations: of mirror descent at most, in a round and, ten times as many, at the end.
+        iterations: of mirror descent at most, in a round and, five times as many, at the end.
 
     Source: McKenna, Mullins, Sheldon & Miklau 2022.
     """
@@ -63,8 +66,8 @@ class Aim:
     bins: int = 25
     degree: int = 2
     rounds: int = 16
-    most_cells: int = 200_000
-    iterations: int = 150
+    most_cells: int = 50_000
+    iterations: int = 100
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="AIM",
         summary="Differentially private tables of counts, chosen adaptively where the model is worst.",
@@ -89,7 +92,7 @@ class Aim:
         rows = NoisyCounts(binning.codes(train), binning.sizes, context)
         single = SingleColumns.of(rows, first.noise)
         fit = _Fit(self, single, first, share)
-        model = single.fitted(fit.run(), 10 * self.iterations, fit.model)
+        model = single.fitted(fit.run(), _AT_THE_END * self.iterations, fit.model)
         return BinnedModel(binning, model.conditionals(), single.merging)
 
     def load(self, folder: Path) -> BinnedModel:
@@ -191,7 +194,10 @@ class _Fit:
     def _candidates(self) -> list[Attributes]:
         """Sets with which the model stays small enough; those of single columns always do."""
         sizes = self.single.rows.sizes
-        limit = self.settings.most_cells * (1.0 if self.share is None else self.share.used or 1e-9)
+        rounds = _UNPAID_ROUNDS * len(sizes)
+        limit = self.settings.most_cells * (
+            (len(self.measured) + 1) / rounds if self.share is None else self.share.used
+        )
         known = [one.attributes for one in self.measured]
         assert self.model is not None
         tree = self.model.tree

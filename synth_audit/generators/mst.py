@@ -50,7 +50,7 @@ class Mst:
     bins: int = 25
     share: float = 1 / 3
     most_cells: int = 1_000_000
-    iterations: int = 2000
+    iterations: int = 1000
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="MST",
         summary="Differentially private tree of pairs, from counts with Gaussian noise.",

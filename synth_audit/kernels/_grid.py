@@ -128,7 +128,8 @@ class Grid:
                 )
         told = told_apart(labels, other_labels)
         mine_labels, their_labels = small_codes(labels[:, told], other_labels[:, told])
-        their_labels = their_labels if order is None else their_labels[:, order]
+        # Not by a mask of the second axis, which leaves each column scattered through memory.
+        their_labels = their_labels if order is None else np.take(their_labels, order, axis=1)
         of_labels = tuple(np.rint(units[p:][told]).astype(np.int64).tolist())
         return cls(tuple(groups), mine_labels, their_labels, of_labels, dtype, steps, error)
 
@@ -138,7 +139,7 @@ class Grid:
         for group in self.numbers:
             group.add(rows, columns, out)
         labels = self.query_labels[:, rows], self.reference_labels[:, columns]
-        add_unlike(out, self.label_steps, *labels, np.empty_like(out))
+        add_unlike(out, self.label_steps, *labels)
 
     def on(self, device: str) -> TensorScores:
         """The same scores on another device."""

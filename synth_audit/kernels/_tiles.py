@@ -13,8 +13,8 @@ from synth_audit.kernels import gpu_scores
 from synth_audit.kernels._hidden import Hidden
 from synth_audit.kernels.leaves import Leaves
 
-_GROUP = 64
-"""Scores of which only the least is looked at first."""
+_GROUPS = (64, 16)
+"""Scores of which only the least is looked at first: the larger groups where there are many of them."""
 
 
 class SearchSpace(Protocol):
@@ -134,11 +134,16 @@ def slices(n: int, size: int) -> Iterator[slice]:
 def _least_of_groups(scores: Scores) -> Scores:
     """The least score of disjoint groups of reference rows, shape (n, groups); all scores where few."""
     n, m = scores.shape
-    groups = m // _GROUP
-    if groups < 2 * _GROUP:
+    size = _group_size(m)
+    if size == 1:
         return scores
-    least: Scores = scores[:, : groups * _GROUP].reshape(n, _GROUP, groups).min(axis=1)
-    return np.hstack([least, scores[:, groups * _GROUP :]])
+    groups = m // size
+    least: Scores = scores[:, : groups * size].reshape(n, size, groups).min(axis=1)
+    return np.hstack([least, scores[:, groups * size :]])
+
+
+def _group_size(m: int) -> int:
+    return next((size for size in _GROUPS if m >= 2 * size**2), 1)
 
 
 def _up_to(scores: Scores, minima: Scores, limit: Floats) -> tuple[Positions, Positions]:
@@ -147,11 +152,12 @@ def _up_to(scores: Scores, minima: Scores, limit: Floats) -> tuple[Positions, Po
     if minima is scores:
         return row, group
     n, m = scores.shape
-    groups = m // _GROUP
+    size = _group_size(m)
+    groups = m // size
     rest = group >= groups
     inside, number = row[~rest], group[~rest]
-    members = scores[:, : groups * _GROUP].reshape(n, _GROUP, groups)[inside, :, number]
+    members = scores[:, : groups * size].reshape(n, size, groups)[inside, :, number]
     pair, member = np.nonzero(members <= limit[inside][:, None])
     rows = np.concatenate([inside[pair], row[rest]])
-    columns = np.concatenate([member * groups + number[pair], group[rest] + groups * (_GROUP - 1)])
+    columns = np.concatenate([member * groups + number[pair], group[rest] + groups * (size - 1)])
     return rows, columns

@@ -97,7 +97,10 @@ class _Products:
         factors[-1] = theirs
         told = told_apart(queries.labels, reference.labels)
         labels, others = small_codes(queries.labels[:, told], reference.labels[:, told])
-        others, unlike = others[:, put], reference.unlike[told]
+        unlike = reference.unlike[told]
+        others = (
+            others if leaves is None else np.take(others, leaves.order, axis=1)
+        )  # each column in one piece
         boxes = None if leaves is None else Boxes.of(factors[:-1], others, unlike, leaves, dtype).turned(-2.0)
         norms, costs = np.sqrt(mine), tuple(unlike.tolist())
         return cls(queries, reference, turned, factors, labels, others, costs, norms, leaves, boxes)
@@ -118,7 +121,7 @@ class _Products:
         np.matmul(self.turned[rows], self.factors[:, columns], out=out)
         if len(self.query_labels):
             labels, others = self.query_labels[:, rows], self.reference_labels[:, columns]
-            add_unlike(out, self.unlike, labels, others, np.empty_like(out))
+            add_unlike(out, self.unlike, labels, others)
 
     def on(self, device: str) -> TensorScores:
         labels = self.query_labels, self.reference_labels

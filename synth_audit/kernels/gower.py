@@ -32,8 +32,7 @@ MISSING = 1e300
 """A missing number: at no distance from itself, and at least 1 from everything else."""
 
 _QUERIES, _REFERENCES = 16, 2**14
-"""Pairs scored at a time by one thread, few enough to stay in a processor's cache: of a small reference with
-more queries."""
+"""Pairs scored at a time, few enough for a processor's cache: of a small reference with more queries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +43,14 @@ class Mixed:
         numbers: numeric columns in units of train's range, :data:`MISSING` where missing, shape (n, p).
         labels: shared codes of discrete columns, −1 or more, in the smallest type that holds them, missing a
             code of its own, shape (n, q).
-        weights: of the p numeric columns, then of the q discrete ones; they sum to 1, shape (p + q,).
+        weights: of p numeric, then q discrete columns; they sum to 1, shape (p + q,).
+        whole: the same rows with one column more, whose leaves do for these.
     """
 
     numbers: Floats
     labels: npt.NDArray[Any]
     weights: Floats
+    whole: Mixed | None = None
 
     @classmethod
     def of(cls, numbers: Floats, labels: npt.NDArray[Any], weights: Floats) -> Self:
@@ -67,7 +68,7 @@ class Mixed:
     @cached_property
     def leaves(self) -> Leaves:
         """The rows in leaves that lie close together."""
-        return Leaves.of(self.numbers, self.labels, self._apart)
+        return Leaves.of(self.numbers, self.labels, self._apart) if self.whole is None else self.whole.leaves
 
     def _apart(self, one: Positions, other: Positions) -> Floats:
         numbers = np.minimum(np.abs(self.numbers[one] - self.numbers[other]), 1.0)
@@ -89,8 +90,8 @@ class Mixed:
         weights = np.delete(self.weights, column)
         weights = weights / max(weights.sum(), np.finfo(np.float64).tiny)
         if column < p:
-            return Mixed(np.delete(self.numbers, column, axis=1), self.labels, weights)
-        return Mixed(self.numbers, np.delete(self.labels, column - p, axis=1), weights)
+            return Mixed(np.delete(self.numbers, column, axis=1), self.labels, weights, self)
+        return Mixed(self.numbers, np.delete(self.labels, column - p, axis=1), weights, self)
 
     def only(self, columns: Positions) -> Mixed:
         """The same rows with these columns alone, counted through the numeric and then the discrete ones."""
@@ -282,8 +283,7 @@ class _GowerPairs:
 
     def distances(self, rows: Positions, columns: Positions) -> Floats:
         """Column by column in float64."""
-        rounded: Floats = np.round(self.apart(rows, columns, range(len(self.queries.weights))), 9)
-        return rounded
+        return np.asarray(np.round(self.apart(rows, columns, range(len(self.queries.weights))), 9))
 
     def apart(self, rows: Positions, columns: Positions, chosen: Iterable[int]) -> Floats:
         """What some columns, numbers first, add to the distances of pairs."""

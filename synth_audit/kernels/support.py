@@ -188,7 +188,7 @@ def _by_lot(
         part = queries.take(rows)
         squared = norms - 2.0 * (part.dense @ reference.dense.T)
         labels = small_codes(part.labels, reference.labels)
-        add_unlike(squared, reference.unlike.tolist(), *labels, np.empty_like(squared))
+        add_unlike(squared, reference.unlike.tolist(), *labels)
         least = squared.min(axis=1)
         size = np.einsum("ij,ij->i", part.dense, part.dense)
         as_near = squared <= (least + _NOISE * (1.0 + 2.0 * size + np.abs(least)))[:, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from synth_audit.core.accounting.composition import fits
 from synth_audit.core.accounting.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring
@@ -40,14 +41,34 @@ def least_noise(
         BudgetSpent: no noise is enough, because nothing is left or delta is 0.
     """
 
+    kind = Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else mechanism
+    noise = _least_noise(budget, kind, sampling_rate, steps, rows, tuple(before), neighbouring)
+    if noise is None:
+        raise BudgetSpent(
+            "no amount of Gaussian noise fits what is left of the privacy budget",
+            where=f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {steps:,} steps",
+            expected="a budget with delta above 0 of which something is left",
+            fix="declare a larger budget, or take fewer steps",
+        )
+    return noise
+
+
+@cache  # seconds each, and a sweep asks the same for every seed
+def _least_noise(
+    budget: Budget,
+    kind: Mechanism,
+    rate: float,
+    steps: int,
+    rows: int,
+    before: tuple[MechanismRecord, ...],
+    neighbouring: Neighbouring,
+) -> float | None:
+    """None where no noise is enough."""
+    sampled = rate if rate < 1 else None
+
     def enough(noise: float) -> bool:
         step = MechanismRecord(
-            what="-",
-            mechanism=Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else mechanism,
-            noise_multiplier=noise,
-            sampling_rate=sampling_rate if sampling_rate < 1 else None,
-            count=steps,
-            rows=rows,
+            what="-", mechanism=kind, noise_multiplier=noise, sampling_rate=sampled, count=steps, rows=rows
         )
         return fits((*before, step), budget, neighbouring, quick=True)
 
@@ -55,12 +76,7 @@ def least_noise(
     while not enough(high):
         low, high = high, 4 * high
         if high > _MOST:
-            raise BudgetSpent(
-                "no amount of Gaussian noise fits what is left of the privacy budget",
-                where=f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {steps:,} steps",
-                expected="a budget with delta above 0 of which something is left",
-                fix="declare a larger budget, or take fewer steps",
-            )
+            return None
     while high / low > 1 + _STEP:
         middle = (low * high) ** 0.5
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -77,7 +77,7 @@ class Inference:
     Where more than 50 columns are known, or a million cells of the release, the work is bounded: one search
     answers for all secrets, which are guessed at the same records (others in place of those whose secret is
     missing), and models of control learn from at most 5,000 rows, by randomised trees. Every guess is the
-    same as of a search of its own. In more than 2,000,000 rows of the release, or 1,000,000 by sets of
+    same as of a search of its own. In more than 2,000,000 rows of the release, or 670,000 by sets of
     known columns, fewer records are looked up, 1,000 on either side at least, and the intervals are wider.
     On planted leaks nothing is guessed without the release: these rates have no direction to check.
 

@@ -1,0 +1,80 @@
+"""What generators by networks without protection share: epochs, settings that make sense, and the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats32, Positions
+from synth_audit.core.errors import PlanError
+from synth_audit.core.generator import FitContext
+from synth_audit.core.table import Table
+from synth_audit.encoding.network_model import Draw, NetworkModel, Weights
+from synth_audit.encoding.torch_device import torch_device
+from synth_audit.encoding.transformer import on_train
+from synth_audit.kernels.row_layout import RowLayout
+
+if TYPE_CHECKING:
+    from synth_audit.kernels.deep.training import Loop
+
+NO_NOISE = "the networks are trained on the rows without clipping and noise"
+
+Fit = Callable[[Floats32, RowLayout, "Loop", np.random.Generator, str], Weights]
+
+
+def check_positive(counts: Mapping[str, int], sizes: Mapping[str, float]) -> None:
+    """Refuse settings that make no sense.
+
+    Raises:
+        PlanError: a count is below 1, or a size is not positive and finite.
+    """
+    for name, count in counts.items():
+        if count < 1:
+            raise PlanError(f"{name} is {count}", where=f"generator.{name}", expected="1 or more")
+    for name, size in sizes.items():
+        if not 0 < size < float("inf"):
+            raise PlanError(f"{name} is {size:g}", where=f"generator.{name}", expected="above 0")
+
+
+def fit_unprotected(
+    train: Table, context: FitContext, *, epochs: int, batch: int, fit: Fit, draw: Draw
+) -> NetworkModel:
+    """Train by epochs of shuffled batches, numbers by their modes.
+
+    The accountant hears that nothing can be claimed.
+    """
+    device = torch_device(context.device, "this generator")
+    from synth_audit.kernels.deep.training import Loop
+
+    context.accountant.void(NO_NOISE)
+    train = train.released_only()
+    transformer = on_train(train, context.rng)
+    layout, size = transformer.layout, min(batch, train.n_rows)
+    steps = epochs * max(1, train.n_rows // size)
+
+    def told(done: int, loss: float) -> None:
+        context.deadline.check()
+        context.progress(f"train, loss {loss:.3g}", done, steps)
+
+    weights: Weights = {}
+    if layout.width:
+        rows = transformer.encode(train, context.rng)
+        loop = Loop(steps, _Shuffled(train.n_rows, size, context.rng), told)
+        weights = fit(rows, layout, loop, context.rng, device)
+    return NetworkModel(transformer, weights, draw)
+
+
+class _Shuffled:
+    """Batches of equal size; every row once before any a second time."""
+
+    def __init__(self, n: int, size: int, rng: np.random.Generator) -> None:
+        self.n, self.size, self.rng = n, size, rng
+        self.order, self.place = rng.permutation(n), 0
+
+    def __call__(self) -> Positions:
+        if self.place + self.size > self.n:
+            self.order, self.place = self.rng.permutation(self.n), 0
+        self.place += self.size
+        return self.order[self.place - self.size : self.place]

@@ -1,0 +1,85 @@
+"""A conditional GAN for mixed tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats32
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.table import Table
+from synth_audit.encoding.network_model import NetworkModel, Weights
+from synth_audit.encoding.network_training import check_positive, fit_unprotected
+from synth_audit.kernels.row_layout import RowLayout
+
+if TYPE_CHECKING:
+    from synth_audit.kernels.deep.ctgan import GanSettings
+    from synth_audit.kernels.deep.training import Loop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ctgan:
+    """A Wasserstein GAN that is asked for rows with a given label of a given column.
+
+    While it learns labels are asked for by the logarithm of their counts, so that rare ones are learnt; when
+    rows are drawn, by their counts. The critic, with gradient penalty, judges rows in packs, against
+    collapse. Numbers are normalised within their modes.
+
+    Attributes:
+        epochs: times that as many rows as train has are seen.
+        batch: rows of a step, rounded down to whole packs.
+        noise: dimensions of the generator's input.
+        hidden: width of the two layers of generator and critic.
+        learning_rate: of both Adams.
+        pack: rows that the critic judges together.
+
+    Source: Xu et al. 2019.
+    """
+
+    epochs: int = 300
+    batch: int = 500
+    noise: int = 128
+    hidden: int = 256
+    learning_rate: float = 2e-4
+    pack: int = 10
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="CTGAN",
+        summary="Conditional Wasserstein GAN trained by sampling; no privacy guarantee.",
+        cost="minutes",
+        source="Xu et al. 2019",
+        trial={"epochs": 2, "hidden": 16, "noise": 8},
+    )
+
+    def __post_init__(self) -> None:
+        counts = ("epochs", "batch", "noise", "hidden", "pack")
+        check_positive({n: getattr(self, n) for n in counts}, {"learning_rate": self.learning_rate})
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``."""
+
+        def fit(
+            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
+        ) -> Weights:
+            from synth_audit.kernels.deep import ctgan
+
+            return ctgan.fitted(rows, layout, self._settings, loop, rng, device)
+
+        return fit_unprotected(train, context, epochs=self.epochs, batch=self.batch, fit=fit, draw=self._draw)
+
+    def load(self, folder: Path) -> NetworkModel:
+        """The model that was saved there."""
+        return NetworkModel.load(folder, self._draw)
+
+    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        from synth_audit.kernels.deep import ctgan
+
+        return ctgan.drawn(weights, layout, self._settings, n, rng)
+
+    @property
+    def _settings(self) -> GanSettings:
+        from synth_audit.kernels.deep.ctgan import GanSettings
+
+        return GanSettings(self.noise, self.hidden, self.learning_rate, self.pack)

@@ -1,0 +1,84 @@
+"""A variational autoencoder for mixed tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats32
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.table import Table
+from synth_audit.encoding.network_model import NetworkModel, Weights
+from synth_audit.encoding.network_training import check_positive, fit_unprotected
+from synth_audit.kernels.row_layout import RowLayout
+
+if TYPE_CHECKING:
+    from synth_audit.kernels.deep.training import Loop
+    from synth_audit.kernels.deep.tvae import VaeSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tvae:
+    """Codes of rows by a variational autoencoder; new rows are decoded from new codes.
+
+    Numbers are normalised within their modes; the loss of a row is twice its negative log-likelihood given
+    the code, plus ``KL(q(code | row) ‖ N(0, I))``. Labels are drawn by their chances.
+
+    Attributes:
+        epochs: times that every row is seen.
+        batch: rows of a step.
+        latent: dimensions of the code.
+        hidden: width of the two layers of encoder and decoder.
+        learning_rate: of Adam.
+        regularised: let weights decay; off, training overfits sooner.
+
+    Source: Xu et al. 2019.
+    """
+
+    epochs: int = 300
+    batch: int = 500
+    latent: int = 128
+    hidden: int = 128
+    learning_rate: float = 1e-3
+    regularised: bool = True
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="TVAE",
+        summary="Variational autoencoder with mode-specific normalisation; no privacy guarantee.",
+        cost="minutes",
+        source="Xu et al. 2019",
+        trial={"epochs": 2, "hidden": 16, "latent": 8},
+    )
+
+    def __post_init__(self) -> None:
+        counts = ("epochs", "batch", "latent", "hidden")
+        check_positive({n: getattr(self, n) for n in counts}, {"learning_rate": self.learning_rate})
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``."""
+
+        def fit(
+            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
+        ) -> Weights:
+            from synth_audit.kernels.deep import tvae
+
+            return tvae.fitted(rows, layout, self._settings, loop, rng, device)
+
+        return fit_unprotected(train, context, epochs=self.epochs, batch=self.batch, fit=fit, draw=self._draw)
+
+    def load(self, folder: Path) -> NetworkModel:
+        """The model that was saved there."""
+        return NetworkModel.load(folder, self._draw)
+
+    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        from synth_audit.kernels.deep import tvae
+
+        return tvae.drawn(weights, layout, self._settings, n, rng)
+
+    @property
+    def _settings(self) -> VaeSettings:
+        from synth_audit.kernels.deep.tvae import VaeSettings
+
+        return VaeSettings(self.latent, self.hidden, self.learning_rate, self.regularised)

@@ -1,0 +1,109 @@
+"""What every training shares: draws, the device, one thread, and the step that goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from synth_audit.core.arrays import Floats32, Positions
+from synth_audit.core.errors import PluginError
+
+Weights = Mapping[str, Floats32]
+"""A trained network as arrays."""
+
+_BLOCK = 2048
+"""Rows drawn at a time."""
+
+Built = TypeVar("Built", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How often, on which rows, and who is told.
+
+    Attributes:
+        steps: gradient steps.
+        sample: positions of the rows of the next batch.
+        told: called with the number of steps done and the loss of the last.
+    """
+
+    steps: int
+    sample: Callable[[], Positions]
+    told: Callable[[int, float], None]
+
+
+def built(make: Callable[[], Built], rng: np.random.Generator) -> Built:
+    """A network with first weights from these draws; torch's own state stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**63)))
+        return make()
+
+
+def generator_from(rng: np.random.Generator) -> torch.Generator:
+    """Torch's draws, on the processor whatever the device, so that a GPU moves last digits alone."""
+    return torch.Generator().manual_seed(int(rng.integers(2**63)))
+
+
+def as_arrays(network: nn.Module) -> Weights:
+    """The weights by name, single precision."""
+    return {name: w.detach().cpu().numpy().copy() for name, w in network.state_dict().items()}
+
+
+def with_weights(network: Built, weights: Weights) -> Built:
+    """The network with these weights, for drawing only."""
+    network.load_state_dict({name: torch.as_tensor(w) for name, w in weights.items()})
+    network.eval().requires_grad_(False)
+    return network
+
+
+def drawn_in_blocks(
+    network: nn.Module, n: int, inputs: int, rng: np.random.Generator, given: Floats32 | None = None
+) -> Floats32:
+    """What a network makes of standard normal inputs, shape (n, out).
+
+    Always as many rows at a time, so that a row's sums are formed alike wherever it stands.
+
+    Args:
+        given: coordinates beside the inputs, shape (n, k).
+    """
+    parts = []
+    for start in range(0, max(n, 1), _BLOCK):
+        rows = min(_BLOCK, n - start)
+        x = torch.zeros((_BLOCK, inputs + (0 if given is None else given.shape[1])))
+        x[:rows, :inputs] = torch.as_tensor(rng.standard_normal((rows, inputs), dtype=np.float32))
+        if given is not None:
+            x[:rows, inputs:] = torch.as_tensor(given[start : start + rows])
+        parts.append(network(x)[:rows].numpy())
+    return np.concatenate(parts)
+
+
+def refuse_lost(loss: float, step: int) -> None:
+    """Raise where a loss is no number any more.
+
+    Raises:
+        PluginError: it is NaN or infinite.
+    """
+    if not np.isfinite(loss):
+        raise PluginError(
+            "training diverged: its loss is not a number any more, and no model came of it",
+            where=f"step {step:,}",
+            expected="a finite loss",
+            fix="a smaller `learning_rate`, or fewer steps",
+        )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold torch to one thread: how it shares out a sum depends on how many there are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

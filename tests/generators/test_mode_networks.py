@@ -1,0 +1,88 @@
+"""TVAE and CTGAN: what they learn, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.errors import DataError, PlanError, PluginError
+from synth_audit.core.generator import FitContext
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.kernels.deep.ctgan import Conditions
+from synth_audit.kernels.modes import Modes
+from synth_audit.kernels.row_layout import RowLayout
+
+BOTH = pytest.mark.parametrize("name", ["tvae", "ctgan"])
+QUICK = {"epochs": 60, "hidden": 48, "batch": 100, "learning_rate": 2e-3}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Two groups: low numbers and mostly `a`, high numbers and mostly `b`; a twentieth has neither."""
+    rng = np.random.default_rng(0)
+    high = rng.random(600) < 0.5
+    x = np.where(high, 6.0, -6.0) + rng.normal(size=600)
+    label = np.where(rng.random(600) < 0.95, np.where(high, "b", "a"), "rare")
+    data = pa.table({"x": pa.array(x, mask=rng.random(600) < 0.2), "label": label})
+    return read_table(data, infer_schema(data), where="train")
+
+
+def fitted(name, table, **settings):
+    context = FitContext(rng=np.random.default_rng(0))
+    return registry.build("generator", name, QUICK | settings).fit(table, context), context
+
+
+@BOTH
+def test_modes_labels_and_gaps_hang_together_as_in_train(name, rows):
+    model, context = fitted(name, rows)
+    drawn = model.sample(2000, np.random.default_rng(1))
+    x, label = drawn.numbers("x"), drawn.labels("label")
+    assert np.mean(np.abs(np.abs(x[~np.isnan(x)]) - 6) < 3) > 0.7, "two modes, little between them"
+    assert np.nanmean(x[label == "b"]) - np.nanmean(x[label == "a"]) > 4
+    assert np.mean(np.isnan(x)) == pytest.approx(0.2, abs=0.15)
+    assert np.mean(label == "rare") == pytest.approx(0.05, abs=0.06)
+    assert context.accountant.guarantee() is None
+    assert "without clipping and noise" in context.accountant.why_none
+
+
+def test_rows_asked_for_follow_the_counts_and_while_learning_their_logarithms():
+    layout = RowLayout(numbers=(), slices=((0, 2),), width=2, choices=(0,))
+    rows = np.zeros((1001, 2), dtype=np.float32)
+    rows[:1000, 0], rows[1000:, 1] = 1, 1
+    conditions, rng = Conditions.of(rows, layout), np.random.default_rng(0)
+    _, by_count = conditions.chosen(20_000, rng, logs=False)
+    _, by_log = conditions.chosen(20_000, rng, logs=True)
+    assert np.mean(by_count) == pytest.approx(1 / 1001, abs=2e-3)
+    assert np.mean(by_log) == pytest.approx(np.log(2) / (np.log(2) + np.log(1001)), abs=0.02)
+
+
+def test_modes_are_found_and_chosen_by_their_density():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.normal(-50, 1, 600), rng.normal(50, 2, 200)])
+    modes = Modes.of(values, rng)
+    assert set(np.round(modes.means / 50).tolist()) == {-1.0, 1.0}
+    assert modes.weights[modes.means < 0].sum() == pytest.approx(0.75, abs=0.02)
+    assert np.array_equal(modes.means[modes.drawn(values, rng)] < 0, values < 0)
+
+
+@BOTH
+def test_a_loss_that_is_no_number_ends_without_a_model(name, rows):
+    with pytest.raises(PluginError, match="diverged"):
+        fitted(name, rows, learning_rate=1e30)
+
+
+@BOTH
+@pytest.mark.parametrize("settings", [{"epochs": 0}, {"batch": 0}, {"learning_rate": 0}, {"hidden": -1}])
+def test_settings_without_sense(name, settings):
+    with pytest.raises(PlanError, match=next(iter(settings))):
+        registry.build("generator", name, settings)
+
+
+@BOTH
+def test_text_is_refused_by_name(name):
+    data = pa.table({"x": np.arange(60.0), "note": [f"seen by doctor number {i} at noon" for i in range(60)]})
+    with pytest.raises(DataError, match="note"):
+        fitted(name, read_table(data, infer_schema(data), where="train"))

@@ -1,0 +1,148 @@
+"""Diffusion in a few steps: what it learns, what it pays, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.accounting import Accountant, Budget, Unit
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.errors import BudgetSpent, DataError, PlanError, PluginError
+from synth_audit.core.generator import FitContext
+from synth_audit.core.noise import Noise
+from synth_audit.core.public_domain import PublicDomain
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+
+WHOLE = {"sampling_rate": 1.0}
+"""All rows in every batch, whose cost is quick to add up."""
+
+BOTH = pytest.mark.parametrize("name", ["table_diffusion", "table_diffusion_denoiser"])
+DECLARED = {
+    "x": ColumnSpec(kind="continuous", bounds=(-6, 6), nullable=False),
+    "y": ColumnSpec(kind="continuous", bounds=(-6, 6), nullable=False),
+    "label": ColumnSpec(kind="categorical", categories=("low", "high"), nullable=False),
+}
+
+
+def rows(n=600, seed=0, **specs):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    y = 0.9 * x + 0.45 * rng.normal(size=n)
+    data = pa.table({"x": x, "y": y, "label": np.where(x > 0, "high", "low")})
+    return read_table(data, infer_schema(data, specs), where="train")
+
+
+def context(epsilon=None, table=None, seed=0):
+    budget = None if epsilon is None else Budget(epsilon, 1e-5)
+    accountant = Accountant(budget, unit=Unit.ROW)
+    accountant.draws(500)
+    domain = PublicDomain() if table is None else PublicDomain.of(table.schema)
+    return FitContext(rng=np.random.default_rng(seed), accountant=accountant, public_domain=domain)
+
+
+def made(name, table, handed, n=1500, **settings):
+    settings = {"steps": 150, "hidden": 32} | settings
+    return registry.build("generator", name, settings).fit(table, handed).sample(n, np.random.default_rng(1))
+
+
+@BOTH
+def test_it_learns_how_columns_hang_together(name):
+    drawn = made(name, rows(), context())
+    x, y, label = drawn.numbers("x"), drawn.numbers("y"), drawn.labels("label")
+    assert np.corrcoef(x, y)[0, 1] > 0.6
+    assert np.mean(x[label == "high"]) - np.mean(x[label == "low"]) > 0.7
+    assert np.mean(label == "high") == pytest.approx(0.5, abs=0.15)
+
+
+def test_what_is_claimed_is_what_was_spent_within_the_budget():
+    table = rows(**DECLARED)
+    handed = context(2.0, table)
+    made("table_diffusion", table, handed, steps=5)
+    guarantee = handed.accountant.guarantee()
+    assert 1.9 < guarantee.epsilon <= 2.0
+    [mechanism] = guarantee.mechanisms
+    assert (mechanism.count, mechanism.sampling_rate) == (5, 0.03)
+
+
+@BOTH
+def test_a_domain_that_is_read_off_the_rows_ends_every_claim(name):
+    table = rows(**{k: DECLARED[k] for k in ("x", "label")})
+    handed = context(2.0, table)
+    made(name, table, handed, steps=5, **WHOLE)
+    assert handed.accountant.guarantee() is None
+    assert "inferred bounds" in handed.accountant.why_none
+
+
+@BOTH
+def test_noise_is_that_of_the_budget_and_no_seed_moves_it(name, monkeypatch):
+    table = rows(**DECLARED)
+    scales = []
+
+    def gaussian(scale, shape):
+        scales.append(scale)
+        return np.zeros(shape)
+
+    handed = context(2.0, table)
+    monkeypatch.setattr(Noise, "gaussian", staticmethod(gaussian))
+    made(name, table, handed, steps=5, clip=0.5, **WHOLE)
+    [mechanism] = handed.accountant.mechanisms
+    assert set(scales) == {0.5 * mechanism.noise_multiplier}
+    monkeypatch.undo()
+    one, other = (made(name, table, context(2.0, table), steps=5, **WHOLE) for _ in range(2))
+    assert one.fingerprint != other.fingerprint
+
+
+@BOTH
+def test_without_a_budget_it_says_so_and_repeats(name):
+    handed = context()
+    one = made(name, rows(), handed, steps=5)
+    assert "without clipping and noise" in handed.accountant.why_none
+    assert one.data.equals(made(name, rows(), context(), steps=5).data)
+
+
+@BOTH
+@pytest.mark.parametrize("n", [1, 3])
+def test_few_rows_and_a_draw_of_one_row(name, n):
+    table = rows(n)
+    assert made(name, table, context(), n=1, steps=3).n_rows == 1
+
+
+def test_a_budget_without_delta_is_refused_before_a_row_is_seen():
+    table = rows(**DECLARED)
+    accountant = Accountant(Budget(1.0), unit=Unit.ROW)
+    with pytest.raises(BudgetSpent):
+        made("table_diffusion", table, replace(context(2.0, table), accountant=accountant))
+
+
+def test_training_that_diverges_leaves_no_model():
+    with pytest.raises(PluginError, match="diverged"):
+        made("table_diffusion", rows(), context(), learning_rate=1e30, steps=30)
+
+
+def test_free_text_is_refused_by_name():
+    notes = [f"patient {i} came in on day {i} with pain" for i in range(60)]
+    data = pa.table({"notes": notes, "x": np.arange(60.0)})
+    with pytest.raises(DataError, match="'notes'"):
+        made("table_diffusion", read_table(data, infer_schema(data), where="train"), context())
+
+
+@pytest.mark.parametrize(
+    "odd", [{"levels": 0}, {"steps": 0}, {"sampling_rate": 0}, {"sampling_rate": 1.5}, {"clip": 0}]
+)
+def test_settings_that_make_no_sense_are_refused(odd):
+    with pytest.raises(PlanError):
+        registry.build("generator", "table_diffusion", odd)
+
+
+@BOTH
+def test_progress_is_told(name):
+    told = []
+    handed = replace(context(), progress=lambda what, done, total: told.append((what, done, total)))
+    made(name, rows(60), handed, steps=3)
+    assert [(done, total) for _, done, total in told] == [(1, 3), (2, 3), (3, 3)]
+    assert all("loss" in what for what, *_ in told)
