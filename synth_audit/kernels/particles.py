@@ -88,9 +88,10 @@ def moved_particles(
             # The mean of direction ⊗ direction is the identity over the number of columns.
             move[:, own] += len(own) * np.outer(wanted - along, direction)
         places = np.clip(places + step * move / np.maximum(taking_part, 1), 0.0, 1.0)
-    return np.minimum((places * np.array(sizes)).astype(np.int64), np.array(sizes) - 1)
+    cells: Codes = np.minimum((places * np.array(sizes)).astype(np.int64), np.array(sizes) - 1)
+    return cells
 
 
 def _direction(size: int, rng: np.random.Generator) -> Floats:
-    drawn = rng.normal(size=size)
-    return drawn / np.linalg.norm(drawn)
+    drawn: Floats = rng.normal(size=size)
+    return drawn / float(np.linalg.norm(drawn))
