@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from synth_audit import __version__, api, console
-from synth_audit.commands import first_steps, listing, mending, options, purging, studies
+from synth_audit.commands import first_steps, listing, mechanisms, mending, options, purging, studies
 from synth_audit.exits import CommandGroup, Exit, exit_code, guarded, verify_code
 from synth_audit.terminal import say, say_whole
 
@@ -261,6 +261,7 @@ for command in (
     studies.calibrate,
     studies.frontier,
     mending.mend,
+    mechanisms.test_mechanism,
     purging.purge,
     listing.list_plugins,
     listing.describe,

@@ -67,6 +67,14 @@ def one(build: ModuleType) -> AuditOutcome:
     return outcome
 
 
+def _unflushed(descriptor: int) -> None:
+    """What ``fsync`` adds shows only when a machine loses power, which no test can bring about."""
+    os.fstat(descriptor)  # fails as it would on a descriptor that is none
+
+
+os.fsync = _unflushed  # several hundred milliseconds of every run of a plan; processes started here do flush
+
+
 # A busy machine is no fault. The same examples come every time, so that more of them would find no more.
 settings.register_profile("patient", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("search", deadline=None, max_examples=200)  # new ones: --hypothesis-profile=search

@@ -20,7 +20,7 @@ LAYERS = (
     ("synth_audit.examination",),
     ("synth_audit.judging",),
     ("synth_audit.pipeline",),
-    ("synth_audit.studies",),
+    ("synth_audit.studies", "synth_audit.mechanism_test"),
     ("synth_audit.report",),
     ("synth_audit.api", "synth_audit"),
     (

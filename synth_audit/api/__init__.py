@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from synth_audit.api.auditing import audit, rerun, run
 from synth_audit.api.evidence import gate, render_report, verify, write_report
+from synth_audit.api.mechanisms import test_mechanism
 from synth_audit.api.mending import mend, refuse_mended_place, write_mended_plan
 from synth_audit.api.plans import PlanLike, as_plan, workspace_of
 from synth_audit.api.releasing import purge, release
@@ -28,6 +29,7 @@ __all__ = [
     "run",
     "run_context",
     "swept",
+    "test_mechanism",
     "verify",
     "workspace_of",
     "write_mended_plan",

@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from synth_audit.core.arrays import Codes, Floats, Floats32
 
+TIME = "time"
+"""Unit of dates and times."""
+
 
 @dataclass(frozen=True, eq=False)
 class NumberPart:
@@ -17,10 +20,13 @@ class NumberPart:
     Attributes:
         read: values of a column as float64, NaN where there is no number, shape (n,).
         weight: how much of the column this part is; the parts of one column weigh 1 together.
+        unit: of columns with the same one differences may be taken, "" for plain numbers; None where a
+            difference to another column means nothing.
     """
 
     read: Callable[[pa.ChunkedArray], Floats]
     weight: float = 1.0
+    unit: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

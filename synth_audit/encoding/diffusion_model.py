@@ -85,7 +85,7 @@ def fit_diffusion(
     if layout.width:
         loop = Loop(steps.count, steps.batch, told)
         rows = transformer.encode(train, context.rng)
-        weights = diffusion.fitted(rows, layout, _of(settings, target), loop, noise, context.rng, device)
+        weights = diffusion.fitted(rows, layout, _of(settings, target), loop, noise, steps.draws(), device)
     return NetworkModel(transformer, weights, _draw(settings, target))
 
 

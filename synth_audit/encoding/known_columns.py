@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -41,12 +42,16 @@ class KnownColumn:
             shape (n, width).
         secret: the cell as a guess, NaN where missing, shape (n,): two cells are the same when they differ by
             no more than the tolerance, and labels lie :data:`SECRET_STEP` apart.
+        parents: positions of the two columns whose difference this is; empty for a column of the table.
+        unit: what a difference is in.
     """
 
     name: str
     labels: Codes
     numbers: Floats
     secret: Floats
+    parents: tuple[int, ...] = ()
+    unit: str | None = None
 
     @classmethod
     def of(cls, parts: Sequence[AnchoredPart], tables: Sequence[Table]) -> Self:
@@ -57,7 +62,7 @@ class KnownColumn:
         codes = np.concatenate(label.read(tables)) if isinstance(label, SharedLabels) else None
         if isinstance(number, ScaledNumbers):
             numbers, what = zip(*(number.read(table) for table in tables), strict=True)
-            return cls._of_numbers(name, np.concatenate(numbers), np.concatenate(what), codes)
+            return cls.of_numbers(name, np.concatenate(numbers), np.concatenate(what), codes)
         assert codes is not None
         secret = np.where(codes < 0, np.nan, codes * SECRET_STEP)
         if isinstance(vector, Vectors):
@@ -68,8 +73,11 @@ class KnownColumn:
         return cls(name, _dense(codes), np.empty((len(codes), 0)), secret)
 
     @classmethod
-    def _of_numbers(cls, name: str, numbers: Floats, what: Codes, codes: Codes | None) -> Self:
-        """A number beside a label: equal labels are equal numbers, so a label counts where none is read."""
+    def of_numbers(cls, name: str, numbers: Floats, what: Codes, codes: Codes | None = None) -> Self:
+        """A number on its scale, and what each cell is.
+
+        Beside a label: equal labels are equal numbers, so a label counts where none is read.
+        """
         kind = what.copy()
         if codes is not None:
             unread = (what == robust_scale.MISSING) & (codes >= 0)
@@ -77,6 +85,11 @@ class KnownColumn:
         squashed = drawn_in(numbers, far=1.0)
         secret = np.where(kind == robust_scale.MISSING, np.nan, kind * SECRET_STEP + squashed)
         return cls(name, _dense(kind), squashed[:, None], secret)
+
+    @cached_property
+    def values(self) -> Codes:
+        """Equal for equal cells, missing ones among them; 0 … k−1, shape (n,)."""
+        return _dense(np.nan_to_num(self.secret, nan=-SECRET_STEP))
 
     def mirrored(self, n: int) -> Self:
         """The same with the numbers of the first n rows (the release) turned round by rank.
@@ -109,5 +122,5 @@ def known_columns(
     return [KnownColumn.of(parts[c.name], tables) for c in kept]
 
 
-def _dense(codes: Codes) -> Codes:
+def _dense(codes: Codes | Floats) -> Codes:
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from synth_audit.core.arrays import Floats
+from synth_audit.core.parts import TIME
 from synth_audit.core.timestamps import microseconds
 
 LEAST_READ = 0.9
@@ -164,6 +165,13 @@ class Reading:
     def dates(self) -> bool:
         """Whether it reads dates, as microseconds."""
         return self.convention in _DATES
+
+    @property
+    def difference_unit(self) -> str | None:
+        """What differences to other columns are in; None for what only stands in an order."""
+        if self.dates:
+            return TIME
+        return self.unit if self.convention.startswith("decimal") else None
 
     @classmethod
     def of(cls, labels: Sequence[str]) -> Reading | None:

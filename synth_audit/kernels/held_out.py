@@ -17,7 +17,7 @@ from synth_audit.kernels.proportion_interval import (
 )
 from synth_audit.kernels.roc import PlacementValues, auroc_interval
 
-_CAUTION = 1.0
+CAUTION = 1.0
 """Standard errors by which an attack must stand out on the half that chooses."""
 
 
@@ -80,18 +80,18 @@ class ClaimTable:
             ),
         )
 
-    def worst(self, half: int, able: Bools) -> int:
+    def worst(self, half: int, able: Bools, caution: Floats | float = CAUTION) -> int:
         """The attack whose excess on one half stands out most, its error deducted.
 
         The error is that of two shares to which half a success and half a failure were added.
 
         Args:
-            able: which attacks may be chosen, at least one.
+            able: which attacks may be chosen, at least one. caution: errors that are deducted of each.
         """
         n, k = self.claims[half], self.control_claims[half]
         s_t, s_c = (self.right[half] + 0.5) / (n + 1), (self.control_right[half] + 0.5) / (k + 1)
         error = np.sqrt(s_t * (1 - s_t) / (n + 1) + s_c * (1 - s_c) / (k + 1))
-        excess = n / self.people[half] * (s_t - s_c - _CAUTION * error)
+        excess = n / self.people[half] * (s_t - s_c - caution * error)
         return int(np.argmax(np.where(able, excess, -np.inf)))
 
 

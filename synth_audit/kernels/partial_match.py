@@ -132,6 +132,12 @@ class NearestCombinations:
         kept: Bools = able & before
         return kept
 
+    @property
+    def equal(self) -> Bools:
+        """People who have equal rows, and not too many for a claim, shape (people,)."""
+        equal: Bools = (self.distance == 0.0) & (self.crowd <= MOST_VOTES)
+        return equal
+
     def guesses(self, people: Positions, secrets: Floats, tolerance: float) -> Floats:
         """What all nearest rows of each person agree on, NaN where they do not; shape (people, secrets).
 

@@ -17,8 +17,11 @@ from synth_audit.kernels.proportion_interval import proportion_difference
 LARGEST = 5
 """Columns of a set at most."""
 
-_NEIGHBOURS = 4
-"""Release rows to either side of a number that share it."""
+_NEIGHBOURS, _ROWS_EACH = 4, 250
+"""Release rows to either side of a number that share it, at most, and of how many rows one is.
+
+Of few rows the fourth in rank is far away.
+"""
 
 _LEAST_BITS = 3.0
 """A value that every eighth row shares, or more of them, tells too little to be looked at."""
@@ -35,7 +38,16 @@ _COLUMNS, _ROWS, _SHARED = 60, 8, 7
 _FEWEST, _CANDIDATES, _CHOSEN = 3, 2000, 60
 """Train people whom a set must recognise, sets that are looked at, and sets that are joined, at most."""
 
-_CAUTION = 2.5
+_LEAST_DETERMINANT = 2.0**-60
+"""What a determinant of correlations counts as at least: columns that are functions of one another."""
+
+FEWEST_STRANGERS = 400
+"""Control people of whom half say which sets recognise strangers; with fewer, two thirds of a half do too."""
+
+_PARTS = 3
+"""Parts that each half of few people is judged in."""
+
+_CAUTION, _CAUTION_OF_FEW = 2.5, 1.5
 """Standard errors by which a set must add people of train beyond those of control."""
 
 
@@ -75,7 +87,8 @@ class SharedSets:
         """Share of train people recognised by any of several sets, less that of control.
 
         The sets are joined one by one on one half of the people while they add more of train than of control,
-        and judged on the other half, both ways.
+        and judged on the other half, both ways. With few control people each half is judged in thirds, the
+        other two of which choose with the other half: half of few people is too few to choose on.
 
         Args:
             member: who is in train; second: who is in the second half; shape (people,).
@@ -83,20 +96,24 @@ class SharedSets:
         Returns:
             The estimate, and the sets that were joined on either half.
         """
+        few = (~member & self.asked).sum() < FEWEST_STRANGERS
+        part = _parts(member, second, _PARTS if few else 1)
+        caution = _CAUTION_OF_FEW if few else _CAUTION
         halves, named = [], []
-        for half in (False, True):
-            chosen = self._chosen(member, second != half, self.able[int(not half)])
-            named += chosen
+        for half in (0, 1):
             hit = np.zeros(len(self.asked), dtype=bool)
-            hit[self.who[np.isin(self.which, chosen)]] = True
-            sides = [hit[(second == half) & side & self.asked] for side in (member, ~member)]
+            for judged in (part == p for p in np.unique(part[second == bool(half)])):
+                chosen = self._chosen(member, ~judged, self.able[1 - half], caution)
+                named += chosen
+                hit[self.who[np.isin(self.which, chosen) & judged[self.who]]] = True
+            sides = [hit[(second == bool(half)) & side & self.asked] for side in (member, ~member)]
             (a, n), (b, k) = ((float(side.sum()), len(side)) for side in sides)
             halves.append(Estimate(a / n - b / k, proportion_difference(a, n, b, k, level)))
         return mean_of_halves(halves, level), [self.sets[i] for i in dict.fromkeys(named)]
 
-    def _chosen(self, member: Bools, half: Bools, able: Bools) -> list[int]:
-        """Positions of the sets that are joined on one half of the people."""
-        half = half & self.asked
+    def _chosen(self, member: Bools, asked: Bools, able: Bools, caution: float) -> list[int]:
+        """Positions of the sets that are joined on some of the people."""
+        half = asked & self.asked
         inside = (member & half)[self.who] & able[self.which]
         counts = np.bincount(self.which[inside], minlength=len(self.sets))
         order = np.argsort(-counts, kind="stable")[:_CANDIDATES]
@@ -108,29 +125,31 @@ class SharedSets:
         kept = place[self.which] >= 0
         hits = np.zeros((len(candidates), len(self.asked)), dtype=bool)
         hits[place[self.which[kept]], self.who[kept]] = True
-        return [int(candidates[i]) for i in _joined(hits[:, member & half], hits[:, ~member & half])]
+        return [int(candidates[i]) for i in _joined(hits[:, member & half], hits[:, ~member & half], caution)]
 
 
-def shared_sets(release: Floats, people: Floats, step: float, most: int) -> SharedSets:
-    """Sets of two to five columns in which one release row shares values with a person that tell enough.
+def shared_sets(release: Floats, people: Floats, step: float, most: int, least: int = 2) -> SharedSets:
+    """Sets of ``least`` to five columns in which a person and one release row share values that tell enough.
 
-    A value shared by c of m rows tells log2(m / c) bits, as if columns had nothing to do with each other;
-    numbers are shared with the rows nearest in rank. A set tells enough where its bits are 8 more than
-    log2(m), 4 more where it is of two columns: so improbable is a stranger's row.
+    A value shared by c of m rows tells log2(m / c) bits; numbers are shared with the rows nearest in rank.
+    What columns tell twice is deducted from their sum (:class:`_Dependence`): a radius and an area are one
+    value. A set tells enough where its bits are 8 more than log2(m), 4 more where it is of two columns: so
+    improbable is a stranger's row.
 
     Args:
         release: shape (m, d), people: shape (n, d), none NaN. step: what lies further apart is not the same
-            label. most: people to look up, evenly taken.
+            label. most: people to look up, evenly taken. least: columns of a set; 2 or more.
     """
     kept = _telling(release)
     columns = [_Sharing.of(release[:, j], people[:, j], step) for j in kept]
+    twice = _Dependence.of(people[:, kept])
     place: dict[tuple[int, ...], int] = {}
     who: list[int] = []
     which: list[int] = []
     asked = np.zeros(len(people), dtype=bool)
     asked[np.unique(np.linspace(0, len(people) - 1, min(most, len(people))).astype(np.intp))] = True
     for i in np.flatnonzero(asked):
-        found = set(_sets_of(columns, int(i), len(release)))
+        found = set(_sets_of(columns, twice, int(i), len(release), least))
         who += [int(i)] * len(found)
         which += [place.setdefault(s, len(place)) for s in sorted(found)]
     sets = [tuple(int(kept[j]) for j in s) for s in place]
@@ -142,6 +161,16 @@ def _telling(release: Floats) -> Positions:
     """The columns with most different values, where there are many; ascending."""
     different = np.array([len(np.unique(column)) for column in release.T])
     return np.sort(np.argsort(-different, kind="stable")[:_COLUMNS])
+
+
+def _parts(member: Bools, second: Bools, parts: int) -> Positions:
+    """Which part of its half everybody is in, numbered through, train and control divided alike."""
+    part = np.empty(len(member), dtype=np.intp)
+    for half in (False, True):
+        for side in (member, ~member):
+            there = (second == half) & side
+            part[there] = half * parts + np.arange(there.sum()) % parts
+    return part
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +194,10 @@ class _Sharing:
         m, order = len(mine), np.argsort(mine, kind="stable")
         ordered = mine[order]
         left, right = np.searchsorted(ordered, asked, "left"), np.searchsorted(ordered, asked, "right")
-        # Where many rows have the very value, the next one is not shared.
-        reach = np.maximum(_NEIGHBOURS - (right - left) // 2, 0)
-        first, last = left - reach, right + reach - 1
+        # As many rows for those who have a value of the release as for others: else whoever lent it margins
+        # would share more with it by chance.
+        beside = np.maximum(2 * min(_NEIGHBOURS, max(1, m // _ROWS_EACH)) - (right - left), 0)
+        first, last = left - beside // 2, right + (beside + 1) // 2 - 1
         # No further than to other labels.
         first = np.maximum(first, np.searchsorted(ordered, asked - step / 2, "left"))
         last = np.minimum(last, np.searchsorted(ordered, asked + step / 2, "right") - 1)
@@ -180,28 +210,72 @@ class _Sharing:
         return cls(order, place, first, end, np.where(there & (bits >= _LEAST_BITS), bits, 0.0))
 
 
-def _sets_of(columns: Sequence[_Sharing], person: int, m: int) -> Iterator[tuple[int, ...]]:
+@dataclass(frozen=True, eq=False)
+class _Dependence:
+    """What sets of columns tell twice.
+
+    Attributes:
+        correlations: of the columns' normal scores, shape (d, d).
+        known: bits of the sets that were asked for.
+    """
+
+    correlations: Floats
+    known: dict[tuple[int, ...], float]
+
+    @classmethod
+    def of(cls, people: Floats) -> Self:
+        """Of what people have, train and control alike; shape (n, d)."""
+        scores = np.column_stack([_normal_scores(column) for column in people.T])
+        length = np.sqrt((scores**2).sum(axis=0))
+        scores /= np.where(length > 0, length, 1.0)
+        return cls(scores.T @ scores, {})
+
+    def bits(self, columns: tuple[int, ...]) -> float:
+        """Total correlation in bits, as of normal columns: ``−log2(det R) / 2``; shape of R (k, k)."""
+        if columns not in self.known:
+            r = self.correlations[np.ix_(columns, columns)].copy()
+            np.fill_diagonal(r, 1.0)
+            self.known[columns] = -float(np.log2(max(np.linalg.det(r), _LEAST_DETERMINANT))) / 2
+        return self.known[columns]
+
+
+def _normal_scores(column: Floats) -> Floats:
+    """Normal quantiles of mean ranks, which sum to 0; shape (n,)."""
+    from scipy.special import ndtri  # here, since a code location must not load it
+
+    _, place, times = np.unique(column, return_inverse=True, return_counts=True)
+    each = ndtri((np.cumsum(times) - times / 2) / len(column))
+    scores: Floats = (each - (each * times).sum() / len(column))[place]
+    return scores
+
+
+def _sets_of(
+    columns: Sequence[_Sharing], twice: _Dependence, person: int, m: int, least: int
+) -> Iterator[tuple[int, ...]]:
     """Sets that one person shares with single rows, of those rows with which most is shared."""
     telling = [(j, c.order[c.first[person] : c.end[person]]) for j, c in enumerate(columns) if c.bits[person]]
-    if len(telling) < 2:
+    if len(telling) < least:
         return
     bits = {j: float(columns[j].bits[person]) for j, _ in telling}
     rows = np.concatenate([found for _, found in telling])
     weights = np.repeat(list(bits.values()), [len(found) for _, found in telling])
     told, single = np.bincount(rows, weights, m), float(np.log2(m))
-    near = np.flatnonzero(told >= single + _ROOM_PAIR)
+    near = np.flatnonzero(told >= single + (_ROOM_PAIR if least == 2 else _ROOM))
     near = near[np.argsort(-told[near], kind="stable")[:_ROWS]]
     for row in near:
         shared = [
             j for j in bits if columns[j].first[person] <= columns[j].place[row] < columns[j].end[person]
         ]
         shared = sorted(shared, key=lambda j: -bits[j])[:_SHARED]
-        for size in range(2, min(LARGEST, len(shared)) + 1):
-            least = single + (_ROOM_PAIR if size == 2 else _ROOM)
-            yield from (s for s in combinations(sorted(shared), size) if sum(bits[j] for j in s) >= least)
+        for size in range(least, min(LARGEST, len(shared)) + 1):
+            enough = single + (_ROOM_PAIR if size == 2 else _ROOM)
+            for s in combinations(sorted(shared), size):
+                told_in_all = sum(bits[j] for j in s)
+                if told_in_all >= enough and told_in_all - twice.bits(s) >= enough:
+                    yield s
 
 
-def _joined(train: Bools, control: Bools) -> list[int]:
+def _joined(train: Bools, control: Bools, caution: float) -> list[int]:
     """Sets joined one by one, each the one that adds most; rows of both are sets, columns people."""
     n, k = train.shape[1], control.shape[1]
     left, free = np.ones(n, dtype=bool), np.ones(k, dtype=bool)
@@ -209,7 +283,7 @@ def _joined(train: Bools, control: Bools) -> list[int]:
     while len(chosen) < min(_CHOSEN, len(train)):
         a, b = train[:, left].sum(axis=1), control[:, free].sum(axis=1)
         s, t = (a + 0.5) / (n + 1), (b + 0.5) / (k + 1)
-        gain = a / n - b / k - _CAUTION * np.sqrt(s * (1 - s) / n + t * (1 - t) / k)
+        gain = a / n - b / k - caution * np.sqrt(s * (1 - s) / n + t * (1 - t) / k)
         best = int(np.argmax(gain))
         if gain[best] <= 0:
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -101,6 +102,11 @@ def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:
 
 def installed_versions() -> dict[str, str]:
     """Versions of everything that computes, for the evidence."""
+    return dict(_installed_versions())
+
+
+@cache
+def _installed_versions() -> Mapping[str, str]:
     found = {"python": platform.python_version()}
     for name in _RECORDED_PACKAGES:
         try:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import ConfigDict, Field, with_config
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.strict_yaml import load_json
+from synth_audit.store.json_form import json_form
 from synth_audit.store.untrusted_file import read_plain
 
 SCHEMA_VERSION = "1.0"
@@ -57,8 +58,7 @@ def parse_strict(kind: type[Record], content: bytes) -> Record:
     """
     text = content.decode()
     load_json(text)
-    adapter: TypeAdapter[Record] = TypeAdapter(kind)
-    found = adapter.validate_json(text)
+    found: Record = json_form(kind).validate_json(text)
     if getattr(found, "schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
         raise ValueError("another version")
     return found
@@ -66,8 +66,7 @@ def parse_strict(kind: type[Record], content: bytes) -> Record:
 
 def to_json(record: object) -> str:
     """A record as JSON text."""
-    adapter: TypeAdapter[Any] = TypeAdapter(type(record))
-    return adapter.dump_json(record, indent=2).decode() + "\n"
+    return json_form(type(record)).dump_json(record, indent=2).decode() + "\n"
 
 
 def read_pointer(kind: type[Record], path: Path) -> Record | None:

@@ -118,7 +118,8 @@ def _history(workspace: Workspace) -> Iterator[Path]:
     """Files that were, or may have been, made with a salt; hidden ones are what a crash left."""
     places = (workspace.restricted, workspace.review, workspace.candidates)
     for place in places:
-        for path in place.rglob("*") if os.path.isdir(place) else ():
+        # A folder that another process deletes meanwhile, as it does with its scratch, holds no history.
+        for path in (Path(folder, name) for folder, _, names in os.walk(place) for name in names):
             inner = path.relative_to(place)
             hidden = any(part.startswith(".") for part in inner.parts)
             free = place == workspace.review and str(inner) in _SALT_FREE

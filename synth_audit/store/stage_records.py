@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
-from pydantic import ConfigDict, TypeAdapter, with_config
+from pydantic import ConfigDict, with_config
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.strict_yaml import load_json
 from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
+from synth_audit.store.json_form import json_form
 from synth_audit.store.workspace_files import write_text
 
 _STRICT = ConfigDict(extra="forbid")
@@ -25,8 +26,7 @@ class _StageRecord:
 
     def write(self, path: Path) -> None:
         """Write the record atomically, for its owner alone."""
-        adapter: TypeAdapter[Any] = TypeAdapter(type(self))
-        write_text(path, adapter.dump_json(self, indent=2).decode() + "\n", private=True)
+        write_text(path, json_form(type(self)).dump_json(self, indent=2).decode() + "\n", private=True)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -35,11 +35,10 @@ class _StageRecord:
         Raises:
             DataError: the stage has left none that can be used, or it has an unknown key or one twice.
         """
-        adapter: TypeAdapter[Self] = TypeAdapter(cls)
         try:
             text = path.read_text(encoding="utf-8")
             load_json(text)
-            return adapter.validate_json(text)
+            found: Self = json_form(cls).validate_json(text)
         except (OSError, ValueError):
             raise DataError(
                 f"the {cls.stage} stage has left no usable record",
@@ -47,6 +46,7 @@ class _StageRecord:
                 expected=f"what the {cls.stage} stage writes",
                 fix=f"run the {cls.stage} stage first",
             ) from None
+        return found
 
 
 @with_config(_STRICT)

@@ -644,7 +644,7 @@ def test_a_release_of_few_rows_is_not_certain_to_tell_nothing(subject_of, measur
     assert ends[1] < 0.5
 
 
-@pytest.mark.parametrize("n", [100, 200])
+@pytest.mark.parametrize("n", [100, pytest.param(200, marks=pytest.mark.slow)])
 def test_without_outsiders_real_rows_are_not_scored_on_what_they_taught(n, subject_of, measure):
     """A generator that knows the truth is as good as real rows, with control or without."""
     rng = np.random.default_rng(0)

@@ -38,6 +38,7 @@ from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
 from synth_audit.kernels.shadow_features import FEATURE_SETS
 
+pytestmark = pytest.mark.xdist_group("membership game")  # they share two games
 SMALL = {
     "iterations": 3,
     "attacker_rows": 60,

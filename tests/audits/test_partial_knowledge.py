@@ -162,6 +162,44 @@ def test_a_leak_in_many_blocks_is_summed_over_them(subject_of, measure, copied, 
         assert measured["recognised_people"].interval.high < 0.05
 
 
+BLOCKS = ([0, 3, 5, 7], [1, 2, 8, 9], [0, 4, 10, 11], [2, 5, 6, 10], [1, 3, 6, 11])
+
+
+@pytest.mark.parametrize(("copied", "seen"), [(160, True), (80, True), (0, False)])
+def test_a_leak_in_many_blocks_of_a_small_table_is_seen_and_its_honest_twin_passes(
+    subject_of, measure, copied, seen
+):
+    train, control, made = (rounded(n, seed) for seed, n in enumerate((400, 170, 400)))
+    for row in range(copied):
+        for i in BLOCKS[row % 5]:
+            made[f"x{i:02}"][row] = train[f"x{i:02}"][row]
+    measured, _ = measure(PartialKnowledge(max_sets=20), subject_of(train, control, made))
+    found = measured["recognised_people"].interval
+    assert (found.low > 0.05) if seen else (found.high < 0.05)
+
+
+def decoyed(train, made, copied):
+    """A block of five columns of some people, once as it is and five times with one of the five another's."""
+    rng = np.random.default_rng(5)
+    names = [f"x{i:02}" for i in range(5)]
+    for person in range(copied):
+        for copy in range(6):
+            for i, name in enumerate(names):
+                changed = i + 1 == copy
+                made[name][6 * person + copy] = rng.integers(60) if changed else train[name][person]
+
+
+@pytest.mark.parametrize("sizes", [(600, 420, 700), (400, 170, 600)])
+@pytest.mark.parametrize("share", [0.125, 0.0])
+def test_decoys_hide_nobody(subject_of, measure, sizes, share):
+    """They silence claims on which all nearest rows must agree, and not who shares values with one row."""
+    train, control, made = (rounded(n, seed) for seed, n in enumerate(sizes))
+    decoyed(train, made, int(share * sizes[0]))
+    measured, _ = measure(PartialKnowledge(max_sets=20), subject_of(train, control, made))
+    found = measured["recognised_people"].interval
+    assert (found.low > 0.05) if share else (found.high < 0.05)
+
+
 @pytest.mark.parametrize(("copied", "seen"), [(120, True), (0, False)])
 def test_which_values_are_missing_is_a_secret(subject_of, measure, copied, seen):
     """Two numbers of some people with their gaps, every value beside them being somebody else's."""
@@ -201,6 +239,23 @@ def test_people_are_counted_and_not_their_rows(found):
     assert measured["worst_auc"].n_achieved == N // 2
 
 
+def test_any_row_of_a_person_may_be_the_one_that_is_looked_up(found):
+    """The release has a block of everybody's second row alone."""
+
+    def second_rows(train, other, rng):
+        names = ("dose", "age", "k3", "k4")
+        return with_columns(
+            other, names, {c: np.concatenate([train[c][1::2], other[c][N // 2 :]]) for c in names}
+        )
+
+    def in_twos(table):
+        return table | {"id": np.arange(len(table["dose"])) // 2}
+
+    measured, _ = found(second_rows, specs={"id": {"role": "identifier"}}, wrap=in_twos)
+    assert measured["worst_auc"].n_achieved == N // 4
+    assert measured["excess_people"].interval.low > 0.15
+
+
 def test_few_people_are_too_few_to_decide(found):
     measured, _ = found(fresh, n=60)
     assert all(m.short for m in (measured["worst_auc"], measured["excess_people"]))
@@ -222,7 +277,8 @@ def test_nothing_is_said_of_one_column_or_of_constants(subject_of, measure):
 def test_how_many_sets_were_tried_is_said(found):
     _, findings = found(fresh)
     assert findings.notes[0] == (
-        "known columns tried: 28 of 28 pairs, 17 of 56 triples, 17 of 70 quadruples, 18 of 56 quintuples"
+        "known columns tried: 28 of 28 pairs, 17 of 56 triples, 17 of 70 quadruples, 18 of 56 quintuples, "
+        "5 sets with differences of columns"
     )
 
 

@@ -18,6 +18,7 @@ from report_sweeps import sweep  # made importable by conftest.py
 from synth_audit.report import render_report
 from synth_audit.report.frontier import render_frontier
 
+pytestmark = pytest.mark.xdist_group("browser")  # they share one look at all pages
 KINDS = ("passing", "failing", "undecided", "hostile", "crowded")
 PAGES = (*KINDS, "sweep")
 PHONE = 390
@@ -140,7 +141,7 @@ def test_the_policy_stops_a_script(build: ModuleType, tmp_path: Path) -> None:
 def test_it_can_be_pictured_and_printed(build: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text(render_report(build.passing()), encoding="utf-8")
     address = (tmp_path / "report.html").as_uri()
-    run(tmp_path, f"--screenshot={tmp_path / 'page.png'}", "--window-size=1200,900", address)
+    picture, print_ = f"--screenshot={tmp_path / 'page.png'}", f"--print-to-pdf={tmp_path / 'page.pdf'}"
+    run(tmp_path, picture, print_, "--window-size=1200,900", address)
     assert (tmp_path / "page.png").stat().st_size > 40_000
-    run(tmp_path, f"--print-to-pdf={tmp_path / 'page.pdf'}", address)
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")

@@ -54,6 +54,19 @@ QUICK = {
 }
 """Settings that only save time; an audit that is not named here runs as it comes."""
 
+SMALLER = {
+    "attribute_game": {"iterations": 2, "reference": 80, "sets": 4, "rows": 80},
+    "membership_game": {
+        "iterations": 2,
+        "attacker_rows": 60,
+        "evaluation_rows": 40,
+        "set_rows": 40,
+        "sets": 2,
+        "evaluated": 3,
+    },
+}
+"""What a game is told besides on a small table, of which only its end matters and no number."""
+
 RULES = ("age >= 18", "smoker in [true, false]")
 """What holds of everybody below."""
 
@@ -119,6 +132,7 @@ def _load(name, file):
 
 
 README = _load("conformance_readme", "readme.py")  # imported by the tests here, which are no package
+_load("conformance_by_name", "by_name.py")
 
 
 @pytest.fixture(scope="session")
@@ -155,8 +169,8 @@ def as_subject():
 def built():
     """An audit by name, quickly configured."""
 
-    def build(name):
-        return registry.build("audit", name, QUICK.get(name, {}))
+    def build(name, more=None):
+        return registry.build("audit", name, QUICK.get(name, {}) | (more or {}))
 
     return build
 
@@ -167,6 +181,17 @@ def outcome_of(built):
 
     def run(name, subject, seed=0):
         [outcome], _ = run_audits({name: built(name)}, subject, RunContext(seed=seed))
+        return outcome
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def ending_of(built):
+    """Run one audit as the runner does, on a small table and with as few fits as make a game."""
+
+    def run(name, subject):
+        [outcome], _ = run_audits({name: built(name, SMALLER.get(name))}, subject, RunContext(seed=0))
         return outcome
 
     return run

@@ -220,7 +220,7 @@ _MECHANISMS = st.one_of(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(_MECHANISMS, min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_order_does_not_matter_and_more_steps_never_cost_less(records, random):
     total = by_rdp(records, DELTA, ADD).epsilon

@@ -88,7 +88,7 @@ def test_bootstrap_score_is_distributed_as_a_real_bootstrap(ties):
     )
 
 
-def shares_under_the_null(pool, n_train, n_control, n_draws=400, seed=0):
+def shares_under_the_null(pool, n_train, n_control, n_draws=200, seed=0):
     """Shares of a release of fresh rows, over random splits of a pool of real rows."""
     rng = np.random.default_rng(seed)
     found = []

@@ -21,6 +21,7 @@ from synth_audit.store.pointers import Newest, Released, read_pointer, to_json
 from synth_audit.store.seal import KEY_VARIABLE, seal_path
 from synth_audit.store.workspace import Workspace
 
+pytestmark = pytest.mark.xdist_group("forgery")  # they share what was run
 KEY = "0f" * 32
 
 

@@ -11,6 +11,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -46,9 +47,17 @@ def filed(case, workspace, days, warning):
     return evidence.digest
 
 
-@pytest.fixture
-def aged(case):
-    """A case with audits of 400, 300, 200, 100 and 0 days ago; their digests, oldest first."""
+def copied(case, folder):
+    return type(case)(Path(shutil.copytree(case.folder, folder / "case")))
+
+
+@pytest.fixture(scope="module")
+def aged_once(finished, tmp_path_factory):
+    """A case with audits of 400, 300, 200, 100 and 0 days ago; their digests, oldest first.
+
+    Not to be altered.
+    """
+    case = copied(finished, tmp_path_factory.mktemp("aged"))
     own = case.evidence
     digests = [filed(case, case.workspace, days, f"{days}") for days in (400, 300, 200, 100)]
     attempt, ledger = begin_attempt(case.workspace, plan="p", candidate="c")
@@ -59,6 +68,13 @@ def aged(case):
         audits = tuple(e for e in journal.now.audits if e.digest != own.digest)
         journal.write(replace(journal.now, audits=audits))
     return case, [*digests, last.digest]
+
+
+@pytest.fixture
+def aged(aged_once, tmp_path):
+    """A copy of it."""
+    case, digests = aged_once
+    return copied(case, tmp_path), list(digests)
 
 
 def there(case):

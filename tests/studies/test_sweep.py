@@ -37,6 +37,7 @@ from synth_audit.studies.frontier import read_frontier
 from synth_audit.studies.ranking import CandidateRun, ranked
 from synth_audit.studies.sweep import sweep
 
+pytestmark = pytest.mark.xdist_group("sweep")  # they share a finished sweep
 SPEC = {
     "generators": ["independent", "resample"],
     "privacy": "exact_match.excess",

@@ -165,6 +165,21 @@ class Accountant:
             neighbouring=self.neighbouring,
         )
 
+    def least_laplace_noise(self, count: int = 1) -> float:
+        """The least noise multiplier of ``count`` Laplace mechanisms that what is left of the budget bears.
+
+        Raises:
+            BudgetSpent: no noise is enough.
+        """
+        return least_noise(
+            self._declared(f"{count:,} Laplace mechanisms"),
+            steps=count,
+            rows=self.rows,
+            before=self.mechanisms,
+            neighbouring=self.neighbouring,
+            mechanism=Mechanism.LAPLACE,
+        )
+
     def draws(self, rows: int | None) -> None:
         """State how many synthetic rows are drawn.
 

@@ -32,22 +32,25 @@ def least_noise(
         sampling_rate: of Poisson sampling; 1 for none.
         rows: the most rows one unit contributes.
         before: what was spent from the same budget already.
-        mechanism: gaussian, of which Poisson sampling makes the sampled one; or zero-concentrated.
+        mechanism: gaussian, of which Poisson sampling makes the sampled one; laplace, over all rows, which needs
+            no delta; or zero-concentrated.
 
     Returns:
-        Standard deviation over the largest L2 norm of one row's contribution, at least 0.01.
+        Standard deviation over the largest L2 norm of one row's contribution, or scale over the largest L1
+        norm; at least 0.01.
 
     Raises:
         BudgetSpent: no noise is enough, because nothing is left or delta is 0.
     """
-
     kind = Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else mechanism
+    laplace = kind is Mechanism.LAPLACE
     noise = _least_noise(budget, kind, sampling_rate, steps, rows, tuple(before), neighbouring)
     if noise is None:
+        law = "Laplace" if laplace else "Gaussian"
         raise BudgetSpent(
-            "no amount of Gaussian noise fits what is left of the privacy budget",
+            f"no amount of {law} noise fits what is left of the privacy budget",
             where=f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {steps:,} steps",
-            expected="a budget with delta above 0 of which something is left",
+            expected=f"a budget{'' if laplace else ' with delta above 0'} of which something is left",
             fix="declare a larger budget, or take fewer steps",
         )
     return noise
@@ -64,7 +67,7 @@ def _least_noise(
     neighbouring: Neighbouring,
 ) -> float | None:
     """None where no noise is enough."""
-    sampled = rate if rate < 1 else None
+    sampled = rate if kind is Mechanism.POISSON_SUBSAMPLED_GAUSSIAN else None
 
     def enough(noise: float) -> bool:
         step = MechanismRecord(

@@ -90,7 +90,9 @@ class TextLabels(LabelViews):
         """
         forms = {form for v in reference for form in self._distinct(v)[1] if form is not None}
         found = Reading.of(sorted(forms))
-        others: tuple[Part, ...] = () if found is None else (NumberPart(partial(self._read, found)),)
+        others: tuple[Part, ...] = (
+            () if found is None else (NumberPart(partial(self._read, found), unit=found.difference_unit),)
+        )
         others += self._further()
         if not others:
             return (self.part,)

@@ -28,6 +28,7 @@ class Numbers(NumberViews):
     """Numbers: differences have a meaning."""
 
     whole = False
+    unit: str | None = ""
     scale = Scale.QUANTITATIVE
     order: Order | None = Order.NUMBERS
     domain_terms: frozenset[DomainTerm] = frozenset({"bounds"})
@@ -69,7 +70,7 @@ class Numbers(NumberViews):
     @property
     def part(self) -> NumberPart:
         """A number."""
-        return NumberPart(self._floats)
+        return NumberPart(self._floats, unit=self.unit)
 
     def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
         """A number."""

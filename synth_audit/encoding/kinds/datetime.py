@@ -14,6 +14,7 @@ from synth_audit.core.arrow_types import is_datetime
 from synth_audit.core.arrow_values import in_microseconds
 from synth_audit.core.kind import Bounds, Clues, KindInfo, Order
 from synth_audit.core.kind_novelty import Precision
+from synth_audit.core.parts import TIME
 from synth_audit.core.resolution import TIME_UNITS, Resolution, resolution_of, time_grids
 from synth_audit.core.rules import read_value
 from synth_audit.encoding.kinds._number_margin import DAY
@@ -31,6 +32,7 @@ class Datetime(Numbers):
         title="Datetime", summary="Dates and times.", frame_types=("datetime64[us]",)
     )
     order = Order.DATES
+    unit = TIME
 
     def allows(self, storage: pa.DataType) -> bool:
         """Dates and timestamps, and what has no type."""

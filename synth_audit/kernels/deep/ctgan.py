@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from synth_audit.core.arrays import Floats, Floats32, Positions
+from synth_audit.kernels.deep.adversarial import Critic, activated, settled
 from synth_audit.kernels.deep.training import (
     Loop,
     Weights,
@@ -25,17 +26,11 @@ from synth_audit.kernels.deep.training import (
 )
 from synth_audit.kernels.row_layout import RowLayout
 
-_TEMPERATURE = 0.2
-"""Of the Gumbel softmax of slices."""
-
 _PENALTY = 10.0
 """Weight of the squared distance of the critic's gradient norm from 1."""
 
 _DECAY = 1e-6
 """Decay of the generator's weights."""
-
-_DROPOUT, _LEAK = 0.5, 0.2
-"""Of the critic's layers."""
 
 _MOMENTS = 0.5, 0.9
 """Of Adam."""
@@ -117,27 +112,6 @@ class Generator(nn.Module):
         return out
 
 
-class Critic(nn.Module):
-    """Two layers with leaks and dropout, and a score for each pack of rows."""
-
-    def __init__(self, width: int, settings: GanSettings) -> None:
-        super().__init__()
-        self.pack = settings.pack
-        sizes = (settings.pack * width, settings.hidden, settings.hidden)
-        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(sizes))
-        self.out = nn.Linear(settings.hidden, 1)
-
-    def forward(self, rows: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
-        """Shape (n, width) to (n / pack, 1); rows that follow one another are one pack."""
-        x = rows.reshape(len(rows) // self.pack, -1)
-        for layer in self.layers:
-            x = functional.leaky_relu(layer(x), _LEAK)
-            kept = torch.empty(x.shape).bernoulli_(1 - _DROPOUT, generator=draws).to(x.device)
-            x = x * kept / (1 - _DROPOUT)
-        out: torch.Tensor = self.out(x)
-        return out
-
-
 def fitted(
     rows: Floats32,
     layout: RowLayout,
@@ -184,7 +158,8 @@ class _Training:
         self.generator = built(
             lambda: Generator(settings.noise + width, layout.width, settings.hidden), rng
         ).to(device)
-        self.critic = built(lambda: Critic(layout.width + width, settings), rng).to(device)
+        packed = settings.pack * (layout.width + width)
+        self.critic = built(lambda: Critic(packed, settings.hidden), rng).to(device)
         adam = {"lr": settings.learning_rate, "betas": _MOMENTS}
         self.of_generator = torch.optim.Adam(self.generator.parameters(), weight_decay=_DECAY, **adam)
         self.of_critic = torch.optim.Adam(self.critic.parameters(), **adam)
@@ -206,7 +181,7 @@ class _Training:
             made = torch.cat([self._made(asked), asked], dim=1)
         order = self.rng.permutation(size)  # packs of real rows hold other conditions than those made
         real = torch.cat([self._real(column[order], label[order]), asked[torch.as_tensor(order)]], dim=1)
-        loss = self.critic(made, self.draws).mean() - self.critic(real, self.draws).mean()
+        loss = self._judged(made).mean() - self._judged(real).mean()
         self.of_critic.zero_grad()
         (loss + _PENALTY * self._penalty(real, made)).backward()
         self.of_critic.step()
@@ -215,13 +190,18 @@ class _Training:
         column, label, asked = self._asked(size)
         scores = self._scores(asked)
         made = torch.cat([activated(scores, self.layout, self.draws), asked], dim=1)
-        loss = -self.critic(made, self.draws).mean()
+        loss = -self._judged(made).mean()
         if self.conditions.width:
             loss = loss + self._missed(scores, column, label)
         self.of_generator.zero_grad()
         loss.backward()
         self.of_generator.step()
         return float(loss.detach())
+
+    def _judged(self, rows: torch.Tensor) -> torch.Tensor:
+        """Scores of packs; rows that follow one another are one pack."""
+        packs = rows.reshape(len(rows) // self.settings.pack, -1)
+        return self.critic(packs, self.critic.kept(len(packs), self.draws).to(self.device))
 
     def _asked(self, size: int) -> tuple[Positions, Positions, torch.Tensor]:
         """What is asked for, and as vectors."""
@@ -265,22 +245,9 @@ class _Training:
         share = torch.rand((len(real) // pack, 1, 1), generator=self.draws).to(self.device)
         share = share.expand(-1, pack, real.shape[1]).reshape(real.shape)
         between = (share * real + (1 - share) * made).requires_grad_()
-        score = self.critic(between, self.draws).sum()
+        score = self._judged(between).sum()
         [slope] = torch.autograd.grad(score, between, create_graph=True)
         return (slope.reshape(len(slope) // pack, -1).norm(dim=1) - 1).square().mean()
-
-
-def activated(scores: torch.Tensor, layout: RowLayout, draws: torch.Generator) -> torch.Tensor:
-    """``tanh`` of numbers and the Gumbel softmax of slices."""
-    made = scores.clone()
-    where = list(layout.numbers)
-    made[:, where] = torch.tanh(scores[:, where])
-    uniform = torch.rand(scores.shape, generator=draws).clamp(1e-9, 1 - 1e-7).to(scores.device)
-    gumbel = -torch.log(-torch.log(uniform))
-    for start, stop in layout.slices:
-        noisy = (scores[:, start:stop] + gumbel[:, start:stop]) / _TEMPERATURE
-        made[:, start:stop] = functional.softmax(noisy, dim=1)
-    return made
 
 
 def drawn(
@@ -298,12 +265,7 @@ def drawn(
         width = settings.noise + conditions.width
         network = with_weights(Generator(width, layout.width, settings.hidden), kept)
         scores = drawn_in_blocks(network, n, settings.noise, rng, given)
-    made = scores.copy()
-    where = list(layout.numbers)
-    made[:, where] = np.tanh(scores[:, where])
-    for start, stop in layout.slices:
-        made[:, start:stop] += rng.gumbel(size=(n, stop - start))
-    return made
+    return settled(scores, layout, rng)
 
 
 def _rows_by_label(rows: Floats32, layout: RowLayout) -> list[list[Positions]]:

@@ -101,7 +101,7 @@ def fitted(
 
     Args:
         noise: None for training without protection.
-        rng: first weights and the noise that is learnt, neither of which protects anybody.
+        rng: first weights and the noise that is learnt; its seed must be secret where ``noise`` protects.
 
     Raises:
         PluginError: the loss is not a number any more.

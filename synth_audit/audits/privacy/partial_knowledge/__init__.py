@@ -1,19 +1,23 @@
-"""Partial knowledge: does the release give people away to one who knows two to five of their values?"""
+"""Partial knowledge: does the release give people away to one who knows a few of their values?"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from synth_audit.audits.privacy._asked_people import AskedPeople, different_people, looked_at
 from synth_audit.audits.privacy.partial_knowledge.attacks import attack_all
 from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
+from synth_audit.audits.privacy.partial_knowledge.derived_sets import derived_sets
 from synth_audit.audits.privacy.partial_knowledge.measures import QUANTITIES, measured
+from synth_audit.audits.privacy.partial_knowledge.weak_sets import weak_columns, weak_sets
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings
+from synth_audit.core.parts import TIME
 from synth_audit.core.subject import Subject
+from synth_audit.encoding.differences import differences
 from synth_audit.encoding.known_columns import known_columns
 
 
@@ -31,6 +35,8 @@ class PartialKnowledge:
     ``excess_people = claims_t / people_t · (s_t − s_c)``, s being the share of right claims, is the share of
     train people claimed rightly beyond luck, for the worst K and secret. Each is chosen on one half of the
     people and measured on the other, halves swapped, so that having tried many sets costs no bias.
+    Differences of dates and times, and of numbers of one sort, are columns too. Where K is of six to sixteen
+    columns that tell little each, claims are made of whoever has equal rows.
     ``recognised_people`` is the share of train people who share telling values with one row in any of several
     sets of columns together, less that of control; sets are joined on one half and judged on the other.
 
@@ -53,14 +59,16 @@ class PartialKnowledge:
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Partial knowledge",
-        question="Does the release give people away to one who knows two to five of their values?",
+        question="Does the release give people away to one who knows a few of their values?",
         threat_model=(
-            "An adversary knows a few values of a person, looks for the synthetic rows nearest in these "
-            "alone, and takes what they agree on in another column for the person's. Which values these are "
-            "is unknown, so many sets are tried and the worst counts."
+            "An adversary knows two to five values of a person, or up to sixteen that tell little each, such "
+            "as answers of yes or no; differences of dates are values too. The adversary looks for the "
+            "synthetic rows nearest in these alone, and takes what they agree on in another column for the "
+            "person's. Which values these are is unknown, so many sets are tried and the worst counts."
         ),
         not_covered=(
-            "Sets of columns that were not tried, where the table has many; rotations of several numbers "
+            "Sets of columns that were not tried, where the table has many, and many answers among tens of "
+            "thousands of rows; rotations of several numbers "
             "together; leaks so scattered that no set of columns is hit for 5 % of the people."
         ),
         quantities=QUANTITIES,
@@ -88,6 +96,7 @@ class PartialKnowledge:
         columns = known_columns([subject.synthetic, *asked], subject.features, real)
         if not columns:
             raise NotApplicable("no column varies in train")
+        derived = differences(columns, [subject.synthetic, *asked], subject.features, real)
         numeric = tuple(i for i, c in enumerate(columns) if c.numbers.shape[1] == 1)
         people = AskedPeople.halved(train, control, context.rng)
         n = subject.synthetic.n_rows
@@ -98,5 +107,17 @@ class PartialKnowledge:
             lambda half: looked_at(columns, n, people, half),
             context.child("partial knowledge", "sets").rng,
         )
-        attacks = attack_all(columns, sets, n, people, self.alpha)
+        sets = replace(
+            sets,
+            weak=weak_sets(columns, weak_columns(columns), n, context.child("partial knowledge", "weak").rng),
+            derived=derived_sets(
+                len(columns),
+                [c.parents for c in derived],
+                self.max_sets // 4,
+                context.child("partial knowledge", "derived").rng,
+                # The only interval there is may be told to the minute, and give away what else was copied.
+                alone=len(derived) == 1 and derived[0].unit == TIME,
+            ),
+        )
+        attacks = attack_all([*columns, *derived], sets, n, people, self.alpha)
         return measured(attacks, subject, self.max_people)

@@ -10,23 +10,25 @@ import numpy as np
 
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
+from synth_audit.audits.privacy.partial_knowledge.derived_sets import following
 from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.core.parts import TIME
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
-from synth_audit.kernels.held_out import ClaimTable, half_areas
+from synth_audit.kernels.held_out import CAUTION, ClaimTable, half_areas
 from synth_audit.kernels.partial_match import KnownCells
-from synth_audit.kernels.recognition import SharedSets, shared_sets
+from synth_audit.kernels.recognition import FEWEST_STRANGERS, SharedSets, shared_sets
 
 TOLERANCE = 0.045
 """Robust ranges by which a guessed number may be off: 5 % of the range of the central nine tenths."""
+
+_CAUTION_EQUAL = 2.0
+"""Standard errors by which claims from many equal values must stand out: of many, some do by chance."""
 
 _FALSE_ALARMS = 0.004
 """Share of control that may be as near as whoever is recognised by one set."""
 
 _FEWEST_GAPS = 0.05
 """Share of people whose value is missing, or is not, from which on it is a secret whether it is."""
-
-_FEWEST_STRANGERS = 400
-"""Control people of whom the nearest few say who is near; of fewer, chance sets the distance too wide."""
 
 _MOST_LOOKED_AT, _FEWEST_LOOKED_AT = 2e8, 2000
 """People times release rows compared for shared values, and people for whom that is done in any case."""
@@ -43,13 +45,15 @@ class Knowledge:
     """What an adversary knows.
 
     Attributes:
-        known: positions of columns. mirrored: the release's numbers are turned round by rank.
+        known: positions of columns. mirrored: the release's numbers are turned round by rank. equal: all
+            values must be equal, and a claim is made of whoever has a row where they are.
         halves: of the people that may choose it; not the one in which it was not looked for, for where it
             was it stands out by selection.
     """
 
     known: tuple[int, ...]
     mirrored: bool = False
+    equal: bool = False
     halves: tuple[int, ...] = (0, 1)
 
 
@@ -103,8 +107,9 @@ class Attacks:
 
     def worst_pair(self, half: int) -> int:
         """Position in ``pairs`` of what gives most people away in one half, of what that half may choose."""
-        able = np.array([half in self.tried[i].halves for i, _ in self.pairs])
-        return self.table.worst(half, able)
+        of = [self.tried[i] for i, _ in self.pairs]
+        able = np.array([half in k.halves for k in of])
+        return self.table.worst(half, able, np.array([_CAUTION_EQUAL if k.equal else CAUTION for k in of]))
 
     def again(self, knowledge: Knowledge) -> ClaimsOfSet:
         """One of the attacks, person by person."""
@@ -113,6 +118,11 @@ class Attacks:
     def name(self, column: int) -> str:
         """Of the column at a position, or of that of a secret."""
         return self.search.columns[int(self.search.owners[column])].name
+
+    def plain(self, column: int) -> tuple[int, ...]:
+        """The columns of the table that the one at a position, or that of a secret, is made of."""
+        place = int(self.search.owners[column])
+        return self.search.columns[place].parents or (place,)
 
     def secret(self, secret: int) -> str:
         """What a claim is about."""
@@ -140,20 +150,26 @@ def attack_all(
         nearest.append(found.nearest)
     table = ClaimTable(people.sizes, *np.concatenate(counts, axis=2))
     able = np.array([[half in k.halves and len(k.known) > 1 for k in tried] for half in (0, 1)])
-    able &= len(people.control) >= _FEWEST_STRANGERS
+    able &= len(people.control) >= FEWEST_STRANGERS
     shared = _shared(columns, n_release, people).beside([k.known for k in tried], nearest, able)
     return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs, shared)
 
 
 def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople) -> SharedSets:
-    """Sets of columns that people share with single rows: of all people, or of so many as cost allows."""
+    """Sets of columns that people share with single rows: of all people, or of so many as cost allows.
+
+    Differences of times, which stand before other ones, are telling values; those of other numbers tell what
+    the numbers tell already.
+    """
+    columns = [c for c in columns if not c.parents or c.unit == TIME]
     rows = np.unique(np.linspace(0, n_release - 1, min(n_release, _MOST_ROWS)).astype(np.intp))
     most = max(_FEWEST_LOOKED_AT, int(_MOST_LOOKED_AT / len(rows)))
     release, asked = (
         np.column_stack([np.nan_to_num(c.secret[part], nan=-SECRET_STEP) for c in columns])
         for part in (rows, slice(n_release, None))
     )
-    return shared_sets(release, asked, SECRET_STEP, most)
+    least = 2 if len(people.control) >= FEWEST_STRANGERS else 3
+    return shared_sets(release, asked, SECRET_STEP, most, least)
 
 
 def _knowledge(sets: ColumnSets) -> list[Knowledge]:
@@ -166,6 +182,8 @@ def _knowledge(sets: ColumnSets) -> list[Knowledge]:
                 by_set[s] = (*by_set.get(s, ()), half)
     found = [Knowledge(s) for s in sets.drawn]
     found += [Knowledge(s, halves=halves) for s, halves in by_set.items()]
+    found += [Knowledge(s) for s in sets.derived]
+    found += [Knowledge(s, equal=True) for s in sets.weak]
     return found + [Knowledge(s, mirrored=True) for s in sets.mirrored]
 
 
@@ -194,7 +212,8 @@ class _Search:
         secrets = np.column_stack([c.secret[n_release:] for c in columns])
         missing = np.isnan(secrets)
         share = missing.mean(axis=0)
-        gaps = np.flatnonzero(np.minimum(share, 1 - share) >= _FEWEST_GAPS)
+        plain = np.array([not c.parents for c in columns])
+        gaps = np.flatnonzero((np.minimum(share, 1 - share) >= _FEWEST_GAPS) & plain)
         secrets = np.hstack([secrets, missing[:, gaps] * SECRET_STEP])
         owners = np.concatenate([np.arange(len(columns)), gaps])
         votes = np.empty((n_release, len(owners)))
@@ -206,21 +225,31 @@ class _Search:
 
     def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
         """Look all people up by the known columns."""
-        known = list(self._known(knowledge))
-        matches = KnownCells(
-            [column.labels for column, _ in known],
-            np.hstack([column.numbers for column, _ in known]),
-            np.hstack([ranks for _, ranks in known]),
-            self.n_release,
-        ).matches()
-        secrets = np.flatnonzero(~np.isin(self.owners, knowledge.known))
+        matches = self._cells(knowledge).matches()
+        told = following(knowledge.known, [c.parents for c in self.columns])
+        # A difference to what is known is another form of the other column, which is a secret itself.
+        told |= {i for i, c in enumerate(self.columns) if told.intersection(c.parents)}
+        secrets = np.flatnonzero(~np.isin(self.owners, list(told)))
         nearest = np.flatnonzero(matches.claimed(~people.member, _FALSE_ALARMS))
-        who = np.flatnonzero(matches.claimed(~people.member, alpha))
+        who = np.flatnonzero(matches.equal if knowledge.equal else matches.claimed(~people.member, alpha))
         guesses = matches.guesses(who, self.votes, TOLERANCE)[:, secrets]
         truth = self.secrets[who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
         return ClaimsOfSet(matches.distance, nearest, secrets, who, made, off <= TOLERANCE)
+
+    def _cells(self, knowledge: Knowledge) -> KnownCells:
+        if knowledge.equal:
+            none = np.empty((len(self.columns[0].labels), 0))
+            labels = [self.columns[i].values for i in knowledge.known]
+            return KnownCells(labels, none, none.astype(np.int64), self.n_release)
+        known = list(self._known(knowledge))
+        return KnownCells(
+            [column.labels for column, _ in known],
+            np.hstack([column.numbers for column, _ in known]),
+            np.hstack([ranks for _, ranks in known]),
+            self.n_release,
+        )
 
     def _known(self, knowledge: Knowledge) -> Iterator[tuple[KnownColumn, Positions]]:
         for i in knowledge.known:

@@ -28,12 +28,15 @@ class ColumnSets:
         drawn: at random, or all there are. mirrored: of columns whose numbers are turned round.
         guided: chosen on one half of the people, which alone may choose among them; one tuple for each half.
         possible: sets of two to :data:`LARGEST` columns that there are, by size.
+        weak: larger ones, of columns that tell little each. derived: with differences of columns among them.
     """
 
     drawn: tuple[tuple[int, ...], ...]
     mirrored: tuple[tuple[int, ...], ...]
     guided: tuple[tuple[tuple[int, ...], ...], ...]
     possible: dict[int, int]
+    weak: tuple[tuple[int, ...], ...] = ()
+    derived: tuple[tuple[int, ...], ...] = ()
 
     @property
     def shares(self) -> dict[int, tuple[int, int]]:

@@ -29,7 +29,7 @@ AREA = Quantity(
     "Telling training people by a few columns",
     proportional=False,  # copies of which most are as near as strangers hardly move it
     help="Chance that a person of the training data is nearer to the release than a stranger, in the worst "
-    "two to five columns; 0.5 is none.",
+    "few columns; 0.5 is none.",
 )
 EXCESS = Quantity(
     "excess_people",
@@ -133,7 +133,9 @@ def _exposed(attacks: Attacks, worst: Sequence[tuple[Knowledge, int]]) -> Exposu
         tried[found.who[here & found.made[:, column]]] = True
         hit[found.who[here & found.right[:, column]]] = True
     n = len(people.train)
-    columns = {i for knowledge, secret in worst for i in (*knowledge.known, secret)}
+    columns = {
+        i for knowledge, secret in worst for of in (*knowledge.known, secret) for i in attacks.plain(of)
+    }
     return Exposure(
         measurement=EXCESS.id(),
         columns=tuple(attacks.name(i) for i in sorted(columns)),
@@ -176,4 +178,10 @@ def _known(knowledge: Knowledge, attacks: Attacks) -> str:
 def _tried(attacks: Attacks) -> str:
     """How many of the sets of columns that there are were tried."""
     shares = [f"{tried:,} of {there:,} {_SIZES[k]}" for k, (tried, there) in attacks.sets.shares.items()]
+    if derived := attacks.sets.derived:
+        shares.append(f"{len(derived)} sets with differences of columns")
+    if weak := attacks.sets.weak:
+        shares.append(
+            f"{len(weak)} sets of {min(map(len, weak))} to {max(map(len, weak))} that tell little each"
+        )
     return f"known columns tried: {', '.join(shares) or 'the only one'}"

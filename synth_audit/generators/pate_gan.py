@@ -1,0 +1,133 @@
+"""A GAN whose discriminator learns from the noisy votes of teachers, each of which saw other rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats
+from synth_audit.core.errors import PlanError
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.table import Table
+from synth_audit.encoding.gan_model import draw_with, load_gan, plain_generator
+from synth_audit.encoding.network_model import NetworkModel, Weights, transformer_for
+from synth_audit.encoding.network_training import check_positive
+from synth_audit.encoding.torch_device import torch_device
+
+if TYPE_CHECKING:
+    from synth_audit.kernels.deep.pate import PateSettings
+
+UNPAID = "the plan declares no privacy budget, so the teachers voted without noise"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PateGan:
+    """Teachers on disjoint parts of the rows say which made rows look real; a student learns what most say.
+
+    Every row goes to one teacher by a secret throw of its own, so that a row more or less changes one vote
+    on each made row. Under a budget Laplace noise is added to the number of votes for *real*, whose
+    sensitivity is 1; all votes are bought beforehand and added up by the accountant. The paper's bound looks
+    at how clear the votes were, which is itself private, and is not used. The student keeps every answer and
+    learns from all of them again; the generator learns from the student.
+
+    Attributes:
+        teachers: parts of the rows; as many votes as there are, so much noise they outweigh.
+        rounds: of teaching, voting, studying and making.
+        votes: rows voted on in a round.
+        teacher_steps, student_steps: of a round; the generator takes as many as the student.
+        batch: rows of a step.
+        noise: dimensions of the generator's input.
+        hidden: width of the layers of generator, student and teachers.
+        dropout: of the student.
+        learning_rate, generator_rate: of the discriminators' and the generator's Adam.
+
+    Source: Jordon, Yoon & van der Schaar 2019.
+    """
+
+    teachers: int = 100
+    rounds: int = 30
+    votes: int = 16
+    teacher_steps: int = 5
+    student_steps: int = 20
+    batch: int = 64
+    noise: int = 64
+    hidden: int = 64
+    dropout: float = 0.5
+    learning_rate: float = 2e-3
+    generator_rate: float = 1e-3
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="PATE-GAN",
+        summary="Differentially private GAN taught by noisy votes of teachers on disjoint rows.",
+        cost="minutes",
+        source="Jordon et al. 2019",
+        trial={"teachers": 3, "rounds": 2, "votes": 4, "batch": 8, "hidden": 8, "noise": 4},
+    )
+
+    def __post_init__(self) -> None:
+        counts = ("teachers", "rounds", "votes", "teacher_steps", "student_steps", "batch", "noise", "hidden")
+        sizes = ("learning_rate", "generator_rate")
+        check_positive({n: getattr(self, n) for n in counts}, {n: getattr(self, n) for n in sizes})
+        if not 0 <= self.dropout < 1:
+            raise PlanError("the dropout is no probability", where="dropout", expected="0 to below 1")
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Buy all votes, then let the teachers learn and vote."""
+        device = torch_device(context.device, "this generator")
+        from synth_audit.kernels.deep import pate
+        from synth_audit.kernels.deep.training import built
+
+        train = train.released_only()
+        transformer = transformer_for(train, context)
+        layout, scale = transformer.layout, self._bought(context)
+        draws = context.rng if scale is None else np.random.default_rng(context.noise.bits(256))
+
+        def laplace(count: int) -> Floats:
+            assert scale is not None
+            return context.noise.laplace(scale, count)
+
+        def told(done: int, loss: float) -> None:
+            context.deadline.check()
+            context.progress(f"train, loss {loss:.3g}", done, self.rounds)
+
+        weights: Weights = {}
+        if layout.width:
+            rows = transformer.encode(train, draws)
+            network = built(lambda: plain_generator(self, layout, None), draws)
+            noise = None if scale is None else laplace
+            weights = pate.fitted(rows, layout, self._settings, network, noise, told, draws, device)
+        return NetworkModel(transformer, weights, draw_with(self, plain_generator))
+
+    def load(self, folder: Path) -> NetworkModel:
+        """The model that was saved there."""
+        return load_gan(self, folder)
+
+    def _bought(self, context: FitContext) -> float | None:
+        """The scale of the noise on each number of votes; None without a budget."""
+        accountant, count = context.accountant, self.rounds * self.votes
+        if accountant.budget is None:
+            accountant.void(UNPAID)
+            return None
+        scale = accountant.least_laplace_noise(count)
+        accountant.laplace(scale, what="votes of the teachers", count=count)
+        return scale
+
+    @property
+    def _settings(self) -> PateSettings:
+        from synth_audit.kernels.deep.pate import PateSettings
+
+        return PateSettings(
+            teachers=self.teachers,
+            rounds=self.rounds,
+            votes=self.votes,
+            teacher_steps=self.teacher_steps,
+            student_steps=self.student_steps,
+            batch=self.batch,
+            noise=self.noise,
+            hidden=self.hidden,
+            dropout=self.dropout,
+            learning_rate=self.learning_rate,
+            generator_rate=self.generator_rate,
+        )

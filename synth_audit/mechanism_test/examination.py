@@ -1,0 +1,275 @@
+"""Tests a claim: repeated noise, a pilot over all pairs of neighbours, and one test on fresh runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from synth_audit.core.arrays import Bools, Floats
+from synth_audit.core.context import SERIAL, RunContext
+from synth_audit.core.errors import PlanError
+from synth_audit.kernels import distinguishing
+from synth_audit.kernels.claim_rules import best_bound, choose, rules_to_test
+from synth_audit.kernels.distinguishing import Rule
+from synth_audit.mechanism_test.claim import Claim
+from synth_audit.mechanism_test.mechanism import Job, RunnableMechanism, Runs
+from synth_audit.mechanism_test.releases import FAILED
+from synth_audit.mechanism_test.result import ClaimAnswer, Finding, MechanismResult
+
+LEVEL = 0.999
+"""A true claim is called violated with probability 1 − LEVEL at most: a tenth of it for repeated noise, the
+rest for the one test."""
+
+LEVEL_SHOWN = 0.95
+"""Of the bound by which tightness is told."""
+
+TIGHT = 0.5
+"""Share of the claimed ε from which on a claim is called tight."""
+
+_REPEATS = (1 - LEVEL) * 0.1
+_TEST = (1 - LEVEL) * 0.9
+_FEWEST, _LEAST_PILOT = 60, 4
+_MANY = 100_000
+_PILOT, _PILOT_OF_MANY, _AGAIN = 0.5, 0.1, 0.2
+"""Shares of all runs: for a pilot over all pairs, and of many runs for another on the pair that it chose."""
+_CURVE = 12
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is run.
+
+    Attributes:
+        runs: of the mechanism in all, pilot included; at least 60.
+        seconds: about how long; None for as long as it takes. Fewer runs are made where they are slow, and
+            how many is settled before the first tested run, so that no result decides when to stop.
+
+    Raises:
+        PlanError: a number is out of range.
+    """
+
+    runs: int = 1000
+    seconds: float | None = 1500.0
+
+    def __post_init__(self) -> None:
+        if self.runs < _FEWEST or (self.seconds is not None and self.seconds <= 0):
+            raise PlanError(
+                "too few runs to test anything",
+                where="runs, seconds",
+                expected=f"at least {_FEWEST} runs, and time above 0",
+                fix="raise them",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Lab:
+    """What runs the mechanism: draws the coins and hands out the work."""
+
+    mechanism: RunnableMechanism
+    context: RunContext
+    rng: np.random.Generator
+
+    def runs(self, case: int, n: int, what: str) -> tuple[Floats, Bools]:
+        """Scores and sides of n runs, each on a side that a fair coin decides."""
+        having = self.rng.random(n) < 0.5
+        seeds = self.rng.integers(0, 2**31, n)
+        size = self.mechanism.at_once
+        jobs = [Job(case, having[i : i + size], seeds[i : i + size]) for i in range(0, n, size)]
+        return np.concatenate(self.context.map(what, Runs(self.mechanism), jobs)), having
+
+
+def examine_claim(
+    mechanism: RunnableMechanism,
+    claim: Claim,
+    *,
+    name: str,
+    effort: Effort | None = None,
+    context: RunContext = SERIAL,
+    rng: np.random.Generator | None = None,
+    findings: tuple[Finding, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> MechanismResult:
+    """Whether (ε, δ) can be refuted by telling neighbours apart.
+
+    Noise that repeats under equal seeds is looked for first. Then a pilot runs all pairs of neighbours and
+    chooses pair, score and rule; they are tested on fresh runs, once. No choice looks at what it is tested
+    on, the sides are fair coins and Clopper and Pearson's interval is exact, so that a true claim is called
+    violated with probability 0.001 at most, whatever the mechanism.
+
+    Args:
+        name: what is run, for a reader.
+        rng: decides the sides; from the system's entropy if left out.
+        findings: of a look inside; each one breaks the claim.
+
+    Raises:
+        PluginError, DataError: the mechanism cannot be run.
+    """
+    started = time.monotonic()
+    context.progress("repeated noise", 0, 1)
+    empty = _unanswered(name, claim, findings, notes)
+    repeated = mechanism.repeated()
+    chance = 1.0 if repeated is None else distinguishing.repeats_by_chance(repeated)
+    if chance <= _REPEATS:
+        found = _repeating(empty, chance)
+    else:
+        lab = _Lab(mechanism, context, rng or np.random.default_rng())
+        found = _measured(lab, claim, effort or Effort(), empty, started)
+    return replace(found, seconds=time.monotonic() - started)
+
+
+def _unanswered(
+    name: str, claim: Claim, findings: tuple[Finding, ...], notes: tuple[str, ...]
+) -> MechanismResult:
+    return MechanismResult(
+        mechanism=name,
+        claim=claim,
+        answer=ClaimAnswer.NOT_TESTABLE,
+        reason="",
+        level=LEVEL,
+        level_shown=LEVEL_SHOWN,
+        runs_to_refute=distinguishing.runs_to_refute(claim.epsilon, _TEST),
+        findings=findings,
+        notes=notes,
+    )
+
+
+def _repeating(empty: MechanismResult, chance: float) -> MechanismResult:
+    return replace(
+        empty,
+        answer=ClaimAnswer.VIOLATED,
+        reason="the noise repeats: the same seed gave the same results, so that whoever learns the seed "
+        "takes the noise off",
+        epsilon_at_least=None,
+        epsilon_shown=None,
+        repeats=chance,
+    )
+
+
+def _measured(
+    lab: _Lab, claim: Claim, effort: Effort, empty: MechanismResult, started: float
+) -> MechanismResult:
+    """Pilot and test."""
+    runs = _affordable(lab, effort, started)
+    cases = lab.mechanism.cases
+    each = max(_LEAST_PILOT, int(runs * (_PILOT_OF_MANY if runs >= _MANY else _PILOT)) // len(cases))
+    again = int(runs * _AGAIN) if runs >= _MANY else 0
+    tested = max(runs - each * len(cases) - again, _LEAST_PILOT)
+    pilots = [lab.runs(case, each, f"pilot: {name}") for case, name in enumerate(cases)]
+    _refuse_dead(lab.mechanism, [scores for scores, _ in pilots])
+    picks = [choose(*pilot, tested=tested, delta=claim.delta) for pilot in pilots]
+    case = max(range(len(cases)), key=lambda i: picks[i].hoped)
+    pick, (looked, _) = picks[case], pilots[case]
+    if again:
+        looked, sides = lab.runs(case, again, f"pilot: {cases[case]}")
+        pick = choose(looked, sides, tested=tested, delta=claim.delta)
+    rules = rules_to_test(pick, looked, tested=tested)
+    signed = pick.rule.sign * pick.scorer.of(looked)
+    thresholds = np.unique(np.quantile(signed, np.linspace(0.02, 0.98, _CURVE)))
+    scores, having = lab.runs(case, tested, f"test: {cases[case]}")
+    names = lab.mechanism.scores(case)
+    found = replace(
+        empty,
+        largest=distinguishing.largest_epsilon(tested, claim.delta, _TEST * max(w for _, w in rules)),
+        pilot=each * len(cases) + again,
+        tested=tested,
+        case=cases[case],
+        score=pick.scorer.named(names),
+        failed=int(scores[:, names.index(FAILED)].sum()) if FAILED in names else 0,
+    )
+    return _answered(_with_numbers(found, rules, pick.scorer.of(scores), having, thresholds))
+
+
+def _with_numbers(
+    found: MechanismResult,
+    rules: Sequence[tuple[Rule, float]],
+    seen: Floats,
+    having: Bools,
+    thresholds: Floats,
+) -> MechanismResult:
+    """The bounds and the curve, from the tested runs."""
+    delta = found.claim.delta
+    counts = [(rule.counts(seen, having), share) for rule, share in rules]
+    sure, done, best = best_bound(counts, delta, _TEST)
+    shown, _, _ = best_bound(counts, delta, 1 - LEVEL_SHOWN)
+    rule = rules[best][0]
+    return replace(
+        found,
+        rule=_told(rule),
+        rules=len(rules),
+        counts=done,
+        epsilon_at_least=sure,
+        epsilon_shown=shown,
+        curve=distinguishing.trade_off(rule.sign * seen, having, thresholds, LEVEL_SHOWN),
+    )
+
+
+def _affordable(lab: _Lab, effort: Effort, started: float) -> int:
+    """Runs that fit the time, by the pace of two on each pair; these are thrown away."""
+    if effort.seconds is None:
+        return effort.runs
+    before = time.monotonic()
+    n = 2
+    for case, name in enumerate(lab.mechanism.cases):
+        lab.runs(case, n, f"pace: {name}")
+    pace = (time.monotonic() - before) / (n * len(lab.mechanism.cases))
+    left = effort.seconds - (time.monotonic() - started)
+    if lab.mechanism.at_once > 1 or pace * effort.runs <= left:
+        return effort.runs
+    return max(_FEWEST, min(effort.runs, int(left / pace)))
+
+
+def _refuse_dead(mechanism: RunnableMechanism, pilots: Sequence[Floats]) -> None:
+    """Raise where no run of the pilot gave a release."""
+    for case, scores in enumerate(pilots):
+        names = mechanism.scores(case)
+        if FAILED not in names or not scores[:, names.index(FAILED)].all():
+            return
+    raise PlanError(
+        "no run of the mechanism gave a release",
+        where="mechanism",
+        expected="a table of the same columns from each run",
+        fix="run it by hand on a small table; the command must read {train} and write {synthetic}",
+    )
+
+
+def _told(rule: Rule) -> str:
+    """The rule for a reader."""
+    sign = rule.sign
+    above, below = ("or more", "or less") if sign == 1 else ("or less", "or more")
+    parts = []
+    if rule.high is not None:
+        parts.append(f"claim the canary at {sign * rule.high:.6g} {above}")
+    if rule.low is not None:
+        parts.append(f"claim its absence at {sign * rule.low:.6g} {below}")
+    return "; ".join(parts)
+
+
+def _answered(found: MechanismResult) -> MechanismResult:
+    """The answer that follows from the numbers."""
+    claimed, sure = found.claim.epsilon, found.epsilon_at_least or 0.0
+    if sure > claimed:
+        reason = f"ε is at least {sure:.3g}, not {claimed:.4g} (an error of at most {1 - found.level:.3g})"
+        return replace(found, answer=ClaimAnswer.VIOLATED, reason=reason)
+    if found.findings:
+        return replace(found, answer=ClaimAnswer.VIOLATED, reason=found.findings[0].what)
+    if found.largest <= claimed:
+        reason = (
+            f"{found.tested:,} tested runs cannot show more than ε = {found.largest:.3g}; at least "
+            f"{found.runs_to_refute:,} are needed to refute {claimed:.4g}"
+        )
+        return replace(found, answer=ClaimAnswer.NOT_TESTABLE, reason=reason)
+    shown, sureness = found.epsilon_shown or 0.0, f"{100 * found.level_shown:g} % confidence"
+    if shown > claimed:
+        reason = f"at {sureness} ε is at least {shown:.3g}, more than is claimed; more runs would decide"
+        return replace(found, answer=ClaimAnswer.NOT_REFUTED, reason=reason)
+    if shown >= TIGHT * claimed:
+        reason = f"tight to {100 * shown / claimed:.0f} %: ε is at least {shown:.3g} ({sureness})"
+        return replace(found, answer=ClaimAnswer.TIGHT, reason=reason)
+    reason = (
+        f"ε is at least {shown:.3g} of {claimed:.4g} ({sureness}); "
+        f"these runs could have shown {found.largest:.3g}"
+    )
+    return replace(found, answer=ClaimAnswer.NOT_REFUTED, reason=reason)

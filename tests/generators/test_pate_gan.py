@@ -1,0 +1,194 @@
+"""Votes of teachers: what they cost, whose row moves whose vote, and what a student makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from synth_audit.core import registry
+from synth_audit.core.accounting import Accountant, Budget, Unit
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.errors import BudgetSpent, DataError, PlanError, PluginError
+from synth_audit.core.generator import FitContext
+from synth_audit.core.noise import Noise
+from synth_audit.core.public_domain import PublicDomain
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.encoding.gan_model import plain_generator
+from synth_audit.encoding.transformer import on_train
+from synth_audit.kernels.deep import pate
+
+QUICK = {
+    "teachers": 5,
+    "rounds": 3,
+    "votes": 4,
+    "teacher_steps": 2,
+    "student_steps": 2,
+    "batch": 8,
+    "hidden": 8,
+    "noise": 4,
+}
+DECLARED = {
+    "x": ColumnSpec(kind="continuous", bounds=(-9, 9), nullable=False),
+    "label": ColumnSpec(kind="categorical", categories=("low", "high"), nullable=False),
+}
+
+
+def rows(n=80, seed=0, columns=("x", "label")):
+    x = np.random.default_rng(seed).normal(2, 1, size=n)
+    data = pa.table({"x": x, "label": np.where(x > 1, "high", "low")}).select(list(columns))
+    return read_table(data, infer_schema(data, {k: DECLARED[k] for k in columns}), where="train")
+
+
+def context(epsilon=None, table=None, delta=1e-5):
+    accountant = Accountant(None if epsilon is None else Budget(epsilon, delta), unit=Unit.ROW)
+    accountant.draws(500)
+    domain = PublicDomain() if table is None else PublicDomain.of(table.schema)
+    return FitContext(rng=np.random.default_rng(0), accountant=accountant, public_domain=domain)
+
+
+def fitted(table, handed, **settings):
+    return registry.build("generator", "pate_gan", QUICK | settings).fit(table, handed)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_all_votes_are_bought_beforehand_within_the_budget(delta):
+    table, handed = rows(), context(1.0, rows(), delta)
+    fitted(table, handed)
+    guarantee = handed.accountant.guarantee()
+    assert 0.95 < guarantee.epsilon <= 1.0
+    [mechanism] = guarantee.mechanisms
+    assert mechanism.count == 12
+    assert (mechanism.noise_multiplier == pytest.approx(12, rel=5e-3)) is (delta == 0)
+
+
+def test_noise_has_the_scale_that_was_bought_once_for_each_vote(monkeypatch):
+    table, handed, drawn = rows(), context(1.0, rows()), []
+
+    def laplace(scale, size):
+        drawn.append((scale, size))
+        return np.zeros(size)
+
+    monkeypatch.setattr(Noise, "laplace", staticmethod(laplace))
+    fitted(table, handed)
+    [mechanism] = handed.accountant.mechanisms
+    assert drawn == [(mechanism.noise_multiplier, 4)] * 3
+
+
+@pytest.fixture
+def training():
+    """After a step of its teachers, on rows of which some were changed."""
+    table = rows()
+    layout = on_train(table).layout
+    settings = pate.PateSettings(**QUICK, dropout=0.5, learning_rate=1e-2, generator_rate=1e-3)
+
+    def taught(changed=(), removed=()):
+        vectors = on_train(table).encode(table, np.random.default_rng(0))
+        vectors[list(changed)] = 0
+        torch.manual_seed(0)
+        chosen = registry.build("generator", "pate_gan", QUICK)
+        network = plain_generator(chosen, layout, None)
+        rng = np.random.default_rng(3)
+        made = pate._Training(vectors, layout, settings, network, None, rng, "cpu")
+        made.parts = [np.setdiff1d(part, list(removed)) for part in made.parts]
+        for _ in range(3):
+            made._teach()
+        return made
+
+    return taught
+
+
+@pytest.mark.parametrize("how", ["changed", "removed"])
+def test_a_row_moves_the_teacher_that_has_it_and_no_other(training, how):
+    before = training()
+    row = int(before.parts[2][0])
+    after = training(**{how: [row]})
+    one, other = (t.teachers.weights[0].detach() for t in (before, after))
+    moved = [j for j in range(5) if not torch.equal(one[j], other[j])]
+    assert moved == [2]
+    assert torch.equal(before._made(7), after._made(7)), "what all share is drawn alike"
+
+
+def test_a_teacher_without_rows_votes_too(training):
+    before = training()
+    after = training(removed=before.parts[1].tolist())
+    assert torch.isfinite(after.teachers.weights[0]).all()
+    after._vote()
+
+
+def test_parts_hold_every_row_once():
+    found = pate.parts(1000, 7, np.random.default_rng(0))
+    assert sorted(np.concatenate(found).tolist()) == list(range(1000))
+    assert len({len(part) for part in found}) > 1, "by throws, not in equal shares"
+
+
+def test_noise_can_turn_a_majority():
+    votes = np.array([0.0, 2.0, 3.0, 5.0])
+    assert pate.majority(votes, 5, None).tolist() == [0, 0, 1, 1]
+    assert pate.majority(votes, 5, lambda n: np.full(n, 1.0)).tolist() == [0, 1, 1, 1]
+
+
+def test_real_rows_reach_the_model_by_votes_alone(monkeypatch):
+    """With votes drowned in the same noise other rows make no other model."""
+    monkeypatch.setattr(Noise, "bits", staticmethod(lambda count: 7))
+    drowning = np.array([100.0, -100.0, 100.0, -100.0])
+    monkeypatch.setattr(Noise, "laplace", staticmethod(lambda scale, size: drowning))
+    one, other = rows(seed=0), rows(n=50, seed=1)
+    weights, again = (fitted(table, context(1.0, table)).weights for table in (one, other))
+    assert all(np.array_equal(w, again[k]) for k, w in weights.items())
+
+
+def test_teachers_learn_to_tell_real_rows_from_made_ones(training):
+    taught = training()
+    for _ in range(30):
+        taught._teach()
+    with torch.no_grad():
+        real, made = (taught.teachers(x.expand(5, -1, -1)).mean() for x in (taught.rows, taught._made(80)))
+    assert real > 0 > made
+
+
+def test_without_a_budget_it_says_so_and_repeats():
+    handed = context()
+    one = fitted(rows(), handed).sample(9, np.random.default_rng(1))
+    assert "voted without noise" in handed.accountant.why_none
+    assert one.data.equals(fitted(rows(), context()).sample(9, np.random.default_rng(1)).data)
+
+
+@pytest.mark.parametrize("columns", [("x",), ("label",)])
+def test_few_rows_of_one_kind_and_a_draw_of_one_row(columns):
+    table = rows(3, columns=columns)
+    assert fitted(table, context(2.0, table)).sample(1, np.random.default_rng(1)).n_rows == 1
+
+
+def test_labels_that_are_read_off_the_rows_end_every_claim():
+    data = rows().data
+    table = read_table(data, infer_schema(data, {"x": DECLARED["x"]}), where="train")
+    handed = context(2.0, table)
+    fitted(table, handed)
+    assert handed.accountant.guarantee() is None
+
+
+def test_a_spent_budget_is_refused_before_a_row_is_seen():
+    table, handed = rows(), context(1.0, rows())
+    handed.accountant.pure(1.0, what="all of it")
+    with pytest.raises(BudgetSpent, match="Laplace"):
+        fitted(table, handed)
+
+
+def test_training_that_diverges_leaves_no_model():
+    with pytest.raises(PluginError, match="diverged"):
+        fitted(rows(), context(), learning_rate=1e30)
+
+
+def test_free_text_is_refused_by_name():
+    data = pa.table({"notes": [f"patient {i} came in on day {i} with pain" for i in range(60)]})
+    with pytest.raises(DataError, match="'notes'"):
+        fitted(read_table(data, infer_schema(data), where="train"), context())
+
+
+@pytest.mark.parametrize("odd", [{"teachers": 0}, {"votes": 0}, {"dropout": 1.0}, {"learning_rate": 0.0}])
+def test_settings_that_make_no_sense_are_refused(odd):
+    with pytest.raises(PlanError):
+        registry.build("generator", "pate_gan", odd)

@@ -1,0 +1,237 @@
+"""GANs with a private critic: what they learn, what they pay, and that real rows reach them no other way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from synth_audit.core import registry
+from synth_audit.core.accounting import Accountant, Budget, Unit
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.errors import BudgetSpent, DataError, PlanError, PluginError
+from synth_audit.core.generator import FitContext
+from synth_audit.core.noise import Noise
+from synth_audit.core.public_domain import PublicDomain
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.encoding.transformer import on_train
+
+NAMES = ("dp_wgan", "dpgan", "dp_ctgan", "dp_auto_gan")
+EACH = pytest.mark.parametrize("name", NAMES)
+QUICK = {"steps": 4, "hidden": 8, "noise": 4, "batch": 20, "sampling_rate": 1.0}
+"""All rows in every batch, whose cost is quick to add up."""
+
+CODES = {"latent": 2, "autoencoder_steps": 4}
+DECLARED = {
+    "x": ColumnSpec(kind="continuous", bounds=(-9, 9), nullable=False),
+    "y": ColumnSpec(kind="continuous", bounds=(-9, 9), nullable=False),
+    "label": ColumnSpec(kind="categorical", categories=("low", "high"), nullable=False),
+    "half": ColumnSpec(kind="categorical", categories=("one", "two"), nullable=False),
+}
+
+
+def rows(n=120, seed=0, **specs):
+    """Two groups of numbers, told by the label."""
+    rng = np.random.default_rng(seed)
+    high = np.arange(n) % 2 > 0
+    x, y = np.where(high, 3, -3) + rng.normal(size=(2, n))
+    label, half = np.where(high, "high", "low"), np.where(np.arange(n) % 4 > 1, "one", "two")
+    data = pa.table({"x": x, "y": y, "label": label, "half": half})
+    return read_table(data, infer_schema(data, specs), where="train")
+
+
+def declared(n=120, seed=0):
+    return rows(n, seed, **DECLARED)
+
+
+def context(epsilon=None, table=None, seed=0):
+    budget = None if epsilon is None else Budget(epsilon, 1e-5)
+    accountant = Accountant(budget, unit=Unit.ROW)
+    accountant.draws(500)
+    domain = PublicDomain() if table is None else PublicDomain.of(table.schema)
+    return FitContext(rng=np.random.default_rng(seed), accountant=accountant, public_domain=domain)
+
+
+def generator(name, **settings):
+    codes = CODES if name == "dp_auto_gan" else {}
+    return registry.build("generator", name, QUICK | codes | settings)
+
+
+def made(name, table, handed, n=50, **settings):
+    return generator(name, **settings).fit(table, handed).sample(n, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("name", ["dpgan", "dp_ctgan"])
+def test_it_learns_which_numbers_a_label_has(name):
+    settings = {"steps": 300, "hidden": 24, "sampling_rate": 0.5, "batch": 100, "learning_rate": 3e-3}
+    drawn = made(name, rows(), context(), n=600, generator_rate=3e-3, dropout=0.0, **settings)
+    x, label = drawn.numbers("x"), drawn.labels("label")
+    assert 0.2 < np.mean(label == "high") < 0.8
+    assert np.mean(x[label == "high"]) - np.mean(x[label == "low"]) > 1.5
+
+
+@EACH
+def test_what_is_claimed_is_what_was_spent_within_the_budget(name):
+    table = declared()
+    handed = context(2.0, table)
+    made(name, table, handed)
+    guarantee = handed.accountant.guarantee()
+    assert 1.9 < guarantee.epsilon <= 2.0
+    first = {
+        "dp_ctgan": ["counts of the labels of each column"],
+        "dp_auto_gan": ["training of the autoencoder"],
+    }
+    assert [m.what for m in guarantee.mechanisms] == [*first.get(name, []), "training of the critic"]
+    assert guarantee.mechanisms[-1].count == 4
+
+
+@pytest.mark.parametrize("name", ["dp_ctgan", "dp_auto_gan"])
+def test_the_first_part_costs_its_share(name):
+    table = declared()
+    handed = context(2.0, table)
+    made(name, table, handed, share=0.25)
+    assert handed.accountant.mechanisms[0].epsilon_alone == pytest.approx(0.5, abs=0.02)
+
+
+@EACH
+def test_noise_has_the_scale_that_was_bought(name, monkeypatch):
+    table, scales = declared(), []
+
+    def gaussian(scale, shape):
+        scales.append(scale)
+        return np.zeros(shape)
+
+    handed = context(2.0, table)
+    monkeypatch.setattr(Noise, "gaussian", staticmethod(gaussian))
+    made(name, table, handed, clip=0.5)
+    bought = [m.noise_multiplier for m in handed.accountant.mechanisms]
+    norms = {"dp_ctgan": (2**0.5, 0.5), "dp_auto_gan": (0.5, 0.5)}.get(name, (0.5,))
+    assert set(scales) == {norm * multiplier for norm, multiplier in zip(norms, bought, strict=True)}
+
+
+@EACH
+def test_real_rows_reach_the_model_by_clipped_gradients_alone(name, monkeypatch):
+    """With next to nothing left of a gradient and no noise, other numbers make no other model."""
+    monkeypatch.setattr(Noise, "gaussian", staticmethod(lambda scale, shape: np.zeros(shape)))
+    monkeypatch.setattr(Noise, "bits", staticmethod(lambda count: 7))
+    one, other = declared(seed=0), declared(seed=1)
+    assert one.fingerprint != other.fingerprint
+    blind, blind_too, seeing, seeing_too = (
+        generator(name, clip=clip).fit(table, context(2.0, table)).weights
+        for clip in (1e-30, 1.0)
+        for table in (one, other)
+    )
+    assert all(np.array_equal(w, blind_too[k]) for k, w in blind.items())
+    assert not all(np.array_equal(w, seeing_too[k]) for k, w in seeing.items())
+
+
+@EACH
+def test_no_seed_of_the_plan_moves_what_training_draws(name, monkeypatch):
+    """Draws that one more row would shift for all others are secret, as the noise is."""
+    monkeypatch.setattr(Noise, "gaussian", staticmethod(lambda scale, shape: np.zeros(shape)))
+    table = declared()
+    one, other = (made(name, table, context(2.0, table)) for _ in range(2))
+    assert one.fingerprint != other.fingerprint
+
+
+@EACH
+def test_rows_made_for_real_ones_do_not_depend_on_the_batch(name):
+    """A layer that mixes rows, as batch normalisation does, would let a row move the gradients of others."""
+    from synth_audit.encoding.gan_model import plain_generator
+
+    layout, chosen = on_train(declared()).layout, generator(name)
+    network = chosen._network(chosen, layout, None) if name == "dp_auto_gan" else None
+    network = (network or plain_generator(chosen, layout, None)).train()
+    inputs = torch.randn(9, chosen.noise)
+    torch.testing.assert_close(network(inputs)[:1], network(inputs[:1]), rtol=1e-5, atol=1e-6)
+
+
+@EACH
+def test_a_domain_that_is_read_off_the_rows_ends_every_claim(name):
+    table = rows(**{k: DECLARED[k] for k in ("x", "label", "half")})
+    handed = context(2.0, table)
+    made(name, table, handed)
+    assert handed.accountant.guarantee() is None
+    assert "inferred bounds" in handed.accountant.why_none
+
+
+@EACH
+def test_without_a_budget_it_says_so_and_repeats(name):
+    handed = context()
+    one = made(name, rows(), handed)
+    assert "without clipping and noise" in handed.accountant.why_none
+    assert one.data.equals(made(name, rows(), context()).data)
+
+
+@EACH
+def test_a_batch_may_be_empty(name, monkeypatch):
+    monkeypatch.setattr(Noise, "poisson_sample", staticmethod(lambda n, rate: np.zeros(0, dtype=np.intp)))
+    table = declared()
+    assert made(name, table, context(2.0, table)).n_rows == 50
+
+
+@EACH
+@pytest.mark.parametrize("columns", [["x", "y"], ["label"]])
+def test_few_rows_of_one_kind_and_a_draw_of_one_row(name, columns):
+    data = rows(3).data.select(columns)
+    specs = {k: DECLARED[k] for k in columns}
+    table = read_table(data, infer_schema(data, specs), where="train")
+    handed = context(2.0, table)
+    assert made(name, table, handed, n=1).n_rows == 1
+    assert handed.accountant.guarantee() is not None
+
+
+@EACH
+def test_ten_thousand_labels(name):
+    labels = tuple(f"code {i:05}" for i in range(10_000))
+    data = pa.table({"code": list(labels[:30])})
+    spec = ColumnSpec(kind="categorical", categories=labels, nullable=False)
+    table = read_table(data, infer_schema(data, {"code": spec}), where="train")
+    drawn = made(name, table, context(2.0, table), n=5, hidden=4)
+    assert set(drawn.labels("code")) <= set(labels)
+
+
+@EACH
+def test_a_budget_without_delta_is_refused_before_a_row_is_seen(name):
+    table = declared()
+    handed = replace(context(2.0, table), accountant=Accountant(Budget(1.0), unit=Unit.ROW))
+    with pytest.raises(BudgetSpent):
+        made(name, table, handed)
+
+
+@EACH
+def test_training_that_diverges_leaves_no_model(name):
+    table = declared()
+    unclipped = {"weight_clip": 1e30} if name == "dpgan" else {}
+    with pytest.raises(PluginError, match="diverged"):
+        made(name, table, context(2.0, table), learning_rate=1e30, **unclipped)
+
+
+@EACH
+def test_free_text_is_refused_by_name(name):
+    notes = [f"patient {i} came in on day {i} with pain" for i in range(60)]
+    data = pa.table({"notes": notes, "x": np.arange(60.0)})
+    with pytest.raises(DataError, match="'notes'"):
+        made(name, read_table(data, infer_schema(data), where="train"), context())
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "odd"),
+    [
+        *[("dp_wgan", s, 0) for s in ("steps", "critic_steps", "batch", "sampling_rate", "clip")],
+        ("dp_wgan", "sampling_rate", 1.5),
+        ("dp_wgan", "dropout", 1.0),
+        ("dp_wgan", "penalty", -1.0),
+        ("dpgan", "weight_clip", 0.0),
+        ("dp_ctgan", "share", 1.0),
+        ("dp_auto_gan", "share", 0.0),
+        ("dp_auto_gan", "latent", 0),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(name, setting, odd):
+    with pytest.raises(PlanError):
+        registry.build("generator", name, {setting: odd})

@@ -1,0 +1,24 @@
+"""Coins that fall alike in every test run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.mechanism_test.claim import Claim
+from synth_audit.mechanism_test.examination import Effort, examine_claim
+from synth_audit.mechanism_test.function_mechanism import FunctionMechanism, array_pairs
+
+
+@pytest.fixture
+def asked():
+    """Examine a mechanism, or a function of arrays, against a claim."""
+
+    def ask(mechanism, claim=None, runs=2000, seed=0, pairs=None, **more):
+        claim = claim or Claim(1.0)
+        if not hasattr(mechanism, "repeated"):
+            mechanism = FunctionMechanism(mechanism, pairs or array_pairs(claim, 10))
+        rng = np.random.default_rng(seed)
+        return examine_claim(mechanism, claim, name="it", effort=Effort(runs, None), rng=rng, **more)
+
+    return ask
