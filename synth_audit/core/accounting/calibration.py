@@ -32,8 +32,8 @@ def least_noise(
         sampling_rate: of Poisson sampling; 1 for none.
         rows: the most rows one unit contributes.
         before: what was spent from the same budget already.
-        mechanism: gaussian, of which Poisson sampling makes the sampled one; laplace, over all rows, which needs
-            no delta; or zero-concentrated.
+        mechanism: gaussian, of which Poisson sampling makes the sampled one; laplace, over all rows, which
+            needs no delta; or zero-concentrated.
 
     Returns:
         Standard deviation over the largest L2 norm of one row's contribution, or scale over the largest L1
