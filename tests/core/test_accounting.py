@@ -332,7 +332,10 @@ def test_every_mechanism_is_recorded_with_its_parameters():
     handed.pure(0.02, what="e")
     handed.approximate(0.03, 1e-9, what="f")
     kinds = [m.mechanism for m in handed.mechanisms]
-    assert kinds == list(Mechanism)
+    other = accountant()
+    other.concentrated(0.01, what="g")
+    assert kinds + [m.mechanism for m in other.mechanisms] == list(Mechanism)
+    assert other.mechanisms[0].noise_multiplier == pytest.approx((2 * 0.01) ** -0.5)
     assert [m.count for m in handed.mechanisms] == [2, 3, 1, 1, 1, 1]
     assert handed.mechanisms[2].epsilon_alone == pytest.approx(1 / 50, abs=1e-3)
     handed.draws(7)

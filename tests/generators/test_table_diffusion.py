@@ -128,6 +128,15 @@ def test_what_is_drawn_has_the_margins_that_were_bought(name):
 
 
 @BOTH
+def test_no_seed_of_the_plan_moves_what_is_added_to_rows(name, monkeypatch):
+    """One row more would shift it for all others, were it known."""
+    monkeypatch.setattr(Noise, "gaussian", staticmethod(lambda scale, shape: np.zeros(shape)))
+    table = rows(60, **DECLARED)
+    one, other = (made(name, table, context(2.0, table), steps=5, **WHOLE) for _ in range(2))
+    assert one.fingerprint != other.fingerprint
+
+
+@BOTH
 def test_without_a_budget_it_says_so_and_repeats(name):
     handed = context()
     one = made(name, rows(), handed, steps=5)

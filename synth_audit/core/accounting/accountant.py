@@ -32,6 +32,10 @@ NOT_PROTECTED = (
 _FIXED = (
     "noise, sampling rates and numbers of steps were set beforehand, not by what earlier mechanisms returned"
 )
+_FILTER = (
+    "what shares a zero-concentrated spending was chosen by what came before it, and ran only while the sum "
+    "of all that it cost stayed within the share (Feldman & Zrnic 2021)"
+)
 _FLOATS = "noise is drawn in floating point; the proofs are about real numbers (Mironov 2012)"
 _POISSON = "each row joined each batch by an independent secret coin (Poisson sampling), as it was run"
 
@@ -116,6 +120,29 @@ class Accountant:
         """Spend on ``count`` mechanisms known to be (ε, δ)-DP and no more; raises ``BudgetSpent``."""
         self._spend(Mechanism.APPROXIMATE, what, count, epsilon=epsilon, delta=delta)
 
+    def concentrated(self, rho: float, *, what: str) -> None:
+        """Spend ρ of zero-concentrated privacy for one row; raises ``BudgetSpent``.
+
+        Mechanisms whose parameters hang on what earlier ones returned may share it, as long as what they cost
+        stays within ρ: see :class:`~synth_audit.core.accounting.concentrated_filter.ConcentratedFilter`.
+        """
+        self._spend(Mechanism.CONCENTRATED, what, 1, noise_multiplier=(2 * rho) ** -0.5)
+
+    def most_concentrated(self) -> float:
+        """The most ρ for one row that what is left of the budget bears.
+
+        Raises:
+            BudgetSpent: nothing is left, or delta is 0.
+        """
+        noise = least_noise(
+            self._declared("a share of zero-concentrated privacy"),
+            rows=self.rows,
+            before=self.mechanisms,
+            neighbouring=self.neighbouring,
+            mechanism=Mechanism.CONCENTRATED,
+        )
+        return noise**-2 / 2
+
     def least_noise(
         self, *, sampling_rate: float = 1.0, steps: int = 1, epsilon: float | None = None
     ) -> float:
@@ -150,7 +177,7 @@ class Accountant:
             rows=self.rows,
             before=self.mechanisms,
             neighbouring=self.neighbouring,
-            laplace=True,
+            mechanism=Mechanism.LAPLACE,
         )
 
     def draws(self, rows: int | None) -> None:
@@ -235,7 +262,8 @@ class Accountant:
             if self.unit is Unit.ROW
             else f"the fit saw at most {self.rows:,} {'row' if self.rows == 1 else 'rows'} of any entity"
         )
-        return (each, *sampled, *((_FIXED,) if len(self._records) > 1 else ()), _FLOATS)
+        shared = (_FILTER,) if Mechanism.CONCENTRATED in kinds else ()
+        return (each, *sampled, *shared, *((_FIXED,) if len(self._records) > 1 else ()), _FLOATS)
 
     def _spend(self, mechanism: Mechanism, what: str, count: int, **parameters: float) -> None:
         record = MechanismRecord(what=what, mechanism=mechanism, count=count, rows=self.rows, **parameters)

@@ -21,7 +21,7 @@ def least_noise(
     rows: int = 1,
     before: Sequence[MechanismRecord] = (),
     neighbouring: Neighbouring = Neighbouring.ADD_OR_REMOVE,
-    laplace: bool = False,
+    mechanism: Mechanism = Mechanism.GAUSSIAN,
 ) -> float:
     """The smallest noise multiplier, to a percent, with which ``steps`` Gaussian steps fit the budget.
 
@@ -32,7 +32,8 @@ def least_noise(
         sampling_rate: of Poisson sampling; 1 for none.
         rows: the most rows one unit contributes.
         before: what was spent from the same budget already.
-        laplace: steps with Laplace noise over all rows instead, which need no delta.
+        mechanism: gaussian, of which Poisson sampling makes the sampled one; laplace, over all rows, which
+            needs no delta; or zero-concentrated.
 
     Returns:
         Standard deviation over the largest L2 norm of one row's contribution, or scale over the largest L1
@@ -41,8 +42,8 @@ def least_noise(
     Raises:
         BudgetSpent: no noise is enough, because nothing is left or delta is 0.
     """
-    kind = Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else Mechanism.GAUSSIAN
-    kind = Mechanism.LAPLACE if laplace else kind
+    kind = Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else mechanism
+    laplace = kind is Mechanism.LAPLACE
     noise = _least_noise(budget, kind, sampling_rate, steps, rows, tuple(before), neighbouring)
     if noise is None:
         law = "Laplace" if laplace else "Gaussian"

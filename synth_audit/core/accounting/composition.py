@@ -1,6 +1,6 @@
 """Adds mechanisms up: by basic composition, Rényi differential privacy and privacy loss distributions.
 
-All three give upper bounds, so the smallest holds. The last two are dp-accounting's. Three things are settled
+All three give upper bounds, so the smallest holds. The last two are dp-accounting's. Four things are settled
 here because its accountants answer them differently from one another:
 
 * *Neighbouring relation.* Numbers are given for one row added or removed. Replacing a row is removing one and
@@ -9,6 +9,8 @@ here because its accountants answer them differently from one another:
   as relative to C under both.)
 * *Several rows of one unit.* With at most k rows, contributions change by k C, and pure ε becomes k ε. Under
   Poisson sampling of rows a batch holds Binomial(k, q) of them: a mixture of Gaussians (Ganesh 2024).
+* *Zero-concentrated mechanisms* (Bun & Steinke 2016) have at most the Rényi divergences of a Gaussian, not
+  its losses: privacy loss distributions say nothing of them. Neighbours k rows apart have k² ρ.
 * *Pure mechanisms.* Whatever is ε-DP is dominated by randomised response (Kairouz, Oh, Viswanath 2015), and
   an exponential mechanism, whose log-ratio has range ε, by ε²/8-zCDP as well (Cesar and Rogers 2021).
 
@@ -114,7 +116,7 @@ def by_pld(
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     size = _rough_size(records, delta, neighbouring)
-    if size > _HOPELESS:
+    if size > _HOPELESS or any(r.mechanism is Mechanism.CONCENTRATED for r in records):
         return Spent(math.inf, delta, PLD)
     if any(r.mechanism is Mechanism.POISSON_SUBSAMPLED_GAUSSIAN and r.rows > 1 for r in records):
         grid = max(
@@ -160,7 +162,7 @@ def _divergences(record: MechanismRecord, neighbouring: Neighbouring, orders: Fl
     size = _changes(record, neighbouring)
     event: dp.DpEvent
     match record.mechanism:
-        case Mechanism.GAUSSIAN:
+        case Mechanism.GAUSSIAN | Mechanism.CONCENTRATED:
             event = dp.GaussianDpEvent(_positive(record.noise_multiplier) / size)
         case Mechanism.POISSON_SUBSAMPLED_GAUSSIAN:
             event = dp.GaussianDpEvent(_positive(record.noise_multiplier) / size)

@@ -32,6 +32,7 @@ class Mechanism(StrEnum):
     EXPONENTIAL = "exponential"
     PURE = "pure"
     APPROXIMATE = "approximate"
+    CONCENTRATED = "zero-concentrated"
 
 
 _PARAMETERS = {
@@ -41,6 +42,7 @@ _PARAMETERS = {
     Mechanism.EXPONENTIAL: ("epsilon",),
     Mechanism.PURE: ("epsilon",),
     Mechanism.APPROXIMATE: ("epsilon", "delta"),
+    Mechanism.CONCENTRATED: ("noise_multiplier",),
 }
 
 # Wide enough for all that makes sense, narrow enough that nothing overflows on the way.
@@ -82,7 +84,8 @@ class MechanismRecord:
         what: what it bought, for a reader; never a value from the table.
         mechanism: its kind.
         noise_multiplier: gaussian: standard deviation over the largest L2 norm of one row's contribution (the
-            clipping norm); laplace: scale over the largest L1 norm.
+            clipping norm); laplace: scale over the largest L1 norm; zero-concentrated: 1 / √(2 ρ), that of
+            the Gaussian mechanism of the same ρ.
         sampling_rate: the probability q with which each row joins a batch, by a coin of its own, in (0, 1].
         epsilon, delta: what one run alone guarantees (pure, exponential: delta is 0).
         count: how often it runs.

@@ -129,7 +129,13 @@ class WireMechanism(WirePart):
 
     what: str
     mechanism: Literal[
-        "gaussian", "poisson-subsampled gaussian", "laplace", "exponential", "pure", "approximate"
+        "gaussian",
+        "poisson-subsampled gaussian",
+        "laplace",
+        "exponential",
+        "pure",
+        "approximate",
+        "zero-concentrated",
     ]
     noise_multiplier: Number | None
     sampling_rate: Number | None

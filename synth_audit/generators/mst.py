@@ -1,0 +1,121 @@
+"""A tree of pairs of columns, chosen privately, and the distribution of highest entropy for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.core.errors import PlanError
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.marginal_budget import UNPAID
+from synth_audit.core.table import Table
+from synth_audit.encoding.binned_model import BinnedModel
+from synth_audit.encoding.binning import binning_for
+from synth_audit.encoding.noisy_counts import NoisyCounts, SingleColumns, chosen, small_enough
+from synth_audit.kernels.cell_counts import Attributes
+
+_CHOICE_SENSITIVITY = 1.0
+
+
+@dataclass(frozen=True)
+class _Bought:
+    """Noise of each table, and ε of each choice; None where nothing was bought."""
+
+    noise: float | None = None
+    choice: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mst:
+    """P(x) with the noisy counts of single columns and of the d − 1 pairs of a spanning tree.
+
+    Under a budget the counts of single columns and of the pairs get Gaussian noise; in between the pairs are
+    chosen one by one, by exponential mechanisms on the L1 distance of the counts of a pair from what the
+    noisy single columns would have if they were independent (sensitivity 1). Cells of a column below three
+    standard deviations of the noise are merged.
+
+    Attributes:
+        bins: of a number, of equal width.
+        share: of zero-concentrated privacy for choosing the pairs; the rest is measured with one noise.
+        most_cells: of the table of a pair; larger ones are no candidates.
+        iterations: of mirror descent at most.
+
+    Source: McKenna, Miklau & Sheldon 2021.
+    """
+
+    bins: int = 25
+    share: float = 1 / 3
+    most_cells: int = 1_000_000
+    iterations: int = 1000
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="MST",
+        summary="Differentially private tree of pairs, from counts with Gaussian noise.",
+        source="McKenna, Miklau & Sheldon 2021",
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("bins", "most_cells", "iterations"):
+            if getattr(self, name) < 1:
+                raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
+        if not 0 < self.share < 1:
+            raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
+
+    def fit(self, train: Table, context: FitContext) -> BinnedModel:
+        """Measure columns, choose pairs, measure them; all is paid for before a row is looked at.
+
+        Raises:
+            BudgetSpent: the budget does not bear it, or has no delta.
+        """
+        train = train.released_only()
+        binning = binning_for(train, context, self.bins)
+        bought = self._bought(len(binning.sizes), context)
+        rows = NoisyCounts(binning.codes(train), binning.sizes, context)
+        single = SingleColumns.of(rows, bought.noise)
+        pairs = self._pairs(single, bought.choice)
+        measured = [single.rows.measured(pair, bought.noise) for pair in pairs]
+        model = single.fitted(measured, self.iterations)
+        return BinnedModel(binning, model.conditionals(), single.merging)
+
+    def load(self, folder: Path) -> BinnedModel:
+        """The model that was saved there."""
+        return BinnedModel.load(folder)
+
+    def _bought(self, columns: int, context: FitContext) -> _Bought:
+        accountant = context.accountant
+        if accountant.budget is None:
+            accountant.void(UNPAID)
+            return _Bought()
+        pairs = columns - 1
+        choice = None
+        if pairs:
+            rho = accountant.most_concentrated() * self.share
+            choice = min((8 * rho / pairs) ** 0.5, 999.0)
+            accountant.exponential(choice, what="choice of the pairs of columns", count=pairs)
+        noise = accountant.least_noise(steps=columns + pairs)
+        accountant.gaussian(noise, what="counts of each column", count=columns)
+        if pairs:
+            accountant.gaussian(noise, what="counts of the chosen pairs", count=pairs)
+        return _Bought(noise, choice)
+
+    def _pairs(self, single: SingleColumns, epsilon: float | None) -> list[Attributes]:
+        """A spanning tree after Kruskal, of as many parts as the largest table allows."""
+        sizes = single.rows.sizes
+        left = {
+            pair: single.rows.off(pair, single.independent(*pair))
+            for pair in combinations(range(len(sizes)), 2)
+            if small_enough(sizes, pair, self.most_cells)
+        }
+        part = list(range(len(sizes)))
+        tree: list[Attributes] = []
+        while left:
+            candidates = list(left)
+            found = candidates[chosen(np.array([*left.values()]), epsilon, _CHOICE_SENSITIVITY)]
+            tree.append(found)
+            joined, gone = (part[a] for a in found)
+            part = [joined if p == gone else p for p in part]
+            left = {pair: off for pair, off in left.items() if part[pair[0]] != part[pair[1]]}
+        return tree

@@ -1,0 +1,94 @@
+"""Noisy counts of all pairs of columns, and particles that descend to them in sliced Wasserstein distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import ClassVar
+
+from synth_audit.core.errors import PlanError
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.marginal_budget import UNPAID
+from synth_audit.core.table import Table
+from synth_audit.encoding.binning import binning_for
+from synth_audit.encoding.noisy_counts import NoisyCounts, small_enough
+from synth_audit.encoding.particle_model import ParticleModel
+from synth_audit.kernels.cell_counts import Attributes
+from synth_audit.kernels.graphical_model import estimated_total
+from synth_audit.kernels.particles import TargetTable, moved_particles
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivPgd:
+    """Particles whose pairs of columns have the noisy counts of train's.
+
+    Under a budget the counts of all pairs get Gaussian noise of one size; what follows looks at them alone. A
+    noisy table is made shares by its projection to the simplex. Each sweep moves every particle towards all
+    tables, along a random direction each.
+
+    Attributes:
+        bins: of a number, of equal width.
+        particles: how many; rows are drawn among them.
+        sweeps: over all pairs.
+        most_cells: of the table of a pair; a column without any smaller one is counted alone.
+
+    Source: Donhauser, Lokna, Sanyal, Boedihardjo, Hönig & Yang 2024.
+    """
+
+    bins: int = 32
+    particles: int = 4000
+    sweeps: int = 60
+    most_cells: int = 1_000_000
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="PrivPGD",
+        summary="Differentially private particles, moved to noisy counts of all pairs of columns.",
+        source="Donhauser et al. 2024",
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("bins", "particles", "sweeps", "most_cells"):
+            if getattr(self, name) < 1:
+                raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
+
+    def fit(self, train: Table, context: FitContext) -> ParticleModel:
+        """Measure all pairs, which is paid for before a row is looked at; then move particles.
+
+        Raises:
+            BudgetSpent: the budget does not bear it, or has no delta.
+        """
+        train = train.released_only()
+        binning = binning_for(train, context, self.bins)
+        tables = self._tables(binning.sizes)
+        noise = _bought(len(tables), context)
+        rows = NoisyCounts(binning.codes(train), binning.sizes, context)
+        measured = [rows.measured(r, noise) for r in tables]
+        total = estimated_total(measured)
+        targets = [TargetTable.of(one.attributes, one.counts, total) for one in measured]
+
+        def tell(done: int) -> None:
+            context.deadline.check()
+            context.progress("particles moved", done + 1, self.sweeps)
+
+        found = moved_particles(targets, binning.sizes, self.particles, self.sweeps, context.rng, tell)
+        return ParticleModel(binning, found)
+
+    def load(self, folder: Path) -> ParticleModel:
+        """The model that was saved there."""
+        return ParticleModel.load(folder)
+
+    def _tables(self, sizes: tuple[int, ...]) -> list[Attributes]:
+        """All pairs that are small enough, and each column that is in none."""
+        pairs = [r for r in combinations(range(len(sizes)), 2) if small_enough(sizes, r, self.most_cells)]
+        paired = {a for r in pairs for a in r}
+        return [*pairs, *((a,) for a in range(len(sizes)) if a not in paired)]
+
+
+def _bought(tables: int, context: FitContext) -> float | None:
+    accountant = context.accountant
+    if accountant.budget is None:
+        accountant.void(UNPAID)
+        return None
+    noise = accountant.least_noise(steps=tables)
+    accountant.gaussian(noise, what="counts of all pairs of columns", count=tables)
+    return noise

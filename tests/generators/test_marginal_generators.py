@@ -1,0 +1,251 @@
+"""MST, AIM and PrivPGD: what they learn, what they pay for it, and what they refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.accounting import Accountant, Budget, Mechanism, Unit
+from synth_audit.core.accounting.concentrated_filter import ConcentratedFilter
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.errors import BudgetSpent, DataError, PlanError
+from synth_audit.core.generator import FitContext
+from synth_audit.core.noise import Noise
+from synth_audit.core.public_domain import PublicDomain
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+
+ALL = pytest.mark.parametrize("name", ["mst", "aim", "priv_pgd"])
+LABELS = tuple("abcdefgh")
+DECLARED = {
+    "x": ColumnSpec(kind="integer", bounds=(0, 9), nullable=False),
+    "y": ColumnSpec(kind="continuous", bounds=(0, 100), precision=0.5),
+    "label": ColumnSpec(kind="categorical", categories=LABELS, nullable=False),
+    "more": ColumnSpec(kind="categorical", categories=LABELS, nullable=False),
+}
+QUICK = {"aim": {"rounds": 4, "iterations": 60}, "mst": {"iterations": 600}, "priv_pgd": {"particles": 1000}}
+
+
+def rows(n=1500, seed=0, specs=DECLARED):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 10, n)
+    y = pa.array(np.clip(np.rint(2 * (10 * x + rng.random(n) * 10)) / 2, 0, 100), mask=rng.random(n) < 0.1)
+    label = np.array(LABELS)[np.minimum(x, 7)]
+    more = np.where(rng.random(n) < 0.7, label, rng.choice(list(LABELS), n))
+    data = pa.table({"x": x, "y": y, "label": label, "more": more})
+    return read_table(data, infer_schema(data, specs), where="train")
+
+
+def context(table, epsilon=None, *, seed=0, **terms):
+    budget = None if epsilon is None else Budget(epsilon, 1e-5)
+    accountant = Accountant(budget, **{"unit": Unit.ROW} | terms)
+    accountant.draws(500)
+    domain = PublicDomain.of(table.schema)
+    return FitContext(rng=np.random.default_rng(seed), accountant=accountant, public_domain=domain)
+
+
+def made(name, table, handed, n=4000, **settings):
+    model = registry.build("generator", name, QUICK[name] | settings).fit(table, handed)
+    return model.sample(n, np.random.default_rng(1))
+
+
+def distance(one, other, *names):
+    shares = [
+        t.to_pandas().astype(object).value_counts([*names], normalize=True, dropna=False)
+        for t in (one, other)
+    ]
+    return shares[0].sub(shares[1], fill_value=0).abs().sum() / 2
+
+
+@ALL
+@pytest.mark.parametrize("epsilon", [None, 1e5])
+def test_without_noise_they_draw_the_pairs_of_train(name, epsilon):
+    table = rows()
+    drawn = made(name, table, context(table, epsilon), n=20_000)
+    assert distance(table, drawn, "x", "label") < (0.2 if name == "priv_pgd" else 0.03)
+    assert np.mean(drawn.missing("y")) == pytest.approx(np.mean(table.missing("y")), abs=0.02)
+    known = ~drawn.missing("y")
+    assert np.corrcoef(drawn.numbers("x")[known], drawn.numbers("y")[known])[0, 1] > 0.9
+
+
+@ALL
+def test_little_budget_costs_more_than_much(name):
+    table = rows(500)
+    far, near = (distance(table, made(name, table, context(table, e)), "x", "label") for e in (0.02, 50.0))
+    assert near < 0.25 < 0.3 < far
+
+
+@ALL
+@pytest.mark.parametrize("most", [1, 3])
+def test_what_is_claimed_is_nearly_all_of_the_budget_and_no_more(name, most):
+    table = rows(60)
+    handed = context(table, 1.0, unit=Unit.ENTITY, rows=most)
+    made(name, table, handed, n=1)
+    guarantee = handed.accountant.guarantee()
+    assert 0.9 < guarantee.epsilon <= 1.0
+    assert guarantee.covers_entities
+    kinds = [m.mechanism for m in guarantee.mechanisms]
+    expected = {
+        "mst": [Mechanism.EXPONENTIAL, Mechanism.GAUSSIAN, Mechanism.GAUSSIAN],
+        "aim": [Mechanism.GAUSSIAN, Mechanism.CONCENTRATED],
+        "priv_pgd": [Mechanism.GAUSSIAN],
+    }
+    assert kinds == expected[name]
+
+
+def test_the_noise_of_mst_is_what_was_paid_for_and_no_seed_moves_it(monkeypatch):
+    table, scales = rows(200), []
+
+    def gaussian(scale, shape):
+        scales.append(scale)
+        return np.zeros(shape)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Noise, "gaussian", staticmethod(gaussian))
+        handed = context(table, 1.0)
+        made("mst", table, handed)
+    _, columns, pairs = handed.accountant.mechanisms
+    assert scales == [columns.noise_multiplier] * (columns.count + pairs.count)
+    assert (columns.count, pairs.count) == (4, 3)
+    one, other = (made("mst", table, context(table, 1.0)) for _ in range(2))
+    assert one.fingerprint != other.fingerprint
+
+
+def test_priv_pgd_measures_all_pairs_with_the_noise_it_paid_for(monkeypatch):
+    table, scales = rows(200), []
+
+    def gaussian(scale, shape):
+        scales.append((scale, len(shape)))
+        return np.zeros(shape)
+
+    monkeypatch.setattr(Noise, "gaussian", staticmethod(gaussian))
+    handed = context(table, 1.0)
+    made("priv_pgd", table, handed)
+    [pairs] = handed.accountant.mechanisms
+    assert scales == [(pairs.noise_multiplier, 2)] * 6
+    assert pairs.count == 6
+
+
+def test_all_that_aim_measures_was_paid_for_at_the_noise_it_has(monkeypatch):
+    table, scales, paid = rows(200), [], []
+
+    def gaussian(scale, shape):
+        scales.append(float(scale))
+        return np.zeros(shape)
+
+    pay = ConcentratedFilter.gaussian
+    with monkeypatch.context() as patch:
+        patch.setattr(Noise, "gaussian", staticmethod(gaussian))
+        patch.setattr(
+            ConcentratedFilter, "gaussian", lambda self, noise: (paid.append(noise), pay(self, noise))
+        )
+        handed = context(table, 1.0)
+        made("aim", table, handed)
+    columns, share = handed.accountant.mechanisms
+    assert scales == [columns.noise_multiplier] * columns.count + paid
+    rho = share.noise_multiplier**-2 / 2
+    assert 0.8 * rho < sum(noise**-2 / 2 for noise in paid) <= 0.9001 * rho
+
+
+def test_aim_ends_where_its_share_does(monkeypatch):
+    shares = []
+    begin = ConcentratedFilter.__init__
+    monkeypatch.setattr(
+        ConcentratedFilter, "__init__", lambda self, rho: (shares.append(self), begin(self, rho))[1]
+    )
+    table = rows(100)
+    made("aim", table, context(table, 2.0))
+    [share] = shares
+    assert share.left == pytest.approx(0, abs=1e-6 * share.rho)
+
+
+@ALL
+def test_nothing_is_looked_at_before_it_is_paid_for(name):
+    table = rows(50)
+    spent = Accountant(Budget(1.0, 1e-5), unit=Unit.ROW)
+    spent.pure(1.0, what="another fit")
+    with pytest.raises(BudgetSpent):
+        made(name, table, replace(context(table), accountant=spent))
+    assert len(spent.mechanisms) == 1
+    with pytest.raises(BudgetSpent):
+        made(name, table, replace(context(table), accountant=Accountant(Budget(1.0), unit=Unit.ROW)))
+
+
+@ALL
+def test_a_domain_that_is_read_off_the_rows_ends_every_claim(name):
+    table = rows(100, specs={column: DECLARED[column] for column in ("x", "y", "label")})
+    handed = context(table, 1.0)
+    made(name, table, handed)
+    assert handed.accountant.guarantee() is None
+    assert "inferred bounds" in handed.accountant.why_none
+
+
+@ALL
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+@pytest.mark.parametrize("columns", [("x", "y"), ("label",), ("label", "more")])
+def test_few_rows_few_columns_and_a_draw_of_one_row(name, n, epsilon, columns):
+    data = rows(n).data.select(list(columns))
+    table = read_table(data, infer_schema(data, {c: DECLARED[c] for c in columns}), where="train")
+    handed = context(table, epsilon)
+    assert made(name, table, handed, n=1).n_rows == 1
+    assert epsilon is None or handed.accountant.guarantee().epsilon <= epsilon
+
+
+@pytest.mark.parametrize("name", ["mst", "aim"])
+def test_ten_thousand_labels_are_merged_where_noise_hides_them(name):
+    labels = tuple(f"L{i}" for i in range(10_000))
+    code = np.where(np.arange(2000) % 2, "L7", np.array(labels)[np.arange(2000)])
+    data = pa.table({"code": code, "x": np.arange(2000) % 10})
+    wide = ColumnSpec(kind="categorical", categories=labels, nullable=False)
+    specs = {"code": wide, "x": DECLARED["x"]}
+    table = read_table(data, infer_schema(data, specs), where="train")
+    drawn = made(name, table, context(table, 5.0), n=2000)
+    assert 0.2 < np.mean(drawn.labels("code") == "L7") < 0.8
+    assert len(set(drawn.labels("code"))) > 100
+
+
+@ALL
+def test_free_text_is_refused_by_name(name):
+    notes = [f"patient {i} came in on day {i} with pain" for i in range(60)]
+    data = pa.table({"notes": notes, "x": np.arange(60.0)})
+    table = read_table(data, infer_schema(data), where="train")
+    with pytest.raises(DataError, match="'notes'"):
+        made(name, table, context(table))
+
+
+@ALL
+@pytest.mark.parametrize("odd", [{"bins": 0}, {"most_cells": 0}])
+def test_settings_that_make_no_sense_are_refused(name, odd):
+    with pytest.raises(PlanError):
+        registry.build("generator", name, odd)
+
+
+def test_a_share_is_a_part_and_aim_counts_its_rounds():
+    with pytest.raises(PlanError):
+        registry.build("generator", "mst", {"share": 1.0})
+    with pytest.raises(PlanError):
+        registry.build("generator", "aim", {"rounds": 0})
+    for name, of in (("mst", "iterations"), ("aim", "iterations"), ("priv_pgd", "sweeps")):
+        with pytest.raises(PlanError):
+            registry.build("generator", name, {of: 0})
+
+
+def test_a_column_that_is_too_wide_for_any_pair_is_counted_alone():
+    table = rows(300)
+    handed = context(table, 20.0)
+    made("priv_pgd", table, handed, most_cells=85)
+    [tables] = handed.accountant.mechanisms
+    assert tables.count == 4, "three pairs of x, label and more; y alone"
+
+
+def test_aim_keeps_its_model_small():
+    table = rows(800)
+    model = registry.build("generator", "aim", {"most_cells": 300, **QUICK["aim"]}).fit(
+        table, context(table, 20.0)
+    )
+    assert sum(step.weights.size for step in model.steps) <= 300
