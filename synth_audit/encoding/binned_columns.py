@@ -41,7 +41,7 @@ class BinnedColumn(Protocol):
 
 
 @dataclass(frozen=True)
-class LabelCells:
+class LabelBins:
     """A cell for every label.
 
     Attributes:
@@ -76,7 +76,7 @@ class LabelCells:
 
 
 @dataclass(frozen=True)
-class RangeCells:
+class RangeBins:
     """Bins of equal width between two bounds; what lies outside is clipped.
 
     Values that are a step apart are dealt to the bins as evenly as they go, and are drawn from a bin with
@@ -158,6 +158,6 @@ class RangeCells:
 def column_from_plain(plain: Mapping[str, Any]) -> BinnedColumn:
     """The column that wrote these JSON values."""
     if "labels" in plain:
-        return LabelCells(plain["name"], tuple(plain["labels"]), plain["gap"])
+        return LabelBins(plain["name"], tuple(plain["labels"]), plain["gap"])
     ends = None if plain["bounds"] is None else (float(plain["bounds"][0]), float(plain["bounds"][1]))
-    return RangeCells(plain["name"], ends, plain["bins"], plain["step"], plain["gap"])
+    return RangeBins(plain["name"], ends, plain["bins"], plain["step"], plain["gap"])

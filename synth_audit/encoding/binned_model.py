@@ -15,7 +15,7 @@ from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.table import Table
 from synth_audit.encoding.binning import Binning
 from synth_audit.kernels.ancestral import Conditional, drawn_rows
-from synth_audit.kernels.cell_merging import Merging
+from synth_audit.kernels.cell_merging import CellMerging
 
 _COLUMNS, _TABLES = "model.json", "tables.npz"
 
@@ -31,7 +31,7 @@ class BinnedModel:
 
     binning: Binning = field(repr=False)
     steps: Sequence[Conditional] = field(repr=False)
-    merging: Merging | None = field(default=None, repr=False)
+    merging: CellMerging | None = field(default=None, repr=False)
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows; the same generator state gives the same rows."""
@@ -66,6 +66,6 @@ class BinnedModel:
         return cls(binning, steps, merging)
 
 
-def _merging(tables: Mapping[str, Any], columns: int) -> Merging:
+def _merging(tables: Mapping[str, Any], columns: int) -> CellMerging:
     merged, weights = (tuple(tables[f"{name}{j}"] for j in range(columns)) for name in ("merged", "weights"))
-    return Merging(merged, weights)
+    return CellMerging(merged, weights)

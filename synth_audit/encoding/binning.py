@@ -16,7 +16,7 @@ from synth_audit.core.kind import Bounds
 from synth_audit.core.resolution import Resolution, ValueGrid
 from synth_audit.core.schema import Column, Schema, quantitative
 from synth_audit.core.table import Table, assemble
-from synth_audit.encoding.binned_columns import BinnedColumn, LabelCells, RangeCells, column_from_plain
+from synth_audit.encoding.binned_columns import BinnedColumn, LabelBins, RangeBins, column_from_plain
 
 MOST_LABELS = 10_000
 """Labels that are read off train; a plan may declare more."""
@@ -82,7 +82,7 @@ def _declared(train: Table, column: Column, context: FitContext, bins: int) -> B
     if known.bounds is not None:
         return _range(column, known.bounds, column.declared_resolution, bins, known.nullable)
     if labels := known.categories or (fixed.categories if fixed else None):
-        return LabelCells(column.name, tuple(labels), known.nullable)
+        return LabelBins(column.name, tuple(labels), known.nullable)
     return _read_off(train, column, column.declared_resolution, bins)
 
 
@@ -98,21 +98,21 @@ def _read_off(train: Table, column: Column, resolution: Resolution | None, bins:
             expected=f"categories, at most {MOST_LABELS:,} that the plan does not declare",
             fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
         )
-    return LabelCells(column.name, labels, gap)
+    return LabelBins(column.name, labels, gap)
 
 
 def _range(
     column: Column, bounds: Bounds | None, resolution: Resolution | None, bins: int, gap: bool
-) -> RangeCells:
+) -> RangeBins:
     """Bins on the values that the column can hold."""
     if bounds is None or column.typeless:
-        return RangeCells(column.name, None, bins, 0.0, gap)
+        return RangeBins(column.name, None, bins, 0.0, gap)
     if resolution is None:
         step = spacing(column)
         ends = bounds if not step else ValueGrid(step).within(bounds)
-        return RangeCells(column.name, ends, bins, step, gap)
+        return RangeBins(column.name, ends, bins, step, gap)
     step = 0.0 if resolution.grid.calendar else resolution.grid.step
-    return RangeCells(column.name, resolution.grid.within(bounds), bins, step, gap)
+    return RangeBins(column.name, resolution.grid.within(bounds), bins, step, gap)
 
 
 def _ends(values: Floats) -> Bounds | None:

@@ -11,7 +11,7 @@ from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.exponential_mechanism import exponential_choice
 from synth_audit.core.generator import FitContext
 from synth_audit.kernels.cell_counts import Attributes, cells_of, counted, no_less_than_nothing
-from synth_audit.kernels.cell_merging import Merging
+from synth_audit.kernels.cell_merging import CellMerging
 from synth_audit.kernels.graphical_model import GraphicalModel, Measured, estimated_total, fitted
 from synth_audit.kernels.junction_tree import JunctionTree
 
@@ -56,7 +56,7 @@ class SingleColumns:
     """
 
     rows: NoisyCounts
-    merging: Merging
+    merging: CellMerging
     measured: tuple[Measured, ...] = field(repr=False)
     total: float
 
@@ -64,7 +64,7 @@ class SingleColumns:
     def of(cls, rows: NoisyCounts, noise: float | None) -> SingleColumns:
         """Measure every column alone, with noise that was paid for."""
         alone = [rows.measured((j,), noise) for j in range(len(rows.sizes))]
-        merging = Merging.of([one.counts for one in alone], noise or 0.0)
+        merging = CellMerging.of([one.counts for one in alone], noise or 0.0)
         measured = []
         for j, one in enumerate(alone):
             together = np.bincount(merging.merged[j], minlength=merging.sizes[j])

@@ -12,7 +12,7 @@ from synth_audit.core.arrays import Floats, Floats32
 from synth_audit.core.table import Table
 from synth_audit.encoding.number_domain import NumberDomain
 from synth_audit.kernels.calibration import label_offsets, rank_knots
-from synth_audit.kernels.private_margins import Cells, Noisy, adaptive_cells, rounds, settled
+from synth_audit.kernels.private_margins import MarginCells, Noisy, adaptive_cells, rounds, settled
 from synth_audit.kernels.row_layout import one_hot
 
 _PLACES = 4096
@@ -35,7 +35,7 @@ class RankTransform:
 
     name: str
     domain: NumberDomain
-    cells: Cells = field(repr=False)
+    cells: MarginCells = field(repr=False)
     gap: float | None
     knots: tuple[float, ...] = ()
     offset: float = 0.0
@@ -106,7 +106,7 @@ class RankTransform:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> RankTransform:
         """What :meth:`plain` wrote."""
-        cells = Cells(np.array(plain["edges"]), np.array(plain["shares"]))
+        cells = MarginCells(np.array(plain["edges"]), np.array(plain["shares"]))
         domain = NumberDomain(*plain["domain"])
         return cls(plain["name"], domain, cells, plain["gap"], tuple(plain["knots"]), plain["offset"])
 

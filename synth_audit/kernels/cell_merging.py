@@ -14,7 +14,7 @@ _VISIBLE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Merging:
+class CellMerging:
     """For each column, the merged cell of every cell, and how likely each is within its merged one.
 
     Attributes:
@@ -26,7 +26,7 @@ class Merging:
     weights: tuple[Floats, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, counts: Sequence[Floats], deviation: float) -> Merging:
+    def of(cls, counts: Sequence[Floats], deviation: float) -> CellMerging:
         """From noisy counts of each column alone; nothing else of the rows is looked at.
 
         Args:

@@ -118,7 +118,7 @@ def fitted(
         tolerance: ends when 20 steps improve the loss by a smaller share.
         tell: called before each step, to end what takes too long.
     """
-    loss = _Loss.of(tree, measured)
+    loss = _MarginalLoss.of(tree, measured)
     known = {} if start is None else start.potentials
     potentials = {r: known.get(r, np.zeros(counts.shape)) for r, counts in loss.counts.items()}
     state = loss.state(potentials, total)
@@ -133,7 +133,7 @@ def fitted(
     return GraphicalModel(tree, tuple(state.marginals), state.potentials)
 
 
-def _descended(loss: _Loss, total: float, step: float, state: _State) -> tuple[float, _State]:
+def _descended(loss: _MarginalLoss, total: float, step: float, state: _State) -> tuple[float, _State]:
     """One step, as long as the loss falls by enough of what the slope promises."""
     for tried in range(30):
         further = {r: p - step * state.slopes[r] for r, p in state.potentials.items()}
@@ -159,7 +159,7 @@ class _State:
 
 
 @dataclass(frozen=True, eq=False)
-class _Loss:
+class _MarginalLoss:
     """Squared error of marginals; of every measured table what was counted, its weight, and its clique."""
 
     tree: JunctionTree
@@ -168,7 +168,7 @@ class _Loss:
     holders: Mapping[Attributes, int]
 
     @classmethod
-    def of(cls, tree: JunctionTree, measured: Sequence[Measured]) -> _Loss:
+    def of(cls, tree: JunctionTree, measured: Sequence[Measured]) -> _MarginalLoss:
         """Tables measured several times as their mean, weighted by precision."""
         counts: dict[Attributes, Floats] = {}
         weights: dict[Attributes, Floats] = {}

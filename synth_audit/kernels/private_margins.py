@@ -25,7 +25,7 @@ _SPREAD = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class MarginCells:
     """Neighbouring intervals and the share of each.
 
     Attributes:
@@ -52,7 +52,7 @@ def rounds(places: int) -> int:
     return max(1, math.ceil(math.log(max(places, 2), _MOST_PARTS)))
 
 
-def adaptive_cells(values: Floats, places: int, noisy: Noisy, least: float) -> Cells:
+def adaptive_cells(values: Floats, places: int, noisy: Noisy, least: float) -> MarginCells:
     """Cells of ``[0, places)``, down to width 1 where more than ``least`` rows were counted.
 
     Args:
@@ -98,11 +98,11 @@ def settled(counts: Floats, least: float) -> Floats:
     return found
 
 
-def _joined(parts: list[tuple[Floats, Floats, float]], places: int) -> Cells:
+def _joined(parts: list[tuple[Floats, Floats, float]], places: int) -> MarginCells:
     starts = np.concatenate([start for start, _, _ in parts])
     shares = np.concatenate([share for _, share, _ in parts])
     order = np.argsort(starts)
     inside = order[starts[order] < places]
     edges = np.append(starts[inside], float(places))
     spread = _SPREAD * np.diff(edges) / places
-    return Cells(edges, (1 - _SPREAD) * shares[inside] + spread)
+    return MarginCells(edges, (1 - _SPREAD) * shares[inside] + spread)

@@ -83,7 +83,7 @@ def weak_blocks(release: Codes, people: Codes, rng: np.random.Generator) -> list
     lost = _lost_association(release, people)
     kept = np.sort(np.argsort(-np.maximum(lost, 0).sum(axis=0), kind="stable")[:_MOST_COLUMNS])
     release, people, lost = release[:, kept], people[:, kept], lost[np.ix_(kept, kept)]
-    search = _Search.of(release, people, rng)
+    search = _BlockSearch.of(release, people, rng)
     split = max(_cuts(lost), key=lambda odds: -float(np.sign(odds) @ lost @ np.sign(odds)))
     tried = [search.climbed(odds, _TRIAL) for odds in (np.zeros(len(kept)), split, -split)]
     ends = (search.climbed(odds, _STEPS) for odds in _different(tried))
@@ -102,7 +102,7 @@ def _different(tried: Sequence[tuple[Floats, float]]) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _BlockSearch:
     """Rows to compare, each label a column of zeros and ones.
 
     Attributes:

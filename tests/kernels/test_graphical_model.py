@@ -9,7 +9,7 @@ import pytest
 
 from synth_audit.kernels.ancestral import drawn_rows
 from synth_audit.kernels.cell_counts import counted
-from synth_audit.kernels.cell_merging import Merging
+from synth_audit.kernels.cell_merging import CellMerging
 from synth_audit.kernels.graphical_model import Measured, estimated_total, fitted
 from synth_audit.kernels.junction_tree import JunctionTree
 
@@ -97,7 +97,7 @@ def test_the_more_precise_table_counts_for_more_and_a_model_goes_on_from_another
 
 
 def test_only_cells_that_noise_hides_are_merged_and_drawn_by_their_counts():
-    merging = Merging.of([np.array([50.0, 2, -1, 30, 6]), np.array([5.0, 90])], 2.0)
+    merging = CellMerging.of([np.array([50.0, 2, -1, 30, 6]), np.array([5.0, 90])], 2.0)
     assert merging.sizes == (3, 2)
     assert merging.merged[0].tolist() == [0, 2, 2, 1, 2]
     assert merging.counts(np.array([50.0, 2, -1, 30, 6]), 0).tolist() == [50, 30, 7]
@@ -108,7 +108,7 @@ def test_only_cells_that_noise_hides_are_merged_and_drawn_by_their_counts():
 
 
 def test_cells_without_any_count_are_drawn_alike():
-    merging = Merging.of([np.array([-3.0, -1, -2])], 1.0)
+    merging = CellMerging.of([np.array([-3.0, -1, -2])], 1.0)
     assert merging.sizes == (1,)
     made = merging.drawn(np.zeros((3000, 1), dtype=np.int64), np.random.default_rng(0))
     assert np.bincount(made[:, 0]) / 3000 == pytest.approx([1 / 3] * 3, abs=0.04)

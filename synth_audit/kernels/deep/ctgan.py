@@ -95,7 +95,7 @@ class Conditions:
         return made
 
 
-class Generator(nn.Module):
+class RowGenerator(nn.Module):
     """Two residual layers ``[ReLU(BatchNorm(W x + b)), x]`` and a linear one."""
 
     def __init__(self, width: int, out: int, hidden: int) -> None:
@@ -136,10 +136,10 @@ def fitted(
     Source: Xu et al. 2019, sections 4.3 and 4.4; Lin et al. 2018 for packs; Gulrajani et al. 2017.
     """
     with one_thread():
-        return _Training(rows, layout, settings, rng, device).run(loop)
+        return _CtganTraining(rows, layout, settings, rng, device).run(loop)
 
 
-class _Training:
+class _CtganTraining:
     """One run of training; its state lives no longer than :func:`fitted`."""
 
     def __init__(
@@ -156,7 +156,7 @@ class _Training:
         self.having = _rows_by_label(rows, layout)
         width = self.conditions.width
         self.generator = built(
-            lambda: Generator(settings.noise + width, layout.width, settings.hidden), rng
+            lambda: RowGenerator(settings.noise + width, layout.width, settings.hidden), rng
         ).to(device)
         packed = settings.pack * (layout.width + width)
         self.critic = built(lambda: Critic(packed, settings.hidden), rng).to(device)
@@ -263,7 +263,7 @@ def drawn(
         given = conditions.vectors(*conditions.chosen(n, rng, logs=False))
     with one_thread(), torch.no_grad():
         width = settings.noise + conditions.width
-        network = with_weights(Generator(width, layout.width, settings.hidden), kept)
+        network = with_weights(RowGenerator(width, layout.width, settings.hidden), kept)
         scores = drawn_in_blocks(network, n, settings.noise, rng, given)
     return settled(scores, layout, rng)
 

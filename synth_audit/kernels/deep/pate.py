@@ -107,7 +107,7 @@ def fitted(
     Source: Jordon, Yoon & van der Schaar 2019.
     """
     with one_thread():
-        training = _Training(rows, layout, settings, network, laplace, rng, device)
+        training = _PateTraining(rows, layout, settings, network, laplace, rng, device)
         for done in range(1, settings.rounds + 1):
             lost = training.round()
             refuse_lost(lost, done)
@@ -115,7 +115,7 @@ def fitted(
         return as_arrays(training.generator)
 
 
-class _Training:
+class _PateTraining:
     """One run of training; its state lives no longer than :func:`fitted`."""
 
     def __init__(

@@ -127,7 +127,7 @@ def fitted(
     Source: Xie et al. 2018; Petzka et al. 2018 for the penalty.
     """
     with one_thread() if noise is None else nullcontext():  # nothing repeats where noise is secret
-        return _Training(rows, layout, settings, network, conditions, noise, rng, device).run(loop)
+        return _PrivateTraining(rows, layout, settings, network, conditions, noise, rng, device).run(loop)
 
 
 def drawn(
@@ -148,7 +148,7 @@ def drawn(
     return settled(scores, layout, rng, REACH)
 
 
-class _Training:
+class _PrivateTraining:
     """One run of training; its state lives no longer than :func:`fitted`."""
 
     def __init__(

@@ -48,7 +48,7 @@ class VaeSettings:
     regularised: bool = True
 
 
-class Decoder(nn.Module):
+class VariationalDecoder(nn.Module):
     """From a code to a row vector's scores, and a deviation for each number."""
 
     def __init__(self, layout: RowLayout, settings: VaeSettings) -> None:
@@ -62,13 +62,13 @@ class Decoder(nn.Module):
         return out
 
 
-class Autoencoder(nn.Module):
+class VariationalAutoencoder(nn.Module):
     """Encoder, with mean and log-variance side by side, and decoder."""
 
     def __init__(self, layout: RowLayout, settings: VaeSettings) -> None:
         super().__init__()
         self.encoder = _layers(layout.width, settings.hidden, 2 * settings.latent)
-        self.decoder = Decoder(layout, settings)
+        self.decoder = VariationalDecoder(layout, settings)
 
 
 def fitted(
@@ -91,7 +91,7 @@ def fitted(
     Source: Xu et al. 2019, section 4.4 and supplement.
     """
     with one_thread():
-        network = built(lambda: Autoencoder(layout, settings), rng).to(device)
+        network = built(lambda: VariationalAutoencoder(layout, settings), rng).to(device)
         decay = _DECAY if settings.regularised else 0.0
         optimiser = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, weight_decay=decay)
         data, draws = torch.as_tensor(rows, device=device), generator_from(rng)
@@ -110,7 +110,7 @@ def fitted(
 
 
 def mean_loss(
-    network: Autoencoder,
+    network: VariationalAutoencoder,
     layout: RowLayout,
     settings: VaeSettings,
     batch: torch.Tensor,
@@ -137,7 +137,7 @@ def drawn(
 ) -> Floats32:
     """``n`` row vectors from codes of the prior: numbers with their deviation, labels by their chances."""
     with one_thread(), torch.no_grad():
-        decoder = with_weights(Decoder(layout, settings), weights)
+        decoder = with_weights(VariationalDecoder(layout, settings), weights)
         scores = drawn_in_blocks(decoder, n, settings.latent, rng)
     made = scores.copy()
     where = list(layout.numbers)
