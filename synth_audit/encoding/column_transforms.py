@@ -45,6 +45,10 @@ class ColumnTransform(Protocol):
     def decode(self, vectors: Floats32) -> Floats | Labels:
         """Plain values, shape (n,)."""
 
+    @property
+    def known(self) -> bool:
+        """Whether the margin is known."""
+
     def calibrated(self, vectors: Floats32) -> ColumnTransform:
         """Such that vectors like these, which a network drew, decode to what is known of the margin."""
 
@@ -95,6 +99,11 @@ class LabelTransform:
         drawn: Labels = values[(vectors + np.array(self.offsets or [0.0])).argmax(axis=1)]
         return drawn
 
+    @property
+    def known(self) -> bool:
+        """Where shares are."""
+        return bool(self.shares)
+
     def calibrated(self, vectors: Floats32) -> LabelTransform:
         """With offsets by which each label is drawn as often as its share."""
         if not self.shares:
@@ -121,6 +130,7 @@ class RangeTransform:
     gap: bool
 
     choice = False
+    known = False
 
     @property
     def numbers(self) -> int:
@@ -188,6 +198,7 @@ class ModeTransform:
 
     numbers = 1
     choice = False
+    known = False
 
     @property
     def slices(self) -> tuple[int, ...]:

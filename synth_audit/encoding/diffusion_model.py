@@ -13,17 +13,13 @@ from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.private_steps import bought
 from synth_audit.core.table import Table
-from synth_audit.encoding.known_margins import with_margins
+from synth_audit.encoding.known_margins import check_part, with_margins
 from synth_audit.encoding.network_model import Draw, NetworkModel, Weights, transformer_for
 from synth_audit.encoding.torch_device import torch_device
 from synth_audit.kernels.row_layout import RowLayout
 
 if TYPE_CHECKING:
     from synth_audit.kernels.deep.diffusion import DiffusionSettings, Target
-
-
-_DRAWN = 10_000
-"""Rows that are drawn to see how far margins are off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +53,7 @@ class DiffusionTraining:
                 raise PlanError(f"{name} is {count}", where=f"generator.{name}", expected="1 or more")
         if not 0 < self.sampling_rate <= 1:
             raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
-        if not 0 <= self.margins < 1:
-            raise PlanError("the share is no part of the budget", where="margins", expected="0 to below 1")
+        check_part(self.margins)
         for name, size in {"learning_rate": self.learning_rate, "clip": self.clip}.items():
             if not 0 < size < float("inf"):
                 raise PlanError(f"{name} is not positive", where=f"generator.{name}", expected="above 0")
@@ -74,9 +69,7 @@ def fit_diffusion(
     from synth_audit.kernels.deep.training import Loop
 
     train = train.released_only()
-    transformer = transformer_for(train, context)
-    if settings.margins:
-        transformer = with_margins(transformer, train, context, settings.margins)
+    transformer = with_margins(transformer_for(train, context), train, context, settings.margins)
     steps = bought(
         context,
         train.n_rows,
@@ -99,8 +92,7 @@ def fit_diffusion(
         draws = steps.draws()
         rows = transformer.encode(train, draws)
         weights = diffusion.fitted(rows, layout, _of(settings, target), loop, noise, draws, device)
-        transformer = transformer.calibrated(draw(weights, layout, _DRAWN, context.rng))
-    return NetworkModel(transformer, weights, draw)
+    return NetworkModel.calibrated(transformer, weights, draw, context.rng)
 
 
 def load_diffusion(settings: DiffusionTraining, target: Target, folder: Path) -> NetworkModel:

@@ -14,6 +14,7 @@ from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.private_steps import Steps, bought
 from synth_audit.core.table import Table
+from synth_audit.encoding.known_margins import check_part, with_margins
 from synth_audit.encoding.network_model import Draw, NetworkModel, Weights, transformer_for
 from synth_audit.encoding.network_training import check_positive
 from synth_audit.encoding.torch_device import torch_device
@@ -46,6 +47,8 @@ class GanTraining:
         learning_rate, generator_rate: of the critic's and the generator's Adam.
         clip: the largest norm C of one row's gradient.
         dropout: of the critic.
+        margins: share of ε that buys how often the values of each column occur: numbers become ranks, and
+            what is drawn is set right by them. 0 for none, as published: numbers lie between their bounds.
     """
 
     steps: int = 600
@@ -58,6 +61,7 @@ class GanTraining:
     generator_rate: float = 1e-3
     clip: float = 1.0
     dropout: float = 0.5
+    margins: float = 0.2
 
     def __post_init__(self) -> None:
         counts = ("steps", "critic_steps", "batch", "noise", "hidden")
@@ -67,6 +71,7 @@ class GanTraining:
             raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
         if not 0 <= self.dropout < 1:
             raise PlanError("the dropout is no probability", where="dropout", expected="0 to below 1")
+        check_part(self.margins)
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def fit_gan(settings: GanTraining, form: GanForm, train: Table, context: FitCont
     from synth_audit.kernels.deep.training import built
 
     train = train.released_only()
-    transformer = transformer_for(train, context)
+    transformer = with_margins(transformer_for(train, context), train, context, settings.margins)
     layout = transformer.layout
     share = form.conditions_share if layout.choices else None
     counts_noise = None if share is None else _counts_bought(share, context)
@@ -109,7 +114,8 @@ def fit_gan(settings: GanTraining, form: GanForm, train: Table, context: FitCont
         weights = taught(settings, form, rows, layout, network, conditions, steps, draws, device)
         if conditions is not None:
             weights = {**weights, _COUNTS: conditions.counts.astype(np.float32)}
-    return NetworkModel(transformer, weights, draw_with(settings, plain_generator))
+    draw = draw_with(settings, plain_generator)
+    return NetworkModel.calibrated(transformer, weights, draw, context.rng)
 
 
 def load_gan(settings: GeneratorSize, folder: Path) -> NetworkModel:

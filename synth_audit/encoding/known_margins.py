@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from synth_audit.core.arrays import Floats
+from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.table import Table
 from synth_audit.encoding.column_transforms import ColumnTransform, LabelTransform, RangeTransform
@@ -16,6 +17,8 @@ from synth_audit.encoding.rank_transform import RankTransform
 from synth_audit.encoding.transformer import Transformer
 from synth_audit.kernels.private_margins import Noisy, settled
 
+_WHAT = "counts of the values of each column"
+
 _ABOVE = 3.0
 """Standard deviations of the noise from which a count is told from none."""
 
@@ -23,17 +26,32 @@ _SOME, _SHARE = 10.0, 0.005
 """Rows, and share of them, from which on cells are divided where nothing is noised."""
 
 
+def check_part(share: float) -> None:
+    """Refuse a share that leaves nothing.
+
+    Raises:
+        PlanError: it is below 0, or 1 or more.
+    """
+    if not 0 <= share < 1:
+        raise PlanError(
+            "the share is no part of the budget", where="generator.margins", expected="0 to below 1"
+        )
+
+
 def with_margins(transformer: Transformer, train: Table, context: FitContext, share: float) -> Transformer:
     """Numbers as ranks, and shares of labels, by counts of every column.
 
-    Under a budget the counts are Gaussian mechanisms, all bought before the first is made.
+    Under a budget the counts are Gaussian mechanisms, or Laplace's where δ is 0, all bought before the first
+    is made.
 
     Args:
-        share: of ε, for all counts together.
+        share: of ε, for all counts together; with 0 everything stays as it is.
 
     Raises:
         BudgetSpent: the budget does not bear it.
     """
+    if not share:
+        return transformer
     domains = _domains(transformer, context)
     queries = sum(_queries(column, domains) for column in transformer.columns)
     if not queries:
@@ -69,17 +87,21 @@ def _counting(train: Table, context: FitContext, queries: int, share: float) -> 
         return _as_it_is, max(_SOME, _SHARE * train.n_rows)
     spent = accountant.spent().epsilon
     reach = spent + share * (accountant.budget.epsilon - spent)
-    noise = accountant.least_noise(steps=queries, epsilon=reach)
-    accountant.gaussian(noise, what="counts of the values of each column", count=queries)
-    return _noised(context, noise), _ABOVE * noise
+    if accountant.budget.delta == 0:
+        scale = accountant.least_laplace_noise(queries, epsilon=reach)
+        accountant.laplace(scale, what=_WHAT, count=queries)
+        return _noised(context.noise.laplace, scale), _ABOVE * 2**0.5 * scale
+    scale = accountant.least_noise(steps=queries, epsilon=reach)
+    accountant.gaussian(scale, what=_WHAT, count=queries)
+    return _noised(context.noise.gaussian, scale), _ABOVE * scale
 
 
 def _as_it_is(counts: Floats) -> Floats:
     return counts
 
 
-def _noised(context: FitContext, scale: float) -> Callable[[Floats], Floats]:
-    return lambda counts: counts + context.noise.gaussian(scale, counts.shape)
+def _noised(noise: Callable[[float, tuple[int, ...]], Floats], scale: float) -> Noisy:
+    return lambda counts: counts + noise(scale, counts.shape)
 
 
 def _counted(

@@ -21,6 +21,9 @@ Weights = Mapping[str, Floats32]
 Draw = Callable[[Weights, RowLayout, int, np.random.Generator], Floats32]
 """Row vectors from weights: shape (n, width)."""
 
+_DRAWN = 10_000
+"""Rows that are drawn to see how far margins are off."""
+
 _COLUMNS, _WEIGHTS = "model.json", "weights.npz"
 
 
@@ -35,6 +38,16 @@ class NetworkModel:
     transformer: Transformer = field(repr=False)
     weights: Weights = field(repr=False)
     draw: Draw = field(repr=False)
+
+    @classmethod
+    def calibrated(
+        cls, transformer: Transformer, weights: Weights, draw: Draw, rng: np.random.Generator
+    ) -> NetworkModel:
+        """One whose rows have the margins that the transformer knows, as far as it knows any."""
+        if transformer.knows_margins:
+            drawn = draw(weights, transformer.layout, _DRAWN, rng)
+            transformer = transformer.calibrated(drawn)
+        return cls(transformer, weights, draw)
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows; the same generator state gives the same rows."""

@@ -41,6 +41,7 @@ class RankTransform:
     offset: float = 0.0
 
     choice = False
+    known = True
     numbers = 1
 
     @staticmethod

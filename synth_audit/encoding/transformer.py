@@ -72,6 +72,11 @@ class Transformer:
             place += width
         return assemble(self.schema, drawn)
 
+    @property
+    def knows_margins(self) -> bool:
+        """Whether :meth:`calibrated` would change anything."""
+        return any(column.known for column in self.columns)
+
     def calibrated(self, vectors: Floats32) -> Transformer:
         """One that decodes vectors like these, which a network drew, to the margins that are known."""
         calibrated, place = [], 0

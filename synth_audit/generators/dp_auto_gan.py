@@ -21,6 +21,7 @@ from synth_audit.encoding.gan_model import (
     part_of_budget,
     taught,
 )
+from synth_audit.encoding.known_margins import with_margins
 from synth_audit.encoding.network_model import NetworkModel, Weights, transformer_for
 from synth_audit.encoding.network_training import check_positive
 from synth_audit.encoding.torch_device import torch_device
@@ -80,7 +81,7 @@ class DpAutoGan(GanTraining):
         from synth_audit.kernels.deep.training import built, with_weights
 
         train = train.released_only()
-        transformer = transformer_for(train, context)
+        transformer = with_margins(transformer_for(train, context), train, context, self.margins)
         n, rate, layout = train.n_rows, self.sampling_rate, transformer.layout
         part = part_of_budget(self.share, context)
         what = "training of the autoencoder"
@@ -96,7 +97,8 @@ class DpAutoGan(GanTraining):
             with_weights(network.get_submodule("decoder"), decoder)
             form = GanForm(penalty=self.penalty)
             weights = taught(self, form, rows, layout, network, None, judging, draws, device)
-        return NetworkModel(transformer, weights, draw_with(self, self._network))
+        draw = draw_with(self, self._network)
+        return NetworkModel.calibrated(transformer, weights, draw, context.rng)
 
     def load(self, folder: Path) -> NetworkModel:
         """The model that was saved there."""

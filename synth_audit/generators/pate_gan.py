@@ -13,6 +13,7 @@ from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.encoding.gan_model import draw_with, load_gan, plain_generator
+from synth_audit.encoding.known_margins import check_part, with_margins
 from synth_audit.encoding.network_model import NetworkModel, Weights, transformer_for
 from synth_audit.encoding.network_training import check_positive
 from synth_audit.encoding.torch_device import torch_device
@@ -43,6 +44,7 @@ class PateGan:
         hidden: width of the layers of generator, student and teachers.
         dropout: of the student.
         learning_rate, generator_rate: of the discriminators' and the generator's Adam.
+        margins: share of ε that buys how often the values of each column occur; 0 for none, as published.
 
     Source: Jordon, Yoon & van der Schaar 2019.
     """
@@ -58,6 +60,7 @@ class PateGan:
     dropout: float = 0.5
     learning_rate: float = 2e-3
     generator_rate: float = 1e-3
+    margins: float = 0.2
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="PATE-GAN",
         summary="Differentially private GAN taught by noisy votes of teachers on disjoint rows.",
@@ -72,6 +75,7 @@ class PateGan:
         check_positive({n: getattr(self, n) for n in counts}, {n: getattr(self, n) for n in sizes})
         if not 0 <= self.dropout < 1:
             raise PlanError("the dropout is no probability", where="dropout", expected="0 to below 1")
+        check_part(self.margins)
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Buy all votes, then let the teachers learn and vote."""
@@ -80,7 +84,7 @@ class PateGan:
         from synth_audit.kernels.deep.training import built
 
         train = train.released_only()
-        transformer = transformer_for(train, context)
+        transformer = with_margins(transformer_for(train, context), train, context, self.margins)
         layout, scale = transformer.layout, self._bought(context)
         draws = context.rng if scale is None else np.random.default_rng(context.noise.bits(256))
 
@@ -98,7 +102,8 @@ class PateGan:
             network = built(lambda: plain_generator(self, layout, None), draws)
             noise = None if scale is None else laplace
             weights = pate.fitted(rows, layout, self._settings, network, noise, told, draws, device)
-        return NetworkModel(transformer, weights, draw_with(self, plain_generator))
+        draw = draw_with(self, plain_generator)
+        return NetworkModel.calibrated(transformer, weights, draw, context.rng)
 
     def load(self, folder: Path) -> NetworkModel:
         """The model that was saved there."""

@@ -50,7 +50,7 @@ def context(epsilon=None, table=None, delta=1e-5):
 
 
 def fitted(table, handed, **settings):
-    return registry.build("generator", "pate_gan", QUICK | settings).fit(table, handed)
+    return registry.build("generator", "pate_gan", QUICK | {"margins": 0} | settings).fit(table, handed)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -91,7 +91,7 @@ def training():
         chosen = registry.build("generator", "pate_gan", QUICK)
         network = plain_generator(chosen, layout, None)
         rng = np.random.default_rng(3)
-        made = pate._Training(vectors, layout, settings, network, None, rng, "cpu")
+        made = pate._PateTraining(vectors, layout, settings, network, None, rng, "cpu")
         made.parts = [np.setdiff1d(part, list(removed)) for part in made.parts]
         for _ in range(3):
             made._teach()

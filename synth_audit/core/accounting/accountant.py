@@ -165,14 +165,19 @@ class Accountant:
             neighbouring=self.neighbouring,
         )
 
-    def least_laplace_noise(self, count: int = 1) -> float:
+    def least_laplace_noise(self, count: int = 1, *, epsilon: float | None = None) -> float:
         """The least noise multiplier of ``count`` Laplace mechanisms that what is left of the budget bears.
+
+        Args:
+            epsilon: of the budget, how much all spendings up to and with these may reach; all of it if left
+                out.
 
         Raises:
             BudgetSpent: no noise is enough.
         """
+        budget = self._declared(f"{count:,} Laplace mechanisms")
         return least_noise(
-            self._declared(f"{count:,} Laplace mechanisms"),
+            budget if epsilon is None else Budget(min(epsilon, budget.epsilon), budget.delta),
             steps=count,
             rows=self.rows,
             before=self.mechanisms,
