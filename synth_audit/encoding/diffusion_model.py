@@ -37,8 +37,8 @@ class DiffusionTraining:
             what is drawn is set right by them. 0 for none, as published: numbers lie between their bounds.
     """
 
-    levels: int = 3
-    steps: int = 400
+    levels: int = 10
+    steps: int = 300
     sampling_rate: float = 0.03
     learning_rate: float = 0.005
     clip: float = 1.0

@@ -91,11 +91,13 @@ class RankTransform:
 
     def calibrated(self, vectors: Floats32) -> RankTransform:
         """Such that these vectors of a network decode to the counted distribution."""
-        found = replace(self, knots=tuple(rank_knots(vectors[:, 0]).tolist()))
         if self.gap is None:
-            return found
+            return replace(self, knots=tuple(rank_knots(vectors[:, 0]).tolist()))
         present, missing = label_offsets(vectors[:, -2:], np.array([1 - self.gap, self.gap]))
-        return replace(found, offset=float(missing - present))
+        offset = float(missing - present)
+        there = vectors[:, -1] + offset <= vectors[:, -2]
+        ranked = vectors[there] if there.any() else vectors
+        return replace(self, knots=tuple(rank_knots(ranked[:, 0]).tolist()), offset=offset)
 
     def plain(self) -> dict[str, Any]:
         """The fields."""

@@ -46,7 +46,7 @@ def context(epsilon=None, table=None, seed=0):
 
 
 def made(name, table, handed, n=1500, **settings):
-    settings = {"steps": 150, "hidden": 32} | settings
+    settings = {"steps": 150, "hidden": 32, "levels": 3} | settings
     return registry.build("generator", name, settings).fit(table, handed).sample(n, np.random.default_rng(1))
 
 
