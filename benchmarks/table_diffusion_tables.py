@@ -245,8 +245,8 @@ def page(runs: list[dict[str, Any]], command: str) -> str:
         "proportions (near 0 for labels, whatever they are), and areas under the curves of α-precision and",
         "β-recall, whose product is AUPRC. Fresh real rows have an α-precision of one half: more is not more",
         "precise, but nearer to the mean than real rows are. The other columns ask as this tool does: mean",
-        "Kolmogorov–Smirnov distance of numbers, total variation of labels, and `1 − 2 ∫ |P(α) − α|` of either",
-        "curve, where 1 is best. In brackets the thesis' figures at (1, 1e-5).",
+        "Kolmogorov–Smirnov distance of numbers, total variation of labels, and `1 − 2 ∫ |P(α) − α|` of",
+        "either curve, where 1 is best. In brackets the thesis' figures at (1, 1e-5).",
         "",
     ]
     for epsilon in [None, *sorted(e for e in frame["epsilon"].dropna().unique())]:
