@@ -130,7 +130,8 @@ def test_a_domain_that_is_read_off_the_rows_ends_every_claim():
 def test_labels_that_nobody_has_are_drawn_under_a_budget_only():
     table = rows(100).take(np.arange(20))
     few = set(table.labels("label"))
-    assert set(made(table, context(table, 0.01)).labels("label")) > few
+    seen = [set(made(table, context(table, 0.01)).labels("label")) for _ in range(12)]
+    assert any(labels - few for labels in seen)  # which ones is up to the noise
     assert set(made(rows(100), context(rows(100))).labels("label")) == set(rows(100).labels("label"))
 
 
