@@ -421,9 +421,9 @@ def test_no_network(monkeypatch):
 def test_it_is_quick_on_a_large_table():
     many = TABLE.take(np.arange(60_000) % 3)
     verdict_of(outcome(GOOD))
-    start = time.perf_counter()
+    start = time.process_time()
     assert contract_of(many).result is Result.PASS
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 INSENSITIVE = SensitivityCurve(
