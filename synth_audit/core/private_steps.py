@@ -70,3 +70,12 @@ def bought(
     noise = accountant.least_noise(sampling_rate=rate, steps=count, epsilon=epsilon)
     accountant.poisson_subsampled_gaussian(rate, noise, count, what=what)
     return Steps(n_rows, count, rate, noise, context)
+
+
+def part_of_budget(share: float, context: FitContext) -> float | None:
+    """The ε that all spendings may reach with ``share`` of what is left; None without a budget."""
+    accountant = context.accountant
+    if accountant.budget is None:
+        return None
+    before = accountant.spent().epsilon if accountant.mechanisms else 0.0
+    return before + share * (accountant.budget.epsilon - before)

@@ -25,6 +25,12 @@ class PublicColumn:
     nullable: bool
 
     @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Every label that may occur, declared or the kind's own; None where neither says."""
+        fixed = None if self.kind is None else self.kind.fixed_domain
+        return self.categories or (fixed.categories if fixed else None)
+
+    @property
     def known(self) -> bool:
         """True when nothing of its domain need be read off the rows."""
         fixed = self.kind is not None and self.kind.fixed_domain is not None

@@ -8,21 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Floats
-from synth_audit.core.coarsening import spacing
+from synth_audit.core.arrays import Codes
 from synth_audit.core.errors import DataError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.kind import Bounds
-from synth_audit.core.resolution import Resolution, ValueGrid
+from synth_audit.core.resolution import Resolution
 from synth_audit.core.schema import Column, Schema, quantitative
 from synth_audit.core.table import Table, assemble
 from synth_audit.encoding.binned_columns import BinnedColumn, LabelBins, RangeBins, column_from_plain
+from synth_audit.encoding.number_domain import ends_of, number_domain
 
 MOST_LABELS = 10_000
 """Labels that are read off train; a plan may declare more."""
-
-_TOGETHER = 10
-"""Extreme values whose mean stands for the end of a range, so that nobody's own extreme is drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +75,9 @@ def binning_for(train: Table, context: FitContext, bins: int) -> Binning:
 
 def _declared(train: Table, column: Column, context: FitContext, bins: int) -> BinnedColumn:
     known = context.public_domain.columns[column.name]
-    fixed = None if known.kind is None else known.kind.fixed_domain
     if known.bounds is not None:
         return _range(column, known.bounds, column.declared_resolution, bins, known.nullable)
-    if labels := known.categories or (fixed.categories if fixed else None):
+    if labels := known.labels:
         return LabelBins(column.name, tuple(labels), known.nullable)
     return _read_off(train, column, column.declared_resolution, bins)
 
@@ -89,7 +85,7 @@ def _declared(train: Table, column: Column, context: FitContext, bins: int) -> B
 def _read_off(train: Table, column: Column, resolution: Resolution | None, bins: int) -> BinnedColumn:
     gap = train.n_missing(column.name) > 0
     if quantitative([column]):
-        return _range(column, _ends(train.numbers(column.name)), resolution, bins, gap)
+        return _range(column, ends_of(train.numbers(column.name)), resolution, bins, gap)
     labels = column.kind.domain(train.column(column.name)).categories or ()
     if column.kind.as_it_is or len(labels) > MOST_LABELS:
         raise DataError(
@@ -107,19 +103,5 @@ def _range(
     """Bins on the values that the column can hold."""
     if bounds is None or column.typeless:
         return RangeBins(column.name, None, bins, 0.0, gap)
-    if resolution is None:
-        step = spacing(column)
-        ends = bounds if not step else ValueGrid(step).within(bounds)
-        return RangeBins(column.name, ends, bins, step, gap)
-    step = 0.0 if resolution.grid.calendar else resolution.grid.step
-    return RangeBins(column.name, resolution.grid.within(bounds), bins, step, gap)
-
-
-def _ends(values: Floats) -> Bounds | None:
-    """The mean of the ten smallest and that of the ten largest values, of fewer where there are few."""
-    known = np.sort(values[~np.isnan(values)])
-    if not len(known):
-        return None
-    some = max(1, min(_TOGETHER, len(known) // 4))
-    low, high = known[0], known[-1]  # differences to them: the mean of equal values is then that value
-    return float(low + (known[:some] - low).mean()), float(high + (known[-some:] - high).mean())
+    domain = number_domain(column, bounds, resolution)
+    return RangeBins(column.name, (domain.low, domain.high), bins, domain.step, gap)

@@ -12,7 +12,7 @@ import numpy as np
 from synth_audit.core.arrays import Floats32
 from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext
-from synth_audit.core.private_steps import Steps, bought
+from synth_audit.core.private_steps import Steps, bought, part_of_budget
 from synth_audit.core.table import Table
 from synth_audit.encoding.known_margins import check_part, with_margins
 from synth_audit.encoding.network_model import Draw, NetworkModel, Weights, transformer_for
@@ -214,15 +214,6 @@ def draw_with(settings: GeneratorSize, network: Network) -> Draw:
         return private_gan.drawn(learnt, layout, settings.noise, made, conditions, n, rng)
 
     return draw
-
-
-def part_of_budget(share: float, context: FitContext) -> float | None:
-    """The ε that all spendings may reach with ``share`` of what is left; None without a budget."""
-    accountant = context.accountant
-    if accountant.budget is None:
-        return None
-    before = accountant.spent().epsilon if accountant.mechanisms else 0.0
-    return before + share * (accountant.budget.epsilon - before)
 
 
 def _counts_bought(share: float, context: FitContext) -> float | None:

@@ -10,6 +10,7 @@ import numpy as np
 from synth_audit.core.arrays import Floats
 from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext
+from synth_audit.core.private_steps import part_of_budget
 from synth_audit.core.table import Table
 from synth_audit.encoding.column_transforms import ColumnTransform, LabelTransform, RangeTransform
 from synth_audit.encoding.number_domain import NumberDomain, number_domain
@@ -85,8 +86,7 @@ def _counting(train: Table, context: FitContext, queries: int, share: float) -> 
     accountant = context.accountant
     if accountant.budget is None:
         return _as_it_is, max(_SOME, _SHARE * train.n_rows)
-    spent = accountant.spent().epsilon
-    reach = spent + share * (accountant.budget.epsilon - spent)
+    reach = part_of_budget(share, context)
     if accountant.budget.delta == 0:
         scale = accountant.least_laplace_noise(queries, epsilon=reach)
         accountant.laplace(scale, what=_WHAT, count=queries)

@@ -119,10 +119,9 @@ def on_declared(train: Table, domain: PublicDomain) -> Transformer:
     declared: list[ColumnTransform] = []
     for column in train.schema:
         known = domain.columns[column.name]
-        fixed = None if known.kind is None else known.kind.fixed_domain
         if known.bounds is not None:
             declared.append(RangeTransform(column.name, known.bounds, known.nullable))
-        elif labels := known.categories or (fixed.categories if fixed else None):
+        elif labels := known.labels:
             declared.append(LabelTransform(column.name, tuple(labels), known.nullable))
         else:
             declared.append(_read_off(train, column))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.private_steps import bought
+from synth_audit.core.private_steps import bought, part_of_budget
 from synth_audit.core.table import Table
 from synth_audit.encoding.gan_model import (
     BLOCKS,
@@ -18,7 +18,6 @@ from synth_audit.encoding.gan_model import (
     draw_with,
     loop_of,
     noise_of,
-    part_of_budget,
     taught,
 )
 from synth_audit.encoding.known_margins import with_margins

@@ -30,22 +30,25 @@ class GradientStep:
         """``n`` noised sums of one batch each, in units of the clipping norm, shape (n, weights)."""
         import torch
 
-        from synth_audit.kernels.deep.gradients import NORMALISER, GradientNoise, private_gradient
+        from synth_audit.kernels.deep.gradients import NORMALISER, GradientNoise
+        from synth_audit.kernels.deep.layer_gradients import private_gradient
         from synth_audit.kernels.deep.training import one_thread
 
         noise = GradientNoise(self.clip, self.multiplier, Noise.gaussian)
-        weights = {"w": torch.zeros(table.shape[1])}
+        layer = torch.nn.Linear(table.shape[1], 1)
+
+        def losses(rows: torch.Tensor) -> torch.Tensor:
+            """Losses whose gradients are the rows; a second place, 0, takes back what the bias gains."""
+            places = torch.stack([rows, torch.zeros_like(rows)], dim=1)
+            at_row, at_zero = layer(places.flatten(0, 1)).reshape(-1, 2).T
+            return at_row - at_zero
+
         rows = torch.as_tensor(table, dtype=torch.float32)
         everyone = np.arange(len(table))
         found = np.empty((n, table.shape[1]))
         with one_thread():
             for i in range(n):
                 batch = Noise.poisson_sample(len(table), self.rate) if self.rate < 1 else everyone
-                summed, _ = private_gradient(_along, weights, noise, rows[torch.as_tensor(batch)])
-                found[i] = summed["w"].numpy() * (NORMALISER / self.clip)
+                private_gradient(layer, losses, noise, rows[torch.as_tensor(batch)])
+                found[i] = layer.weight.grad[0].numpy() * (NORMALISER / self.clip)
         return found
-
-
-def _along(weights: dict[str, torch.Tensor], row: torch.Tensor) -> torch.Tensor:
-    """A loss whose gradient is the row itself."""
-    return (weights["w"] * row).sum()
