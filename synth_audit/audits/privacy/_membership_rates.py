@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.privacy._promised import Promise
+from synth_audit.audits.privacy._attacker_limit import AttackerLimit
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement, Quantity, Reference, SampleCounts
@@ -182,7 +182,7 @@ def curves(scored: Sequence[Scored], subject: Subject) -> Series:
     """The attackers' curves, in steps of the smallest count that may be shown, below what is promised."""
     grid, suppression = np.linspace(0.0, 1.0, 51), subject.suppression
     by_coin = subject.random_split is not None and subject.random_split.train is not None
-    promise = Promise.of(subject.guarantee, replaced=not by_coin)
+    promise = AttackerLimit.of(subject.guarantee, replaced=not by_coin)
 
     def found(attack: Scored, rate: float) -> float:
         count = float(np.sum(membership.alarm(attack.members, attack.others, rate)))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synth_audit.audits.privacy._attacker_limit import AttackerLimit
 from synth_audit.audits.privacy._attribute_secrets import RETAINED, ROWS_EACH, worst
-from synth_audit.audits.privacy._promised import Promise
 from synth_audit.audits.privacy.attribute_game.iterations import TARGETS, Guesses, IterationResult
 from synth_audit.audits.privacy.attribute_game.quantities import (
     ADVANTAGE,
@@ -183,7 +183,7 @@ def advantages_below(results: Sequence[SecretResult]) -> Iterator[Series]:
     if not shown:
         return
     # The reference has as many rows whoever is in it, so somebody else is in the place of whoever is not.
-    promise = Promise.of(shown[0].iterations[0].guarantee, replaced=True)
+    promise = AttackerLimit.of(shown[0].iterations[0].guarantee, replaced=True)
     if promise is not None:
         found = {r.name: float(r.advantages.mean()) for r in shown if r.advantages is not None}
         yield Series(

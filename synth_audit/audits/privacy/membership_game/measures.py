@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from synth_audit.audits.privacy._attacker_limit import AttackerLimit
 from synth_audit.audits.privacy._membership_rates import ONE_PER_MILLE, ONE_PERCENT, told
-from synth_audit.audits.privacy._promised import Promise
 from synth_audit.audits.privacy.membership_game.game_estimates import GameEstimate, Played, area, gain, rate
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
@@ -198,7 +198,7 @@ def boxes(games: Sequence[Played], suppression: int) -> Iterator[Series]:
         )
 
 
-def curves(games: Sequence[Played], suppression: int, promise: Promise | None) -> Iterator[Series]:
+def curves(games: Sequence[Played], suppression: int, promise: AttackerLimit | None) -> Iterator[Series]:
     """The attackers' curves over all kinds of targets, by what they look at, below what is promised.
 
     One threshold for all games of a feature set, as for the rates; the promise is concave in the rate of

@@ -9,7 +9,7 @@ from synth_audit.kernels.privacy_region import most_advantage, most_found, of_re
 
 
 @dataclass(frozen=True)
-class Promise:
+class AttackerLimit:
     """The guarantee that holds between the two tables an attacker has to tell apart.
 
     Attributes:
@@ -22,7 +22,7 @@ class Promise:
     delta: float
 
     @classmethod
-    def of(cls, guarantee: PrivacyGuarantee | None, *, replaced: bool) -> Promise | None:
+    def of(cls, guarantee: PrivacyGuarantee | None, *, replaced: bool) -> AttackerLimit | None:
         """The promise of a fit; None where nothing is promised.
 
         Args:
