@@ -35,6 +35,17 @@ def test_fourteen_answers_give_away_whom_five_do_not(subject_of, measure, share)
         assert set(exposure.columns) <= set(BLOCK)
 
 
+def test_answers_of_fewer_people_are_seen_over_all_columns_of_their_block(subject_of, measure):
+    rng = np.random.default_rng(1)
+    train, control, made = (answers(rng, n) for n in (N, N // 2, N))
+    copied = rng.random(N) < 0.15
+    for name in BLOCK:
+        made[name] = np.where(copied, train[name], made[name])
+    found, findings = measure(PartialKnowledge(max_sets=4), subject_of(train, control, made))
+    assert found["excess_people"].interval.low > 0.05
+    assert any("on average over the columns of a block" in note for note in findings.notes)
+
+
 def mixed(rng, n):
     """Six labels of ninety, and eight answers."""
     labels = {f"l{i}": [f"v{v}" for v in rng.integers(0, 90, n)] for i in range(6)}
