@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from synth_audit.core import registry
@@ -99,7 +100,8 @@ def corrected_share(m: Measurement, n: int) -> float:
     if not low <= m.value < 1:
         return normal
     left = 1 - m.value
-    return min(normal, 1 - left * ((1 - low) / left) ** _stretch(m.interval.level, n))
+    stretched = left * math.pow((1 - low) / left, _stretch(m.interval.level, n))
+    return min(normal, 1 - stretched)
 
 
 def _stretch(level: float, n: int) -> float:

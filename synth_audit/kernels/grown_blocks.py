@@ -57,7 +57,7 @@ def grown_blocks(
     search = _GrowthSearch.of(release, people, member, chosen, step)
     best: dict[tuple[int, ...], float] = {}
     d = release.shape[1]
-    level = [(i, j) for i in range(d) for j in range(i + 1, d)]
+    level: list[tuple[int, ...]] = [(i, j) for i in range(d) for j in range(i + 1, d)]
     for _ in range(2, min(LARGEST, d) + 1):
         found = {s: search.apart(s) for s in level}
         best |= {s: z for s, (z, usual) in found.items() if z > _CAUTION and usual <= _STRANGERS}
@@ -161,10 +161,10 @@ class _GrowthSearch:
 
 def _shared(bits: Sequence[Packed], columns: tuple[int, ...]) -> Bools:
     """Who shares all of some columns with one row, shape (people,)."""
-    rows = bits[columns[0]]
+    rows: Packed = bits[columns[0]]
     for j in columns[1:]:
         rows = rows & bits[j]
-    shared: Bools = rows.any(axis=1)
+    shared: Bools = np.asarray(rows.any(axis=1))
     return shared
 
 

@@ -89,10 +89,10 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
     area, nearest = _worst_area(attacks, level)
     null = Reference(0.5, "strangers are as near")
     found = [AREA.at(area.value, interval=area.interval, reference=null, **counts)]
-    found.append(SMALLEST.at(smallest_seen(len(people.train) // 2, len(people.control) // 2)))
     notes = [_tried(attacks), "nearest to training people: " + " and ".join(nearest)]
     if not attacks.pairs:
         return Findings(tuple(found), notes=tuple(notes))
+    found.append(SMALLEST.at(smallest_seen(len(people.train) // 2, len(people.control) // 2)))
     shared, joined = attacks.shared.united(people.member, people.second, level)
     null = Reference(0.0, "strangers share as much with single rows")
     found.append(RECOGNISED.at(shared.value, interval=shared.interval, reference=null, **counts))
