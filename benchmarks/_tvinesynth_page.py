@@ -25,23 +25,22 @@ and 26 there), each generator in this tool's own implementation. Pictures and ta
 which goes on where it was stopped. What differs from the paper:
 
 * **Games are small.** Membership: 2 iterations, 1 pair of shadow models, 30 sets of each model, one
-  outlying and one random target; published are 10, 10, 10 and 8. A median gain moves by some .05 with
-  other draws, a single one by .2. Attribute: 10 iterations, 3 for PrivPGD, TVAE and CTGAN. Utility: 5 to
-  20 sets instead of 50.
+  outlying and one random target; published are 10, 10, 10 and 8. Attribute: 10 iterations, 3 for
+  PrivPGD, TVAE and CTGAN. Utility: 5 to 20 sets instead of 50.
 * **Networks learn for a quarter of the epochs** that the authors' search chose (CTGAN 1,000 and 400,
   TVAE 1,500 and 800), with their batches and latent dimensions. They are less useful, and remember less,
   than published.
 * **Private generators** are given the domain: on SUPPORT2 the paper's clinical ranges (its coma score to
   100), values clipped to them; on the simulation [−20, 40] for every column. PrivPGD buys all pairs of
   columns.
-* The vine has one-parameter pair copulas by inverted τ and smooth margins, chosen by AIC, as in the
-  paper's levels; it fits in a second. Kendall's τ orders the columns of SUPPORT2.
+* The vine has one-parameter pair copulas by inverted τ and smooth margins, chosen by AIC; the paper's are
+  parametric ones by maximum likelihood. A fit takes a second. Kendall's τ orders the columns of SUPPORT2.
 
 `AUROC` is the median over sets of a random forest learnt from one and asked about the test rows; from
 scores, and from hard labels (the paper's figure, which is the balanced accuracy). `MAB` is the median
 over iterations. `gain` is the median privacy gain over targets, iterations and feature sets, and `worst`
-the least over kinds of target and feature sets. *Train's rows* and *columns alone* are yardsticks: all
-utility and no privacy, and the reverse.
+the least over kinds of target and feature sets; cells are empty where nothing was measured yet.
+*Train's rows* and *columns alone* are yardsticks: all utility and no privacy, and the reverse.
 """
 
 
@@ -101,8 +100,9 @@ def table_of(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "| " + " | ".join(head) + " |"
     yield "|" + "---|" * len(head)
     if real:
-        mabs = next((p["attribute"]["real_mab"] for p in found.values() if "attribute" in p), {})
-        cells = [real["real_scores"], real["real_labels"], *(mabs.get(s) for s in secrets), None, None]
+        games = [p["attribute"]["real_mab"] for p in found.values() if "attribute" in p]
+        own = [games[0][s] for s in secrets]
+        cells = [real["real_scores"], real["real_labels"], *own, None, None]
         yield "| real rows | " + " | ".join(map(shown, cells)) + " |"
     for name, parts in found.items():
         of = parts["attribute"]["mab"] if "attribute" in parts else {}
@@ -146,8 +146,8 @@ def picture(points: Sequence[Point], x_title: str, title: str, *, lower_is_safer
     ):
         for mark in marks:
             at, name = scale(mark), words.tick(mark, step)
-            ends = (LEFT, at, WIDTH - 4, at) if level else (at, TOP, at, bottom)
-            body += svg.line(*ends, rule=True)
+            start, end = ((LEFT, at), (WIDTH - 4, at)) if level else ((at, TOP), (at, bottom))
+            body += svg.line(*start, *end, rule=True)
             place = (LEFT - 6, at + 4, "end") if level else (at, bottom + 16, "middle")
             body += svg.text(place[0], place[1], name, size=11, anchor=place[2], muted=True)
     body += svg.line(LEFT, TOP, LEFT, bottom) + svg.line(LEFT, bottom, WIDTH - 4, bottom)

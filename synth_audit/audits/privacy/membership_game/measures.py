@@ -16,7 +16,7 @@ from synth_audit.core.measurement import Direction, Interval, Measurement, Quant
 from synth_audit.core.series import Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
-from synth_audit.kernels.games import box_lines
+from synth_audit.kernels.games import box_lines, mean_interval
 from synth_audit.kernels.privacy_region import most_advantage
 
 FEWEST_GAMES = 10
@@ -117,17 +117,24 @@ def measured(games: Sequence[Played], requested: Mapping[str, int], level: float
         for quantity in (_POOLED if setting in ("", *kinds) else (PRIVACY_GAIN,))
         if all(_told(quantity, g) for g in group)
     ]
-    medians = [median_gain(setting, group, requested) for setting, group in groups]
+    medians = [median_gain(setting, group, requested, level) for setting, group in groups]
     return [pooled[0], worst_target(games, requested, level), *pooled[1:], *medians]
 
 
-def median_gain(setting: str, games: Sequence[Played], requested: Mapping[str, int]) -> Measurement:
-    """The median over iterations, targets and, where several are given, feature sets."""
-    gains = np.concatenate([g.gains.ravel() for g in games])
+def median_gain(
+    setting: str, games: Sequence[Played], requested: Mapping[str, int], level: float
+) -> Measurement:
+    """The median over iterations, targets and, where several are given, feature sets.
+
+    The interval is Student's of the medians of single iterations, and holds the median of all.
+    """
+    gains = np.concatenate([g.gains for g in games], axis=1)
+    value, ends = float(np.median(gains)), mean_interval(np.median(gains, axis=1), level)
     kinds = {g.kind: g for g in games}
     return MEDIAN_GAIN.at(
-        float(np.median(gains)),
+        value,
         setting=setting,
+        interval=replace(ends, low=min(ends.low, value), high=max(ends.high, value)),
         n_requested=sum(requested[kind] for kind in kinds),
         n_achieved=sum(g.gains.size for g in kinds.values()),
         n_minimum=FEWEST_GAMES * len(kinds),
