@@ -32,7 +32,7 @@ class AttentionTraining:
     """
 
     steps: int = 1500
-    batch: int = 256
+    batch: int = 128
     width: int = 32
     heads: int = 4
     hidden: int = 64
