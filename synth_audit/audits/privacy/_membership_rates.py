@@ -180,9 +180,9 @@ def curves(scored: Sequence[Scored], suppression: int) -> Series:
     """The attackers' curves, in steps of the smallest count that may be shown."""
     grid = np.linspace(0.0, 1.0, 51)
 
-    def found(attack: Scored, rate: float) -> float:
-        count = float(np.sum(membership.alarm(attack.members, attack.others, rate)))
-        return float(count // suppression * suppression / len(attack.members))
+    def found(attack: Scored) -> tuple[float, ...]:
+        counts = [float(alarms.sum()) for alarms in membership.alarms(attack.members, attack.others, grid)]
+        return tuple(count // suppression * suppression / len(attack.members) for count in counts)
 
     return Series(
         id=MeasurementId("", "attackers_curve"),
@@ -191,5 +191,5 @@ def curves(scored: Sequence[Scored], suppression: int) -> Series:
         x_label="share of strangers named",
         y_label="share of training rows named",
         x=tuple(grid.tolist()),
-        lines={a.name.replace("_", " "): tuple(found(a, x) for x in grid.tolist()) for a in scored},
+        lines={a.name.replace("_", " "): found(a) for a in scored},
     )
