@@ -12,4 +12,4 @@ class KnownAnswerSpec(BaseModel):
     small: float = Field(
         default=0.01, gt=0, lt=0.5, description="share of copied rows in the small planted leak"
     )
-    max_rows: int = Field(default=4_000, ge=100, description="most rows of any table a leak is planted in")
+    max_rows: int = Field(default=5_000, ge=100, description="most rows of any table a leak is planted in")
