@@ -76,7 +76,7 @@ class Inference:
 
     Where more than 50 columns are known, or a million cells of the release, the work is bounded: one search
     answers for all secrets, which are guessed at the same records (others in place of those whose secret is
-    missing), and models of control learn from at most 5,000 rows. Every guess is the
+    missing), and models of control learn from at most 5,000 rows, by randomised trees. Every guess is the
     same as of a search of its own. In more than 2,000,000 rows of the release, or 670,000 by sets of
     known columns, fewer records are looked up, 1,000 on either side at least, and the intervals are wider.
     On planted leaks nothing is guessed without the release: these rates have no direction to check.
@@ -229,6 +229,10 @@ class Inference:
                 asked = prepared.without(target.secret, train.take(guess.chosen[0]))
                 others = prepared.without(target.secret, control.take(guess.learnt))
                 learnt = truth[1][guess.learnt]
-                answers.append(predicted(judge, others, learnt, asked, self.n_trees, guess.seed))
+                answers.append(
+                    predicted(
+                        judge, others, learnt, asked, self.n_trees, guess.seed, randomised=prepared.many
+                    )
+                )
             without = [judge.right(answer, secrets[0]) for answer in answers]
         return SecretAttack.of(target.secret.name, guess.chosen, hits, without)
