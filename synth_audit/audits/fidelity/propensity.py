@@ -96,7 +96,7 @@ class Propensity:
     """
 
     most_rows: int = 8_000
-    folds: int = 3
+    folds: int = 5
     trees: int = 100
 
     info: ClassVar[AuditInfo] = AuditInfo(

@@ -80,7 +80,7 @@ class MembershipDataOnly:
     max_others: int = 5_000
     max_reference: int = 40_000
     max_learnt: int = 100_000
-    n_trees: int = 50
+    n_trees: int = 100
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Membership from the data alone",
