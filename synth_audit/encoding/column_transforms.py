@@ -11,6 +11,7 @@ import numpy as np
 from synth_audit.core.arrays import Floats, Floats32, Labels
 from synth_audit.core.kind import Bounds
 from synth_audit.core.table import Table
+from synth_audit.encoding.quantile_transform import QuantileTransform
 from synth_audit.encoding.rank_transform import RankTransform
 from synth_audit.kernels.calibration import label_offsets
 from synth_audit.kernels.modes import Modes
@@ -257,6 +258,8 @@ def transform_from_plain(plain: Mapping[str, Any]) -> ColumnTransform:
         return LabelTransform(plain["name"], tuple(plain["labels"]), plain["gap"], *known)
     if "edges" in plain:
         return RankTransform.from_plain(plain)
+    if "quantiles" in plain:
+        return QuantileTransform.from_plain(plain)
     bounds = plain["bounds"]
     ends = None if bounds is None else (float(bounds[0]), float(bounds[1]))
     if "means" not in plain:

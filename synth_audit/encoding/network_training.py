@@ -11,9 +11,10 @@ from synth_audit.core.arrays import Floats32, Positions
 from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.table import Table
+from synth_audit.encoding.column_transforms import ModeTransform
 from synth_audit.encoding.network_model import Draw, NetworkModel, Weights
 from synth_audit.encoding.torch_device import torch_device
-from synth_audit.encoding.transformer import on_train
+from synth_audit.encoding.transformer import OfNumbers, on_train
 from synth_audit.kernels.row_layout import RowLayout
 
 if TYPE_CHECKING:
@@ -39,20 +40,32 @@ def check_positive(counts: Mapping[str, int], sizes: Mapping[str, float]) -> Non
 
 
 def fit_unprotected(
-    train: Table, context: FitContext, *, epochs: int, batch: int, fit: Fit, draw: Draw
+    train: Table,
+    context: FitContext,
+    *,
+    epochs: int = 0,
+    steps: int = 0,
+    batch: int,
+    fit: Fit,
+    draw: Draw,
+    of_numbers: OfNumbers | None = None,
 ) -> NetworkModel:
-    """Train by epochs of shuffled batches, numbers by their modes.
+    """Train on shuffled batches.
 
     The accountant hears that nothing can be claimed.
+
+    Args:
+        epochs, steps: how often every row is seen, or how many batches are; one of the two.
+        of_numbers: how numbers are read; None for by their modes.
     """
     device = torch_device(context.device, "this generator")
     from synth_audit.kernels.deep.training import Loop
 
     context.accountant.void(NO_NOISE)
     train = train.released_only()
-    transformer = on_train(train, context.rng)
+    transformer = on_train(train, of_numbers or _by_modes(context.rng))
     layout, size = transformer.layout, min(batch, train.n_rows)
-    steps = epochs * max(1, train.n_rows // size)
+    steps = steps or epochs * max(1, train.n_rows // size)
 
     def told(done: int, loss: float) -> None:
         context.deadline.check()
@@ -64,6 +77,11 @@ def fit_unprotected(
         loop = Loop(steps, _Shuffled(train.n_rows, size, context.rng), told)
         weights = fit(rows, layout, loop, context.rng, device)
     return NetworkModel(transformer, weights, draw)
+
+
+def _by_modes(rng: np.random.Generator) -> OfNumbers:
+    """Numbers within their modes, which are found by these draws."""
+    return lambda name, values, ends: ModeTransform.of(name, values, ends, rng)
 
 
 class _Shuffled:

@@ -1,26 +1,27 @@
 """Rows as vectors that a network learns and draws, and the way back.
 
-Numbers lie in [−1, 1], labels are one-hot. What is missing is a label of its own: the last one of a column of
-labels or of modes, and a second coordinate pair, *present* and *missing*, beside a number without modes.
+Numbers lie in [−1, 1], or are standard normal by their ranks; labels are one-hot. What is missing is a label
+of its own: the last one of a column of labels or of modes, and a second coordinate pair, *present* and
+*missing*, beside a number without modes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats32
+from synth_audit.core.arrays import Floats, Floats32
 from synth_audit.core.errors import DataError
+from synth_audit.core.kind import Bounds
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.schema import Column, Schema, quantitative
 from synth_audit.core.table import Table, assemble
 from synth_audit.encoding.column_transforms import (
     ColumnTransform,
     LabelTransform,
-    ModeTransform,
     RangeTransform,
     transform_from_plain,
 )
@@ -29,6 +30,9 @@ from synth_audit.kernels.row_layout import RowLayout
 
 MOST_LABELS = 10_000
 """A column of more different labels is not learnt."""
+
+OfNumbers = Callable[[str, Floats, Bounds], ColumnTransform]
+"""How a column of numbers is read: from name, values (NaN where missing) and ends, which differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +100,16 @@ class Transformer:
         return cls(schema, tuple(transform_from_plain(column) for column in plain))
 
 
-def on_train(train: Table, modes: np.random.Generator | None = None) -> Transformer:
+def on_train(train: Table, of_numbers: OfNumbers | None = None) -> Transformer:
     """Ranges, labels and gaps as train has them.
 
     Args:
-        modes: draws to find the modes of numbers by; None for ranges without modes.
+        of_numbers: how numbers are read; None for a range between their ends.
 
     Raises:
         DataError: a column holds free text.
     """
-    return Transformer(train.schema, tuple(_read_off(train, column, modes) for column in train.schema))
+    return Transformer(train.schema, tuple(_read_off(train, column, of_numbers) for column in train.schema))
 
 
 def on_declared(train: Table, domain: PublicDomain) -> Transformer:
@@ -128,14 +132,14 @@ def on_declared(train: Table, domain: PublicDomain) -> Transformer:
     return Transformer(train.schema, tuple(declared))
 
 
-def _read_off(train: Table, column: Column, modes: np.random.Generator | None = None) -> ColumnTransform:
+def _read_off(train: Table, column: Column, of_numbers: OfNumbers | None = None) -> ColumnTransform:
     gap = train.n_missing(column.name) > 0
     if quantitative([column]):
         values = train.numbers(column.name)
         ends = ends_of(values)
-        if modes is None or ends is None or ends[0] == ends[1]:
+        if of_numbers is None or ends is None or ends[0] == ends[1]:
             return RangeTransform(column.name, ends, gap)
-        return ModeTransform.of(column.name, values, ends, modes)
+        return of_numbers(column.name, values, ends)
     labels = column.kind.domain(train.column(column.name)).categories or ()
     if column.kind.as_it_is or len(labels) > MOST_LABELS:
         raise DataError(

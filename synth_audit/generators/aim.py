@@ -76,6 +76,7 @@ class Aim:
         summary="Differentially private tables of counts, chosen adaptively where the model is worst.",
         cost="minutes",
         source="McKenna, Mullins, Sheldon & Miklau 2022",
+        trial={"rounds": 2, "iterations": 10},
     )
 
     def __post_init__(self) -> None:

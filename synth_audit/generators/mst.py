@@ -58,6 +58,7 @@ class Mst:
         title="MST",
         summary="Differentially private tree of pairs, from counts with Gaussian noise.",
         source="McKenna, Miklau & Sheldon 2021",
+        trial={"iterations": 50},
     )
 
     def __post_init__(self) -> None:

@@ -44,6 +44,7 @@ class PrivPgd:
         title="PrivPGD",
         summary="Differentially private particles, moved to noisy counts of all pairs of columns.",
         source="Donhauser et al. 2024",
+        trial={"particles": 400, "sweeps": 5},
     )
 
     def __post_init__(self) -> None:

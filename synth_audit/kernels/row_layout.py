@@ -14,7 +14,7 @@ class RowLayout:
     """The coordinates of a row vector.
 
     Attributes:
-        numbers: positions of numbers, each in [−1, 1].
+        numbers: positions of numbers, each in [−1, 1], or standard normal where read by ranks.
         slices: first and last-plus-one position of each label, one-hot: one of its coordinates is 1.
         width: coordinates in all.
         choices: which of the slices are columns of labels; the others are modes of numbers and gaps.

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from synth_audit.audits.privacy.attribute_attack import AttributeAttack
 from synth_audit.audits.privacy.attribute_game import AttributeGame
+from synth_audit.core.accounting import Budget, FitTerms, Unit
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable, PluginError
@@ -20,6 +21,7 @@ from synth_audit.core.table import Table, assemble
 from synth_audit.core.table_file import load_table, save_table
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
+from synth_audit.kernels.privacy_region import most_advantage
 
 QUICK = AttributeGame(iterations=5, reference=200, sets=10, rows=200)
 ATTACK = AttributeAttack()
@@ -114,6 +116,41 @@ def test_guesses_at_targets_are_those_of_the_regression(played):
     assert (error.n_achieved, error.n_requested) == (20, 20)
     assert ("mse", "random targets of secret") in found
     assert not any("reference samples" in note for note in findings.notes)
+
+
+@dataclass(frozen=True)
+class Claiming:
+    """Copies rows and claims that this costs ε = 1."""
+
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(title="Claiming", summary="A false claim.")
+
+    def fit(self, train, context):
+        context.accountant.domain("declared")
+        context.accountant.pure(0.99, what="nothing, in truth")
+        return Drawn(train)
+
+
+def test_rows_learnt_from_are_guessed_oftener_where_few_taught_the_attack(played):
+    small = replace(QUICK, reference=50, rows=100)
+    noise = np.random.default_rng(1).normal(size=(20, 300))
+    columns = numbers(300, 0, noise=3.0) | {f"n{i}": x for i, x in enumerate(noise)}
+    kept, _ = played(columns, Resample(), small)
+    apart, _ = played(columns, Independent(), small)
+    assert kept["advantage", "secret"].value > 0.1
+    assert apart["advantage", "secret"].value == pytest.approx(0, abs=0.1)
+    whole, _ = played(numbers(60, 0), Resample(), replace(QUICK, reference=60, rows=60))
+    assert ("advantage", "secret") not in whole
+
+
+def test_the_advantage_is_drawn_beside_what_two_steps_of_the_guarantee_allow(subject_of, measure):
+    columns = numbers(300, 0)
+    terms = FitTerms(total=Budget(1), fit=Budget(1), unit=Unit.ROW, drawn=50)
+    subject = replace(subject_of(columns, None, columns, **SECRET), generator=Claiming(), terms=terms)
+    found, findings = measure(replace(QUICK, reference=50, rows=50), subject)
+    _, drawn = findings.series
+    claimed, promised = drawn.lines.values()
+    assert (drawn.x, claimed) == (("secret",), (found["advantage", "secret"].value,))
+    assert promised == pytest.approx((most_advantage(1.98, 0),), abs=1e-6)
 
 
 def test_the_most_isolated_people_are_guessed_at_where_asked_for(played):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from synth_audit.audits.privacy._target_pool import TargetPool
 from synth_audit.audits.privacy.membership_data_only import MembershipDataOnly
-from synth_audit.audits.privacy.membership_data_only.people import TargetPool
 from synth_audit.core.errors import NotApplicable
 
 AUDIT = MembershipDataOnly(n_trees=30)

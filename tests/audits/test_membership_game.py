@@ -36,6 +36,7 @@ from synth_audit.core.table_file import load_table, save_table
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
+from synth_audit.kernels.privacy_region import most_found
 from synth_audit.kernels.shadow_features import FEATURE_SETS
 
 pytestmark = pytest.mark.xdist_group("membership game")  # they share two games
@@ -504,8 +505,9 @@ def test_nothing_of_a_target_is_said():
 
 
 def test_boxes_stand_for_enough_games_or_are_left_out(honest):
-    [box] = honest.series
-    assert box.kind == "box"
+    box, curve = honest.series
+    assert (box.kind, curve.kind) == ("box", "line")
+    assert set(curve.lines) == {"target distance"}
     assert box.x == ("outlying, target distance", "random, target distance")
     assert not found(Resample()).series  # three games of a kind
 
@@ -533,7 +535,8 @@ class Claims:
 
 @pytest.mark.parametrize(("epsilon", "bound"), [(0.5, 0.755), (9.0, 0.000)])
 def test_a_guarantee_is_held_against_the_game(epsilon, bound):
-    game = MembershipGame(**{**SMALL, "set_rows": 41, "classifier": "random_forest"})
+    more = {"set_rows": 41, "classifier": "random_forest", "iterations": 5}
+    game = MembershipGame(**{**SMALL, **more})
     terms = FitTerms(total=Budget(20), fit=Budget(20), unit=Unit.ROW, drawn=41)
     context = RunContext(draws=np.random.default_rng(0))
     outcome = game.run(subject(Claims(epsilon), terms=terms), context)
@@ -543,6 +546,11 @@ def test_a_guarantee_is_held_against_the_game(epsilon, bound):
     assert (refuted.interval.low > 0) == (epsilon < 1)
     assert f"at least {bound:.3f}" in notes[0]
     assert (len(notes) == 2) == (epsilon < 1)
+    drawn = {s.id.quantity: s for s in outcome.series}["attackers_curve"]
+    found, most = (np.array(line) for line in drawn.lines.values())
+    assert list(drawn.lines)[1] == f"most that ε = {epsilon:g} allows"
+    assert most == pytest.approx([most_found(x, epsilon, 0) for x in drawn.x], abs=1e-6)
+    assert (found > most + 0.1).any() == (epsilon < 1)
 
 
 @pytest.mark.parametrize(

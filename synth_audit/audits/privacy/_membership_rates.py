@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits.privacy._attacker_limit import AttackerLimit
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.series import Series
+from synth_audit.core.subject import Subject
 from synth_audit.kernels import membership
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
@@ -176,9 +178,11 @@ def worst(scored: Sequence[Scored], level: float) -> Measurement:
     )
 
 
-def curves(scored: Sequence[Scored], suppression: int) -> Series:
-    """The attackers' curves, in steps of the smallest count that may be shown."""
-    grid = np.linspace(0.0, 1.0, 51)
+def curves(scored: Sequence[Scored], subject: Subject) -> Series:
+    """The attackers' curves, in steps of the smallest count that may be shown, below what is promised."""
+    grid, suppression = np.linspace(0.0, 1.0, 51), subject.suppression
+    by_coin = subject.random_split is not None and subject.random_split.train is not None
+    promise = AttackerLimit.of(subject.guarantee, replaced=not by_coin)
 
     def found(attack: Scored, rate: float) -> float:
         count = float(np.sum(membership.alarm(attack.members, attack.others, rate)))
@@ -191,5 +195,8 @@ def curves(scored: Sequence[Scored], suppression: int) -> Series:
         x_label="share of strangers named",
         y_label="share of training rows named",
         x=tuple(grid.tolist()),
-        lines={a.name.replace("_", " "): tuple(found(a, x) for x in grid.tolist()) for a in scored},
+        lines={
+            **{a.name.replace("_", " "): tuple(found(a, x) for x in grid.tolist()) for a in scored},
+            **({promise.label: tuple(map(promise.most_found, grid.tolist()))} if promise else {}),
+        },
     )

@@ -14,8 +14,21 @@ from synth_audit.audits.privacy._attribute_secrets import (
     associated,
 )
 from synth_audit.audits.privacy.attribute_game.iterations import GameSizes, play
-from synth_audit.audits.privacy.attribute_game.quantities import MAB, MR2, MSE, REAL_MAB, REAL_MR2, WCAB
-from synth_audit.audits.privacy.attribute_game.secret_results import SecretResult, measured, remarks
+from synth_audit.audits.privacy.attribute_game.quantities import (
+    ADVANTAGE,
+    MAB,
+    MR2,
+    MSE,
+    REAL_MAB,
+    REAL_MR2,
+    WCAB,
+)
+from synth_audit.audits.privacy.attribute_game.secret_results import (
+    SecretResult,
+    advantages_below,
+    measured,
+    remarks,
+)
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Findings
@@ -39,6 +52,10 @@ class AttributeGame:
     skill_real is cross-fitted in ten folds. 0 is a release whose other columns tell nothing of the secret,
     1 one that teaches the attack as much as real rows do. Without a column it is the worst number of all
     secrets, its interval corrected for their number; there is none while a secret could not be judged.
+
+    ``advantage`` is how much oftener a guess comes nearer than the mean for reference rows than for rows
+    outside: what the generator tells of people because it saw them, and the one part of the game that a
+    guarantee bounds, by ``(e^ε' − 1 + 2δ') / (e^ε' + 1)`` with (ε', δ') for one row in another's place.
 
     A secret that no line through other columns tells of in train, by a permutation test, gets no ``retained``
     here: games fit lines alone. Bends, groups of labels and the release at hand are ``attribute_attack``'s.
@@ -88,7 +105,7 @@ class AttributeGame:
             "single records. What the population has in common counts as well: a release that hands on a "
             "true association is useful for it and tells of everybody to whom it applies."
         ),
-        quantities=(RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE),
+        quantities=(RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE, ADVANTAGE),
         risk="inference",
         needs=(Need.GENERATOR,),  # and a secret: one of role sensitive, or one that `columns` names
         leak=Leak.ASSOCIATIONS,
@@ -134,6 +151,6 @@ class AttributeGame:
         ]
         return Findings(
             tuple(measured(results, subject.level, complete=attacked.complete)),
-            tuple(r.boxes() for r in results),
+            (*(r.boxes() for r in results), *advantages_below(results)),
             (*notes, *remarks(results, self.sets * self.iterations)),
         )

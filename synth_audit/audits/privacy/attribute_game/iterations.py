@@ -10,14 +10,16 @@ import numpy as np
 from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.audits.privacy._attribute_secrets import FEWEST_SCORED, FOLDS, STREAM
 from synth_audit.audits.privacy._targets import most_isolated
-from synth_audit.core.arrays import Bools, Codes, Floats, Positions
+from synth_audit.audits.privacy.attribute_game.attack_tests import FittedAttack, GuessTest
+from synth_audit.core.accounting import PrivacyGuarantee
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.context import RunContext
 from synth_audit.core.fitting import FitRecipe, draw, fit_shared
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.games import iteration_rng, reference_rows
-from synth_audit.kernels.linear import Regression, Scaling, correlation, signed_r_squared
+from synth_audit.kernels.linear import Scaling
 from synth_audit.kernels.parallel import single_threaded_algebra
 
 TARGETS = 4
@@ -37,89 +39,6 @@ class GameSizes:
     rows: int
     tail: float
     achilles: bool = False
-
-
-@dataclass(frozen=True)
-class FittedAttack:
-    """What regressions of a secret, and of shuffled copies of it, found in one set.
-
-    Attributes:
-        sizes: of the effect of each other column, on the secret first and then on each copy, shape (g, k).
-        r_squared: adjusted, shape (k,). coefficients: for the secret itself, shape (q, c).
-        singular: True when the other columns were collinear or constant.
-    """
-
-    sizes: Floats
-    r_squared: Floats
-    coefficients: Floats
-    singular: bool
-
-    @classmethod
-    def of(cls, standardised: Floats, secret: Secret, answers: Sequence[Floats]) -> FittedAttack:
-        """Regress each of ``answers``, shape (n, c), on the secret's predictors in this set, shape (n, p)."""
-        known, n, c = standardised[:, secret.predictors], len(standardised), len(secret.responses)
-        regression = Regression.on(correlation(known), secret.groups, n)
-        with_answers = known.T @ np.hstack(answers) / max(n - 1, 1)
-        beta = regression.coefficients(with_answers)
-        sizes = regression.effects(beta).reshape(-1, len(answers), c) @ secret.weights
-        # Fewer rows that hold the secret than predictors explain nothing that could be told from chance.
-        r_squared = np.nan_to_num(regression.adjusted_r_squared(beta, with_answers), nan=0.0)
-        explained = r_squared.reshape(-1, c) @ secret.weights
-        return cls(sizes, explained, beta[:, :c], regression.singular)
-
-    @classmethod
-    def of_rows(
-        cls, values: Floats, present: Bools, secret: Secret, rng: np.random.Generator | None = None
-    ) -> FittedAttack:
-        """Learn from the encoded rows, shape (n, p), that hold the secret; from a copy that ``rng`` shuffled
-        too."""
-        z = Scaling.of(values[present]).apply(values[present])
-        answer = z[:, secret.responses]
-        return cls.of(z, secret, [answer] if rng is None else [answer, rng.permutation(answer)])
-
-
-@dataclass(frozen=True)
-class GuessTest:
-    """Real people whose secret is guessed, standardised by who holds them: shapes (n, q) and (n, c).
-
-    Attributes:
-        folds: of these people where they are the reference rows themselves, shape (n,); None where they are
-            others.
-    """
-
-    known: Floats
-    truth: Floats
-    weights: Floats
-    folds: Codes | None = None
-
-    @classmethod
-    def on(cls, values: Floats, present: Bools, secret: Secret, folds: Codes | None = None) -> GuessTest:
-        """Those of the encoded rows that hold the secret."""
-        z = Scaling.of(values[present]).apply(values[present])
-        own = None if folds is None else folds[present]
-        return cls(z[:, secret.predictors], z[:, secret.responses], secret.weights, own)
-
-    def skill(self, learnt: FittedAttack) -> float:
-        """Signed squared correlation of guesses ``Σ β_k x_k`` with the secret, weighted over its labels."""
-        return self._score(self.known @ learnt.coefficients)
-
-    def taught(self, values: Floats, present: Bools, secret: Secret) -> float:
-        """Skill of what the encoded reference rows teach.
-
-        Where they are scored themselves, each fold is guessed by what the others teach: coefficients fitted
-        to a row look too good there, and those of a release too harmless beside them.
-        """
-        if self.folds is None:
-            return self.skill(FittedAttack.of_rows(values, present, secret))
-        guesses = np.zeros_like(self.truth)
-        for fold in np.unique(self.folds):
-            own = self.folds == fold
-            learnt = FittedAttack.of_rows(values[present], ~own, secret)
-            guesses[own] = self.known[own] @ learnt.coefficients
-        return self._score(guesses)
-
-    def _score(self, guesses: Floats) -> float:
-        return float(signed_r_squared(guesses, self.truth) @ self.weights)
 
 
 @dataclass(frozen=True)
@@ -148,6 +67,8 @@ class IterationResult:
         outlying, usual, isolated: guesses at targets; None without one.
         singular: sets in which the other columns were collinear or constant.
         whole: the reference rows are all of train, or leave too few to score guesses on.
+        advantage: how much oftener guesses help with reference rows than with others; NaN where ``whole``.
+        guarantee: what the accountant says of the fit; None for nothing.
     """
 
     mab: float
@@ -163,6 +84,8 @@ class IterationResult:
     isolated: Guesses | None
     singular: int
     whole: bool
+    advantage: float
+    guarantee: PrivacyGuarantee | None
 
 
 def play(
@@ -195,15 +118,15 @@ def _played(
     shared = iteration_rng(context.seed, STREAM, iteration)
     rows = reference_rows(subject.train.n_rows, (), sizes.reference, shared)
     reference = subject.train.released_only().take(rows)
-    model = fit_shared(FitRecipe.of(subject), reference, as_int_seed(shared), context).model
+    fitted = fit_shared(FitRecipe.of(subject), reference, as_int_seed(shared), context)
     values = design.encode(reference)
     present = [design.present(reference, secret.name) for secret in secrets]
     targets = [_targets(reference, secret, sizes, shared) for secret in secrets]
     real = _real_numbers(values, present, secrets, sizes, shared)
-    tests = _guess_tests(subject.train, design, secrets, rows, shared)
+    tests = _guess_tests(subject.train, design, secrets, rows, (values, present), shared)
     learnt: list[list[FittedAttack]] = [[] for _ in secrets]
     for _ in range(sizes.sets):
-        drawn = draw(model, sizes.rows, reference.schema, rng)
+        drawn = draw(fitted.model, sizes.rows, reference.schema, rng)
         made = design.encode(drawn)
         for found, secret in zip(learnt, secrets, strict=True):
             found.append(FittedAttack.of_rows(made, design.present(drawn, secret.name), secret, rng))
@@ -214,21 +137,31 @@ def _played(
             (*real[j], tests[j].taught(values, present[j], secret)),
             [_guessed(learnt[j], secret, held[t], rows[t]) for t in targets[j]],
             tests[j],
+            fitted.guarantee,
         )
         for j, secret in enumerate(secrets)
     ]
 
 
 def _guess_tests(
-    train: Table, design: DesignMatrix, secrets: Sequence[Secret], rows: Positions, rng: np.random.Generator
+    train: Table,
+    design: DesignMatrix,
+    secrets: Sequence[Secret],
+    rows: Positions,
+    reference: tuple[Floats, Sequence[Bools]],
+    rng: np.random.Generator,
 ) -> list[GuessTest]:
     """Real rows outside the reference sample, or that sample itself where train leaves too few."""
     chosen = reference_rows(train.n_rows, rows, _MOST_SCORED, rng) if len(rows) < train.n_rows else rows[:0]
     outside = len(chosen) >= FEWEST_SCORED
     table = train.take(chosen if outside else rows)
     values = design.encode(table)
-    folds = None if outside else rng.permutation(len(rows)) % FOLDS
-    return [GuessTest.on(values, design.present(table, s.name), s, folds) for s in secrets]
+    present = [design.present(table, secret.name) for secret in secrets]
+    if outside:
+        known = zip(present, reference[1], secrets, strict=True)
+        return [GuessTest.beside(values, there, reference[0], held, secret) for there, held, secret in known]
+    folds = rng.permutation(len(rows)) % FOLDS
+    return [GuessTest.on(values, there, s, folds) for there, s in zip(present, secrets, strict=True)]
 
 
 def _real_numbers(
@@ -278,6 +211,7 @@ def _result(
     real: tuple[float, float, float],
     guesses: Sequence[Guesses | None],
     test: GuessTest,
+    guarantee: PrivacyGuarantee | None,
 ) -> IterationResult:
     mab, chance = np.mean([found.sizes.mean(axis=0) for found in learnt], axis=0)
     return IterationResult(
@@ -294,4 +228,6 @@ def _result(
         isolated=guesses[2],
         singular=sum(found.singular for found in learnt),
         whole=test.folds is not None,
+        advantage=float(np.mean([test.advantage(found) for found in learnt])),
+        guarantee=guarantee,
     )

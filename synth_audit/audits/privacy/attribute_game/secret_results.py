@@ -8,9 +8,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synth_audit.audits.privacy._attacker_limit import AttackerLimit
 from synth_audit.audits.privacy._attribute_secrets import RETAINED, ROWS_EACH, worst
 from synth_audit.audits.privacy.attribute_game.iterations import TARGETS, Guesses, IterationResult
-from synth_audit.audits.privacy.attribute_game.quantities import MAB, MR2, MSE, REAL_MAB, REAL_MR2, WCAB
+from synth_audit.audits.privacy.attribute_game.quantities import (
+    ADVANTAGE,
+    MAB,
+    MR2,
+    MSE,
+    REAL_MAB,
+    REAL_MR2,
+    WCAB,
+)
 from synth_audit.core.arrays import Floats
 from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference
 from synth_audit.core.series import Series
@@ -21,6 +30,7 @@ FEWEST_ITERATIONS = 5
 """Fewer iterations say too little of how much games differ."""
 
 _NONE_RETAINED = Reference(0.0, "a release that tells nothing of the secret")
+_NO_MORE = Reference(0.0, "guesses that help as much with people the generator never saw")
 _NONE_EXPLAINED = Reference(0.0, "other columns that tell nothing of the secret")
 
 
@@ -43,6 +53,12 @@ class SecretResult:
     def of(self, pick: Callable[[IterationResult], float]) -> Floats:
         """One number of each iteration, shape (m,)."""
         return np.array([pick(r) for r in self.iterations])
+
+    @property
+    def advantages(self) -> Floats | None:
+        """Of each iteration; None where one of them had no rows outside the reference."""
+        found = self.of(lambda r: r.advantage)
+        return None if np.isnan(found).any() else found
 
     @property
     def played(self) -> bool:
@@ -83,6 +99,8 @@ class SecretResult:
         if self.explained:
             yield self._mean(REAL_MR2, self.of(lambda r: r.real_r_squared), self.level)
         yield self._at(WCAB, float(self.of(lambda r: r.worst).max()))
+        if self.advantages is not None:
+            yield self._mean(ADVANTAGE, self.advantages, self.level, _NO_MORE)
         for targets, guesses in self.guesses().items():
             if _many(guesses, self.suppression):
                 yield _error(self.name, targets, guesses, len(self.iterations), self.level)
@@ -157,6 +175,26 @@ def _retained(results: Sequence[SecretResult], level: float, *, complete: bool) 
         # An honest release may hand on what the population has in common, so that no null is known.
         yield replace(headline, reference=None)
     yield from each
+
+
+def advantages_below(results: Sequence[SecretResult]) -> Iterator[Series]:
+    """The advantage of guesses at each secret beside the most that the fits' guarantee allows."""
+    shown = [r for r in results if r.advantages is not None]
+    if not shown:
+        return
+    # The reference has as many rows whoever is in it, so somebody else is in the place of whoever is not.
+    promise = AttackerLimit.of(shown[0].iterations[0].guarantee, replaced=True)
+    if promise is not None:
+        found = {r.name: float(r.advantages.mean()) for r in shown if r.advantages is not None}
+        yield Series(
+            id=ADVANTAGE.id(),
+            title="Secrets of those learnt from guessed oftener than those of others",
+            kind="bar",
+            x_label="secret",
+            y_label="difference of shares",
+            x=tuple(found),
+            lines={"found": tuple(found.values()), promise.label: (promise.most_advantage,) * len(found)},
+        )
 
 
 def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:

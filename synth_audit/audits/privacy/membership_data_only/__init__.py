@@ -18,8 +18,8 @@ from synth_audit.audits.privacy._membership_rates import (
     told,
     worst,
 )
+from synth_audit.audits.privacy._target_pool import TargetPool
 from synth_audit.audits.privacy.membership_data_only.exposed import EXPOSED_FOUND, exposed_found
-from synth_audit.audits.privacy.membership_data_only.people import TargetPool
 from synth_audit.audits.privacy.membership_data_only.scores import by_distance, by_trees
 from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo, Need
@@ -129,7 +129,7 @@ class MembershipDataOnly:
         )
         naming = [attack for attack in scored if attack.threshold is not None and told(ONE_PERCENT, n)]
         exposures = tuple(_exposure(attack, people) for attack in naming)
-        return Findings((*found, *exposed), (curves(scored, subject.suppression),), notes + said, exposures)
+        return Findings((*found, *exposed), (curves(scored, subject),), notes + said, exposures)
 
 
 def _scored(name: str, members: Floats, others: Floats) -> Scored:

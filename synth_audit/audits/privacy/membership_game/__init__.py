@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits.privacy._attacker_limit import AttackerLimit
 from synth_audit.audits.privacy.membership_game import measures
 from synth_audit.audits.privacy.membership_game.game_estimates import Played, played
 from synth_audit.audits.privacy.membership_game.shadow_game import GAME, ShadowGame, Sizes
@@ -150,7 +151,10 @@ class MembershipGame:
             found.append(measures.refuted(found[0], promise.epsilon, promise.delta))
         return Findings(
             measurements=tuple(found),
-            series=tuple(measures.boxes(games, subject.suppression)),
+            series=(
+                *measures.boxes(games, subject.suppression),
+                *measures.curves(games, subject.suppression, AttackerLimit.of(promise, replaced=False)),
+            ),
             notes=(*self._notes(game.sizes, chosen), *_promises(promise, found[0])),
             exposures=tuple(_exposures(games, chosen, subject.level)),
         )

@@ -6,17 +6,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from synth_audit.audits.privacy._attacker_limit import AttackerLimit
 from synth_audit.audits.privacy._membership_rates import ONE_PER_MILLE, ONE_PERCENT, told
 from synth_audit.audits.privacy.membership_game.game_estimates import GameEstimate, Played, area, gain, rate
+from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.core.series import Series
+from synth_audit.kernels import membership
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines
+from synth_audit.kernels.privacy_region import most_advantage
 
 FEWEST_GAMES = 10
 """With fewer games of one kind, an iteration and a target each, single models decide the number."""
 
-_LARGEST_EPSILON = 700.0
 _LEAST_GAIN = 1e-300
 
 PRIVACY_GAIN = Quantity(
@@ -113,7 +118,7 @@ def least_gain(epsilon: float, delta: float) -> float:
     From ``Adv ≤ (e^ε − 1 + 2δ) / (e^ε + 1)`` (Kairouz et al. 2015, Humphries et al. 2023), never above the
     ``e^ε − 1`` of Yeom et al. 2018 when δ is 0, and not void for a large ε.
     """
-    return 2 * (1 - delta) / (math.exp(min(epsilon, _LARGEST_EPSILON)) + 1)
+    return 1 - most_advantage(epsilon, delta)
 
 
 def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
@@ -190,4 +195,33 @@ def boxes(games: Sequence[Played], suppression: int) -> Iterator[Series]:
             x=tuple(g.setting.replace("_", " ") for g in shown),
             lines=box_lines([g.gains.ravel() for g in shown]),
             places=tuple(PRIVACY_GAIN.id(g.setting) for g in shown),
+        )
+
+
+def curves(games: Sequence[Played], suppression: int, promise: AttackerLimit | None) -> Iterator[Series]:
+    """The attackers' curves over all kinds of targets, by what they look at, below what is promised.
+
+    One threshold for all games of a feature set, as for the rates; the promise is concave in the rate of
+    false alarms, so that it bounds the mean over games with a threshold each, and this one.
+    """
+    grid = np.linspace(0.0, 1.0, 51).tolist()
+    lines: dict[str, tuple[float, ...]] = {}
+    for name in dict.fromkeys(g.features for g in games):
+        own = [g for g in games if g.features == name]
+        if sum(g.gains.size for g in own) >= suppression:
+            inside, outside = (
+                np.concatenate([getattr(g, side).ravel() for g in own]) for side in ("inside", "outside")
+            )
+            found = (float(np.mean(membership.alarm(inside, outside, x))) for x in grid)
+            lines[name.replace("_", " ")] = tuple(found)
+    if lines:
+        bound = {} if promise is None else {promise.label: tuple(map(promise.most_found, grid))}
+        yield Series(
+            id=MeasurementId("", "attackers_curve"),
+            title="Sets with the target found against false alarms",
+            kind="line",
+            x_label="share of sets without the target named",
+            y_label="share of sets with the target named",
+            x=tuple(grid),
+            lines={**lines, **bound},
         )

@@ -1,0 +1,95 @@
+"""Diffusion of mixed tables without protection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats32
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.table import Table
+from synth_audit.encoding.network_model import NetworkModel, Weights
+from synth_audit.encoding.network_training import check_positive, fit_unprotected
+from synth_audit.encoding.quantile_transform import QuantileTransform
+from synth_audit.kernels.row_layout import RowLayout
+
+if TYPE_CHECKING:
+    from synth_audit.kernels.deep.tab_ddpm import DdpmSettings
+    from synth_audit.kernels.deep.training import Loop
+
+
+@dataclass(frozen=True, kw_only=True)
+class TabDdpm:
+    """Rows become noise level by level; a network learns the way back.
+
+    Numbers, standard normal by their ranks, are noised by a Gaussian diffusion, whose noise ε the network
+    predicts; labels by a multinomial one, of which it predicts the row without noise. The loss of a row at a
+    random level is the mean square of what is missed of ε, plus T times the mean over columns of labels of
+    ``KL(q(x_{t−1} | x_t, x_0) ‖ q(x_{t−1} | x_t, x̂_0))``. As published the target is given to the network;
+    here it is a column like all others.
+
+    Attributes:
+        steps: gradient steps.
+        batch: rows of a step.
+        levels: noise levels T.
+        hidden, layers: width and number of the network's layers.
+        learning_rate: of Adam at first; it falls to 0 on a straight line.
+
+    Source: Kotelnikov et al. 2023.
+    """
+
+    steps: int = 5000
+    batch: int = 512
+    levels: int = 100
+    hidden: int = 256
+    layers: int = 2
+    learning_rate: float = 1e-3
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="TabDDPM",
+        summary="Gaussian and multinomial diffusion of mixed tables; no privacy guarantee.",
+        cost="minutes",
+        source="Kotelnikov et al. 2023",
+        trial={"steps": 3, "levels": 4, "hidden": 8},
+    )
+
+    def __post_init__(self) -> None:
+        counts = ("steps", "batch", "levels", "hidden", "layers")
+        check_positive({n: getattr(self, n) for n in counts}, {"learning_rate": self.learning_rate})
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``."""
+
+        def fit(
+            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
+        ) -> Weights:
+            from synth_audit.kernels.deep import tab_ddpm
+
+            return tab_ddpm.fitted(rows, layout, self._settings, loop, rng, device)
+
+        return fit_unprotected(
+            train,
+            context,
+            steps=self.steps,
+            batch=self.batch,
+            fit=fit,
+            draw=self._draw,
+            of_numbers=QuantileTransform.of,
+        )
+
+    def load(self, folder: Path) -> NetworkModel:
+        """The model that was saved there."""
+        return NetworkModel.load(folder, self._draw)
+
+    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        from synth_audit.kernels.deep import tab_ddpm
+
+        return tab_ddpm.drawn(weights, layout, self._settings, n, rng)
+
+    @property
+    def _settings(self) -> DdpmSettings:
+        from synth_audit.kernels.deep.tab_ddpm import DdpmSettings
+
+        return DdpmSettings(self.levels, self.hidden, self.layers, self.learning_rate)
