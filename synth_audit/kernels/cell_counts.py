@@ -62,4 +62,5 @@ def nearest_counts(counts: Floats) -> Floats:
     total = counts.sum()
     if total <= 0:
         return no_less_than_nothing(counts)
-    return on_simplex(counts.ravel() / total).reshape(counts.shape) * total
+    found: Floats = on_simplex(counts.ravel() / total).reshape(counts.shape) * total
+    return found
