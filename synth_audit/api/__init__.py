@@ -7,6 +7,7 @@ from synth_audit.api.evidence import gate, render_report, verify, write_report
 from synth_audit.api.mechanisms import test_mechanism
 from synth_audit.api.mending import mend, refuse_mended_place, write_mended_plan
 from synth_audit.api.plans import PlanLike, as_plan, workspace_of
+from synth_audit.api.recipes import RecipeState, install_recipe, recipes, try_recipe
 from synth_audit.api.releasing import purge, release
 from synth_audit.api.running import Execution, Running, run_context
 from synth_audit.api.studies import calibrate, frontier, swept
@@ -14,14 +15,17 @@ from synth_audit.api.studies import calibrate, frontier, swept
 __all__ = [
     "Execution",
     "PlanLike",
+    "RecipeState",
     "Running",
     "as_plan",
     "audit",
     "calibrate",
     "frontier",
     "gate",
+    "install_recipe",
     "mend",
     "purge",
+    "recipes",
     "refuse_mended_place",
     "release",
     "render_report",
@@ -30,6 +34,7 @@ __all__ = [
     "run_context",
     "swept",
     "test_mechanism",
+    "try_recipe",
     "verify",
     "workspace_of",
     "write_mended_plan",

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core.errors import PlanError, PluginError, problems_of
 
-PluginGroup = Literal["source", "generator", "audit", "kind"]
+PluginGroup = Literal["source", "generator", "audit", "kind", "recipe"]
 
 PRIVACY = "privacy"
 """Family of the audits that look for leaks, and that must show that they would see one."""
@@ -30,6 +30,7 @@ _PACKAGES: dict[PluginGroup, tuple[str, ...]] = {
         "synth_audit.audits.utility",
     ),
     "kind": ("synth_audit.encoding.kinds",),
+    "recipe": ("synth_audit.generators.external.recipes",),
 }
 
 

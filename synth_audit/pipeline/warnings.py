@@ -80,8 +80,9 @@ def _overlap_warning(train: Table, control: Table, suppression: int) -> str:
 
 
 def about_external(generator: GeneratorRecord) -> tuple[str, ...]:
-    """A finished table may have been made from control rows too; a program run here never saw them."""
-    if generator.name != "external" or generator.config.get("command"):
+    """A finished table may have been made from control rows too; what is run here never saw them."""
+    ran_here = generator.config.get("command") or generator.config.get("recipe")
+    if generator.name != "external" or ran_here:
         return ()
     return (
         "the table was made elsewhere before this split: if control rows were among those it was made from, "

@@ -226,7 +226,7 @@ def test_the_folder_is_private_and_goes_with_the_model(program, tmp_path):
     [folder] = (tmp_path / "tmp").iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
     model.sample(3, np.random.default_rng(0))
-    assert sorted(p.name for p in folder.iterdir()) == ["model", "train.parquet"]
+    assert sorted(p.name for p in folder.iterdir()) == ["columns.json", "model", "train.parquet"]
     assert (folder / "train.parquet").stat().st_mode & 0o777 == 0o600
     del model
     gc.collect()

@@ -20,6 +20,7 @@ from synth_audit.store.evidence_records import GeneratorRecord
         ("external", {}, True),
         ("external", {"source": "made.parquet", "command": None}, True),
         ("external", {"source": None, "command": ["program"]}, False),
+        ("external", {"source": None, "command": None, "recipe": "dpmm"}, False),
         ("vine", {}, False),
     ],
 )

@@ -18,12 +18,16 @@ from synth_audit.core import source as sources
 from synth_audit.core.errors import DataError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.plugin_config import Location, PluginChoice
+from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.schema import Schema
 from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.source import Source
 from synth_audit.core.table import Table, read_table
 from synth_audit.generators.external.program import PLACEHOLDERS, Format, PrivateFolder, Program
+from synth_audit.generators.external.recipe import Setting, recipe_named
+from synth_audit.generators.external.recipe_environment import RecipeEnvironment
+from synth_audit.generators.external.recipe_model import RecipeModel, as_recipes_see
 
 _FINISHED = "the table was made elsewhere; nothing is known of how"
 _BY_PROGRAM = "the table was made by another program; nothing is known of how"
@@ -125,26 +129,35 @@ class External:
     it; to a program they do. In its arguments ``{train}`` becomes a file of training rows without
     identifiers, ``{synthetic}`` the file it must write, ``{rows}`` the rows it must write, ``{seed}`` an
     integer that the same salt and training rows always give, and ``{model}`` a private folder that stays as
-    it is while more tables are drawn from one fit, so that only the first run need learn. No shell reads the
-    arguments, the program starts in the plan's folder, and what it prints is not shown: it may quote rows.
-    The arguments stand in the evidence, and while the program runs every user of the machine can list them:
-    keys and passwords belong in its environment, which it inherits.
+    it is while more tables are drawn from one fit, so that only the first run need learn. ``{columns}``
+    becomes a JSON file of what the plan declares of the columns. No shell reads the arguments, the program
+    starts in the plan's folder, and what it prints is not shown: it may quote rows. The arguments stand in
+    the evidence, and while the program runs every user of the machine can list them: keys and passwords
+    belong in its environment, which it inherits.
+
+    A recipe is such a program for somebody else's generator, with packages and an interpreter of its own:
+    ``synth-audit recipes list`` shows them, ``synth-audit recipes install NAME`` fetches one's packages under
+    their own licence. What a recipe says of its privacy is its word: it is told, and no gate passes by it.
 
     Attributes:
         source: where the finished table is: a path such as ``synthetic.parquet``, or a source with its
             settings such as ``{duckdb: {path: db.duckdb, table: synthetic}}``. Relative paths start at the
             plan's folder, or at the working folder when there is no plan.
         command: instead of ``source``, the program and its arguments.
-        format: of the files that the program reads and writes.
+        recipe: instead of either, the name of a recipe.
+        settings: of the recipe, where they are not its defaults.
+        format: of the files that the program reads and writes; a recipe has its own.
         timeout: longest run of the program, in seconds.
 
     Raises:
-        PlanError: not exactly one of source and command is given, the source is unknown or refuses its
-            settings, or the command has no place for the rows it gets and gives.
+        PlanError: not exactly one of source, command and recipe is given, the source or the recipe is unknown
+            or refuses its settings, or the command has no place for the rows it gets and gives.
     """
 
     source: str | Mapping[str, Any] | None = None
     command: tuple[str, ...] | None = None
+    recipe: str | None = None
+    settings: Mapping[str, Setting] = field(default_factory=dict)
     format: Format = "parquet"
     timeout: float = 3600.0
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
@@ -154,11 +167,17 @@ class External:
     )
 
     def __post_init__(self) -> None:
-        if (self.source is None) == (self.command is None):
-            raise ValueError("give either source, a finished table, or command, a program that makes one")
+        if sum(way is not None for way in (self.source, self.command, self.recipe)) != 1:
+            raise ValueError(
+                "give either source, a finished table, or command, a program that makes one, or recipe"
+            )
         if not 0 < self.timeout <= _LONGEST:
             raise ValueError(f"timeout must be a positive number of seconds, at most {_LONGEST:,}")
-        if self.command is None:
+        if self.settings and self.recipe is None:
+            raise ValueError("settings are those of a recipe")
+        if self.recipe is not None:
+            recipe_named(self.recipe).settled(self.settings)
+        elif self.command is None:
             self._source()
         elif lacking := [p for p in _REQUIRED if not any(p in word for word in self.command[1:])]:
             raise ValueError(f"command has no {lacking[0]}; its arguments may hold {', '.join(PLACEHOLDERS)}")
@@ -166,38 +185,69 @@ class External:
     @property
     def refits(self) -> bool:
         """False for a finished table, which cannot be made again from other rows."""
-        return self.command is not None
+        return self.source is None
 
     @property
     def repeats(self) -> bool:
-        """False for a finished table, and for a program that is given no seed."""
+        """False for a finished table, and for a program or a recipe that is given no seed."""
+        if self.recipe is not None:
+            return recipe_named(self.recipe).info.repeats
         return any("{seed}" in word for word in self.command or ())
 
     def finished(self, schema: Schema, base: Path) -> Table | None:
         """The finished table as it is there now; None for a program."""
-        return None if self.command else ExternalModel(schema, self._source(), base).read()
+        return None if self.refits else ExternalModel(schema, self._source(), base).read()
 
-    def fit(self, train: Table, context: FitContext) -> ExternalModel | ProgramModel:
-        """Take column names and kinds of ``train``; lay its rows out for the program, if there is one."""
+    def fit(self, train: Table, context: FitContext) -> ExternalModel | ProgramModel | RecipeModel:
+        """Take column names and kinds of ``train``; lay its rows out for the program, if there is one.
+
+        Raises:
+            DataError: the recipe is not installed.
+        """
         train = train.released_only()
-        if self.command is None:
+        if not self.refits:
             context.accountant.void(_FINISHED)
             return ExternalModel(train.schema, self._source(), context.base)
-        context.accountant.void(_BY_PROGRAM)
-        folder = PrivateFolder(context.scratch)
-        program = Program(self.command, context.base, folder, self.format, self.timeout)
-        program.lay_out(train)
-        return ProgramModel(train.schema, program)
+        context.accountant.void(self._origin(context.public_domain))
+        program = self._program(context.base, PrivateFolder(context.scratch))
+        if self.recipe is None:
+            program.lay_out(train)
+            return ProgramModel(train.schema, program)
+        program.lay_out(as_recipes_see(train))
+        return RecipeModel(train.schema, program)
 
-    def load(self, folder: Path) -> ExternalModel | ProgramModel:
+    def load(self, folder: Path) -> ExternalModel | ProgramModel | RecipeModel:
         """The model that was saved there."""
         plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         schema, base = schema_from_plain(plain["schema"]), Path(plain["base"])
-        if self.command is None:
+        if not self.refits:
             return ExternalModel(schema, self._source(), base)
         own = PrivateFolder()
         shutil.copytree(folder / "program", own.path, dirs_exist_ok=True)
-        return ProgramModel(schema, Program(self.command, base, own, self.format, self.timeout))
+        program = self._program(base, own)
+        return ProgramModel(schema, program) if self.recipe is None else RecipeModel(schema, program)
+
+    def _program(self, base: Path, folder: PrivateFolder) -> Program:
+        if self.recipe is None:
+            assert self.command is not None
+            return Program(self.command, base, folder, self.format, self.timeout)
+        recipe = recipe_named(self.recipe)
+        command = recipe.command(RecipeEnvironment.of(recipe).checked().interpreter, self.settings)
+        return Program(command, base, folder, "parquet", self.timeout)
+
+    def _origin(self, domain: PublicDomain) -> str:
+        """Why nothing is claimed; what a recipe claims is told as its word."""
+        if self.recipe is None:
+            return _BY_PROGRAM
+        recipe = recipe_named(self.recipe)
+        info, version = recipe.info, RecipeEnvironment.of(recipe).version
+        claim = recipe.claim(self.settings)
+        if claim and domain.unknown:
+            claim = f"{claim}, where bounds and labels are declared, and they are not"
+        said = f"; claimed by the recipe, checked by nobody: {claim}" if claim else ""
+        return (
+            f"the table was made by the recipe {recipe.name} ({info.package} {version}, {info.licence}){said}"
+        )
 
     def _source(self) -> Source:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import signal
@@ -21,12 +22,14 @@ from synth_audit.core import registry
 from synth_audit.core.environment import for_other_programs
 from synth_audit.core.errors import DataError
 from synth_audit.core.files import lasting_folder
+from synth_audit.core.public_domain import PublicDomain
+from synth_audit.core.schema import Schema, quantitative
 from synth_audit.core.source import hand_over
 from synth_audit.core.table import Table
 
 Format = Literal["parquet", "csv"]
 
-PLACEHOLDERS = ("{train}", "{synthetic}", "{rows}", "{seed}", "{model}")
+PLACEHOLDERS = ("{train}", "{synthetic}", "{rows}", "{seed}", "{model}", "{columns}")
 
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _WHERE = "generator.external.command"
@@ -49,6 +52,7 @@ class Program:
         command: the program and its arguments with placeholders.
         base: the folder it starts in.
         folder: where its files are. timeout: longest run, in seconds.
+        shown: what it prints goes to standard error; for rows that are made up.
     """
 
     command: tuple[str, ...]
@@ -56,10 +60,13 @@ class Program:
     folder: PrivateFolder = field(repr=False)
     format: Format
     timeout: float
+    shown: bool = False
 
     def lay_out(self, train: Table) -> None:
-        """Write the training rows where the program will find them."""
+        """Write the training rows, and what is declared of them, where the program will find them."""
         (self.folder.path / "model").mkdir()
+        described = json.dumps(columns_of(train.schema), ensure_ascii=False)
+        self._columns.write_text(described, encoding="utf-8")
         hand_over(train, self._file("train"), self.base)
         self._place("train").chmod(0o600)  # a source writes for all to read
 
@@ -75,8 +82,8 @@ class Program:
         """
         made = self._place("synthetic")
         made.unlink(missing_ok=True)
-        values = (self._place("train"), made, rows, seed, self.folder.path / "model")
-        status = _run(self._filled(values), self.base, self.timeout)
+        values = (self._place("train"), made, rows, seed, self.folder.path / "model", self._columns)
+        status = _run(self._filled(values), self.base, self.timeout, shown=self.shown)
         if status != 0:
             raise DataError(
                 f"the program ended with exit status {status}", where=_WHERE, expected="0", fix=_BY_HAND
@@ -100,12 +107,33 @@ class Program:
             words = [word.replace(mark, str(value)) for word in words]
         return [first, *words]
 
+    @property
+    def _columns(self) -> Path:
+        return self.folder.path / "columns.json"
+
     def _place(self, name: str) -> Path:
         return self.folder.path / f"{name}.{self.format}"
 
     def _file(self, name: str) -> Any:
         """The file as a source that can be written too."""
         return registry.build("source", self.format, {"path": str(self._place(name))})
+
+
+def columns_of(schema: Schema) -> dict[str, dict[str, Any]]:
+    """What a program may know of each column beside the rows: nothing of it was read off them.
+
+    Returns:
+        For each name ``numeric``, ``nullable``, and where they are declared ``bounds`` or ``labels``.
+    """
+    numeric = {column.name for column in quantitative(schema)}
+    found: dict[str, dict[str, Any]] = {}
+    for name, known in PublicDomain.of(schema).columns.items():
+        found[name] = {"numeric": name in numeric, "nullable": known.nullable}
+        if known.bounds is not None:
+            found[name]["bounds"] = list(known.bounds)
+        elif known.labels:
+            found[name]["labels"] = list(known.labels)
+    return found
 
 
 def _end_with_caller() -> Callable[[], None] | None:
@@ -125,17 +153,18 @@ def _end_with_caller() -> Callable[[], None] | None:
     return settle
 
 
-def _run(words: list[str], base: Path, timeout: float) -> int:
+def _run(words: list[str], base: Path, timeout: float, *, shown: bool = False) -> int:
     """The exit status; with the program, or at an interruption or a timeout, all that it started ends."""
     quiet = subprocess.DEVNULL
+    said = sys.stderr if shown else quiet
     try:
         # No shell reads the words; the plan that names the program is trusted as the code of a plug-in is.
         process = subprocess.Popen(  # noqa: S603
             words,
             cwd=base,
             stdin=quiet,
-            stdout=quiet,
-            stderr=quiet,
+            stdout=said,
+            stderr=said,
             start_new_session=True,
             env=for_other_programs(),
             preexec_fn=_end_with_caller(),

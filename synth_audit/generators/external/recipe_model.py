@@ -1,0 +1,91 @@
+"""What a recipe learnt: it sees numbers and labels, and what it draws is put into the columns' own types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.errors import DataError
+from synth_audit.core.schema import Schema, quantitative
+from synth_audit.core.schema_json import schema_to_plain
+from synth_audit.core.seeds import as_int_seed
+from synth_audit.core.table import Table, assemble
+from synth_audit.generators.external.program import Program
+
+FILE = "model.json"
+_WHERE = "generator.external.recipe"
+
+
+@dataclass(frozen=True, eq=False)
+class RecipeModel:
+    """Training rows in a private folder, and the recipe's program that draws from what it learnt.
+
+    Attributes:
+        schema: the features of train.
+        program: what is run; the folder goes when the model does.
+    """
+
+    schema: Schema = field(repr=False)
+    program: Program
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Run the recipe for ``n`` rows with a seed drawn from ``rng``.
+
+        Raises:
+            DataError: it fails, takes too long, or gives other columns, another number of rows, or values
+                that do not fit their columns.
+        """
+        made = self.program.run(n, as_int_seed(rng))
+        if set(made.column_names) != set(self.schema.names) or made.num_rows != n:
+            raise DataError(
+                "the recipe drew other columns, or another number of rows, than it was asked for",
+                where=_WHERE,
+                expected="the columns of train, and as many rows as were asked for",
+                fix="correct the recipe",
+            )
+        numeric = {column.name for column in quantitative(self.schema)}
+        try:
+            read = {name: _plain(made.column(name), name in numeric) for name in self.schema.names}
+            return assemble(self.schema, read)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise DataError(
+                f"the recipe drew values that do not fit their columns ({type(error).__name__})",
+                where=_WHERE,
+                expected="numbers, and labels that train has",
+                fix="correct the recipe",
+            ) from None
+
+    def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
+        """The rows of one run of the recipe."""
+        return self.sample(n, rng).parts(size)
+
+    def save(self, folder: Path) -> None:
+        """Write the schema, and the private folder with its training rows and what the recipe learnt."""
+        plain = {"schema": schema_to_plain(self.schema), "base": str(self.program.base)}
+        (folder / FILE).write_text(json.dumps(plain), encoding="utf-8")
+        self.program.copy_to(folder / "program")
+
+
+def as_recipes_see(train: Table) -> Table:
+    """The same rows with numbers as float64 and all else as text."""
+    numeric = {column.name for column in quantitative(train.schema)}
+    columns = {
+        name: train.schema[name].kind.numbers(train.column(name)) if name in numeric else train.texts(name)
+        for name in train.names
+    }
+    return Table(train.schema, pa.table(columns))
+
+
+def _plain(values: pa.ChunkedArray, numeric: bool) -> Floats | Labels:
+    """As :func:`assemble` takes them."""
+    if numeric:
+        return np.asarray(values.cast(pa.float64()).to_numpy(), dtype=np.float64)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return np.asarray(values.cast(pa.string()).to_numpy(), dtype=object)
