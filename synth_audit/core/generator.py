@@ -6,7 +6,7 @@ variable ``info``. What is optional is a ``Protocol`` here, with what holds for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -225,6 +225,15 @@ class Truncatable(Protocol):
 
     def untruncated(self) -> Generator:
         """The same configuration that keeps all levels."""
+        ...
+
+
+@runtime_checkable
+class BoundedTruncation(Protocol):
+    """A truncatable generator that knows from which level on its sensitive columns are tied to all others."""
+
+    def deepest(self, n_columns: int, sensitive: Collection[str]) -> int | None:
+        """The last level that is of use, for a table of so many columns; None where all are."""
         ...
 
 

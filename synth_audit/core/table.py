@@ -28,6 +28,10 @@ BATCH = 2**16
 """Rows of a batch."""
 
 
+_CODED = 500_000
+"""Rows up to which codes of columns are kept: 2 MiB for each column."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A handle on rows and their schema: Arrow data in memory, or in a file that is mapped into it.
@@ -82,6 +86,23 @@ class Table:
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as it is stored."""
         return self.data.column(name)
+
+    def coded(self, name: str) -> pa.ChunkedArray:
+        """A column as it is stored, but text as places in a dictionary: of few rows that is kept, since most
+        of the time that it takes to tell labels apart goes into looking their texts up."""
+        known: dict[str, pa.ChunkedArray] = self.__dict__.setdefault("_coded", {})
+        if name in known:
+            return known[name]
+        values = self.column(name)
+        if self.n_rows <= _CODED and (
+            pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+        ):
+            known[name] = values = values.dictionary_encode()
+        return values
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is kept of a column stays here."""
+        return {name: value for name, value in self.__dict__.items() if name != "_coded"}
 
     def batches(self, names: Sequence[str] | None = None, size: int = BATCH) -> Iterator[pa.RecordBatch]:
         """The rows of some columns (all if None) in their order, at most ``size`` at a time."""

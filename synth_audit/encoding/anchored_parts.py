@@ -11,6 +11,7 @@ from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.parts import LabelPart, NumberPart, VectorPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
+from synth_audit.encoding.codes import cells_of
 from synth_audit.kernels.robust_scale import RobustScale
 
 _LOOK = 1000
@@ -27,7 +28,7 @@ class ScaledNumbers:
 
     def read(self, table: Table) -> tuple[Floats, Codes]:
         """Numbers in ranges from the centre, and what each cell is; see :meth:`RobustScale.read`."""
-        return self.scale.read(self.part.read(table.column(self.column.name)))
+        return self.scale.read(self.part.read(cells_of(table, self.column)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class SharedLabels:
 
     def read(self, tables: Sequence[Table]) -> list[Codes]:
         """Codes that the tables share."""
-        return self.part.read([table.column(self.column.name) for table in tables])
+        return self.part.read([cells_of(table, self.column) for table in tables])
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class Vectors:
 
     def read(self, table: Table) -> Floats:
         """Vectors of length 1, NaN where missing, shape (n, width)."""
-        return self.part.read(table.column(self.column.name)).astype(np.float64)
+        return self.part.read(cells_of(table, self.column)).astype(np.float64)
 
 
 AnchoredPart = ScaledNumbers | SharedLabels | Vectors
@@ -71,7 +72,7 @@ def anchored_parts(reference: Sequence[Table], columns: Sequence[Column]) -> lis
     """
     found: list[AnchoredPart] = []
     for column in columns:
-        values = [table.column(column.name) for table in reference]
+        values = [cells_of(table, column) for table in reference]
         for part in column.kind.parts(values):
             match part:
                 case NumberPart():
@@ -86,7 +87,7 @@ def anchored_parts(reference: Sequence[Table], columns: Sequence[Column]) -> lis
 
 def varies(train: Table, column: Column) -> bool:
     """Whether a column tells any two rows of train apart, missing counted as a value."""
-    values = train.column(column.name)
+    values = cells_of(train, column)
     for part in (values.slice(0, _LOOK), values):  # most columns vary among the first rows
         [found] = column.kind.codes([part])
         if len(found) and (found != found[0]).any():

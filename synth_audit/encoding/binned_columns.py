@@ -1,4 +1,4 @@
-"""One column as the number of a cell, and back: labels one each, numbers in bins of equal width.
+"""One column as the number of a cell, and back: labels one each, numbers in bins of equal width or share.
 
 What is missing has a cell of its own, the last, wherever values may be missing.
 """
@@ -14,6 +14,7 @@ import numpy as np
 from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.kind import Bounds
 from synth_audit.core.table import Table
+from synth_audit.encoding.cell_bins import CellBins
 
 _EXACT = 2.0**40
 """More values than this between two bounds are drawn as if there were no spacing."""
@@ -157,6 +158,8 @@ class RangeBins:
 
 def column_from_plain(plain: Mapping[str, Any]) -> BinnedColumn:
     """The column that wrote these JSON values."""
+    if "edges" in plain:
+        return CellBins.from_plain(plain)
     if "labels" in plain:
         return LabelBins(plain["name"], tuple(plain["labels"]), plain["gap"])
     ends = None if plain["bounds"] is None else (float(plain["bounds"][0]), float(plain["bounds"][1]))

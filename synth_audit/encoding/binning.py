@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,10 @@ from synth_audit.core.resolution import Resolution
 from synth_audit.core.schema import Column, Schema, quantitative
 from synth_audit.core.table import Table, assemble
 from synth_audit.encoding.binned_columns import BinnedColumn, LabelBins, RangeBins, column_from_plain
-from synth_audit.encoding.number_domain import ends_of, number_domain
+from synth_audit.encoding.cell_bins import CellBins
+from synth_audit.encoding.number_domain import NumberDomain, ends_of, number_domain
+from synth_audit.encoding.value_counts import bought_counts
+from synth_audit.kernels.private_margins import rounds
 
 MOST_LABELS = 10_000
 """Labels that are read off train; a plan may declare more."""
@@ -71,6 +74,45 @@ def binning_for(train: Table, context: FitContext, bins: int) -> Binning:
         return Binning(train.schema, tuple(_read_off(train, c, c.resolution, bins) for c in train.schema))
     context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
     return Binning(train.schema, tuple(_declared(train, column, context, bins) for column in train.schema))
+
+
+def counted_binning(
+    train: Table, context: FitContext, bins: int, share: float, *, pure: bool = False
+) -> Binning:
+    """:func:`binning_for`, but numbers of more than ``bins`` values lie in bins of much the same share.
+
+    Which these are, and how often values occur in each, is told by noisy counts.
+
+    Args:
+        share: of ε, for all counts together; with 0 bins have equal width.
+        pure: Laplace noise, also where δ is above 0.
+
+    Raises:
+        BudgetSpent: the budget does not bear it.
+    """
+    binning = binning_for(train, context, bins)
+    domains = {column.name: domain for column in binning.columns if (domain := _to_count(column))}
+    if not share or not domains:
+        return binning
+    queries = sum(rounds(domain.places) for domain in domains.values())
+    counting = bought_counts(context, train.n_rows, queries, share, pure=pure)
+
+    def counted(column: BinnedColumn) -> BinnedColumn:
+        context.deadline.check()
+        if not isinstance(column, RangeBins) or column.name not in domains:
+            return column
+        domain, values = domains[column.name], train.numbers(column.name)
+        return CellBins.counted(column.name, domain, values, counting, bins, gap=column.gap)
+
+    return replace(binning, columns=tuple(map(counted, binning.columns)))
+
+
+def _to_count(column: BinnedColumn) -> NumberDomain | None:
+    """What a column of numbers may hold that are more than its bins."""
+    if not isinstance(column, RangeBins) or column.bounds is None or column.bounds[0] == column.bounds[1]:
+        return None
+    domain = NumberDomain(*column.bounds, column.step)
+    return domain if domain.places > column.bins else None
 
 
 def _declared(train: Table, column: Column, context: FitContext, bins: int) -> BinnedColumn:

@@ -7,8 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from synth_audit.core.arrays import Codes, Positions
+from synth_audit.core.parts import LabelPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.kernels.coordinates import MISSING
@@ -27,7 +29,13 @@ def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
     Returns:
         One array of shape (n,) per table; values in 0 … k−1, and :data:`MISSING`.
     """
-    return column.kind.codes([table.column(column.name) for table in tables])
+    return column.kind.codes([cells_of(table, column) for table in tables])
+
+
+def cells_of(table: Table, column: Column) -> pa.ChunkedArray:
+    """A column as it is stored, the texts of labels each once; see :meth:`Table.coded`."""
+    labels = isinstance(column.kind.part, LabelPart)
+    return table.coded(column.name) if labels else table.column(column.name)
 
 
 def anchored_codes(tables: Sequence[Table], column: Column) -> list[Codes]:

@@ -13,9 +13,10 @@ from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.private_steps import bought
 from synth_audit.core.table import Table
-from synth_audit.encoding.known_margins import check_part, with_margins
+from synth_audit.encoding.known_margins import with_margins
 from synth_audit.encoding.network_model import Draw, NetworkModel, Weights, transformer_for
 from synth_audit.encoding.torch_device import torch_device
+from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.row_layout import RowLayout
 
 if TYPE_CHECKING:

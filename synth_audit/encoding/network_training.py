@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 NO_NOISE = "the networks are trained on the rows without clipping and noise"
 
+_STEPS_EACH, _FEWEST = 8, 50
+"""Steps that an epoch has at least, where so many rows are in each batch."""
+
 Fit = Callable[[Floats32, RowLayout, "Loop", np.random.Generator, str], Weights]
 
 
@@ -55,7 +58,8 @@ def fit_unprotected(
     The accountant hears that nothing can be claimed.
 
     Args:
-        epochs, steps: how often every row is seen, or how many batches are; one of the two.
+        epochs, steps: how often every row is seen, or how many batches are; one of the two. Epochs of small
+            tables have smaller batches: too few steps would be taken else to learn anything.
         of_numbers: how numbers are read; None for by their modes.
     """
     device = torch_device(context.device, "this generator")
@@ -65,7 +69,9 @@ def fit_unprotected(
     train = train.released_only()
     transformer = on_train(train, of_numbers or _by_modes(context.rng))
     layout, size = transformer.layout, min(batch, train.n_rows)
-    steps = steps or epochs * max(1, train.n_rows // size)
+    if not steps:
+        size = min(size, max(_FEWEST, train.n_rows // _STEPS_EACH))
+        steps = epochs * max(1, train.n_rows // size)
 
     def told(done: int, loss: float) -> None:
         context.deadline.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,11 @@ from synth_audit.core.schema import Column
 _TOGETHER = 10
 """Extreme values whose mean stands for the end of a range, so that nobody's own extreme is drawn."""
 
+_PLACES = 4096
+"""Of a number that may lie anywhere between its ends."""
+
+_MOST_PLACES = 2**31
+
 
 @dataclass(frozen=True)
 class NumberDomain:
@@ -23,6 +29,38 @@ class NumberDomain:
     low: float
     high: float
     step: float
+
+    @property
+    def places(self) -> int:
+        """How many values there are; 4,096 intervals of equal width where they are not counted."""
+        if self.step:
+            return min(_MOST_PLACES, 1 + round((self.high - self.low) / self.step))
+        return _PLACES
+
+    def placed(self, values: Floats) -> Floats:
+        """Where values lie in [0, places), beyond the ends at the nearest; whole if there is a step."""
+        inside = np.clip(values, self.low, self.high) - self.low
+        if self.step:
+            return np.minimum(np.rint(inside / self.step), self.places - 1)
+        share = inside / (self.high - self.low)
+        return np.minimum(share * _PLACES, np.nextafter(_PLACES, 0))
+
+    def values(self, places: Floats) -> Floats:
+        """The values at these places; of a domain with a step the one at or below."""
+        if self.step:
+            found = self.low + np.floor(places) * self.step
+        else:
+            found = self.low + (self.high - self.low) * (places / _PLACES)
+        return np.clip(found, self.low, self.high)
+
+    def plain(self) -> list[float]:
+        """As JSON values."""
+        return [self.low, self.high, self.step]
+
+    @classmethod
+    def from_plain(cls, plain: Sequence[float]) -> NumberDomain:
+        """What :meth:`plain` wrote."""
+        return cls(*map(float, plain))
 
 
 def number_domain(column: Column, bounds: Bounds, resolution: Resolution | None) -> NumberDomain:

@@ -11,12 +11,10 @@ import numpy as np
 from synth_audit.core.arrays import Floats, Floats32
 from synth_audit.core.table import Table
 from synth_audit.encoding.number_domain import NumberDomain
+from synth_audit.encoding.value_counts import Counting
 from synth_audit.kernels.calibration import label_offsets, rank_knots
-from synth_audit.kernels.private_margins import MarginCells, Noisy, adaptive_cells, rounds, settled
+from synth_audit.kernels.private_margins import MarginCells, adaptive_cells, rounds, settled
 from synth_audit.kernels.row_layout import one_hot
-
-_PLACES = 4096
-"""Of a number that may lie anywhere between its ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +45,18 @@ class RankTransform:
     @staticmethod
     def queries(domain: NumberDomain, *, gap: bool) -> int:
         """Noisy counts that :meth:`counted` asks for."""
-        return rounds(_places(domain)) + gap
+        return rounds(domain.places) + gap
 
     @classmethod
     def counted(
-        cls, name: str, domain: NumberDomain, values: Floats, noisy: Noisy, least: float, *, gap: bool
+        cls, name: str, domain: NumberDomain, values: Floats, counting: Counting, *, gap: bool
     ) -> RankTransform:
-        """From noisy counts of the values, NaN where missing; ``least`` rows are told from noise."""
+        """From noisy counts of the values, NaN where missing."""
         missing = np.isnan(values)
-        rng = np.random.default_rng(0)  # a place within a step of the grid; nothing hangs on it
-        cells = adaptive_cells(_placed(values[~missing], domain, rng), _places(domain), noisy, least)
+        cells = adaptive_cells(domain.placed(values[~missing]), domain.places, counting.noisy, counting.least)
         share = None
         if gap:
-            counts = noisy(np.array([len(values) - missing.sum(), missing.sum()], dtype=np.float64))
+            counts = counting.noisy(np.array([len(values) - missing.sum(), missing.sum()], dtype=np.float64))
             share = float(settled(counts, 0.0)[1])
         return cls(name, domain, cells, share)
 
@@ -73,7 +70,7 @@ class RankTransform:
         values = table.numbers(self.name)
         missing = np.isnan(values)
         known = np.where(missing, self.domain.low, values)
-        ranks = 2 * self.cells.ranks(_placed(known, self.domain, rng)) - 1
+        ranks = 2 * self.cells.ranks(_within(self.domain.placed(known), self.domain, rng)) - 1
         number = np.where(missing, 0, ranks).astype(np.float32)[:, None]
         return np.hstack([number, one_hot(missing.astype(np.intp), 2)]) if self.slices else number
 
@@ -84,7 +81,7 @@ class RankTransform:
             ranks = np.interp(number, self.knots, np.linspace(0, 1, len(self.knots)))
         else:
             ranks = (np.clip(number, -1, 1) + 1) / 2
-        values = _value(self.cells.places(ranks), self.domain)
+        values = self.domain.values(self.cells.places(ranks))
         if self.slices:
             values[vectors[:, -1] + self.offset > vectors[:, -2]] = np.nan
         return values
@@ -101,38 +98,16 @@ class RankTransform:
 
     def plain(self) -> dict[str, Any]:
         """The fields."""
-        domain = [self.domain.low, self.domain.high, self.domain.step]
-        edges, shares = self.cells.edges.tolist(), self.cells.shares.tolist()
-        fixed = {"name": self.name, "domain": domain, "edges": edges, "shares": shares, "gap": self.gap}
+        fixed = {"name": self.name, "domain": self.domain.plain(), "gap": self.gap, **self.cells.plain()}
         return {**fixed, "knots": list(self.knots), "offset": self.offset}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> RankTransform:
         """What :meth:`plain` wrote."""
-        cells = MarginCells(np.array(plain["edges"]), np.array(plain["shares"]))
-        domain = NumberDomain(*plain["domain"])
+        cells, domain = MarginCells.from_plain(plain), NumberDomain.from_plain(plain["domain"])
         return cls(plain["name"], domain, cells, plain["gap"], tuple(plain["knots"]), plain["offset"])
 
 
-def _places(domain: NumberDomain) -> int:
-    if domain.step:
-        return min(2**31, 1 + round((domain.high - domain.low) / domain.step))
-    return _PLACES
-
-
-def _placed(values: Floats, domain: NumberDomain, rng: np.random.Generator) -> Floats:
-    """Where values lie in [0, places): anywhere within their own step of a grid."""
-    values = np.clip(values, domain.low, domain.high)
-    if domain.step:
-        index = np.minimum(np.rint((values - domain.low) / domain.step), _places(domain) - 1)
-        return index + rng.random(len(values))
-    share = (values - domain.low) / (domain.high - domain.low)
-    return np.minimum(share * _PLACES, np.nextafter(_PLACES, 0))
-
-
-def _value(places: Floats, domain: NumberDomain) -> Floats:
-    if domain.step:
-        found = domain.low + np.floor(places) * domain.step
-    else:
-        found = domain.low + (domain.high - domain.low) * (places / _PLACES)
-    return np.clip(found, domain.low, domain.high)
+def _within(places: Floats, domain: NumberDomain, rng: np.random.Generator) -> Floats:
+    """Anywhere within their own step of a grid."""
+    return places + rng.random(len(places)) if domain.step else places

@@ -13,7 +13,7 @@ from synth_audit.core.parts import LabelPart, NumberPart, Part
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.anchored_parts import varies
-from synth_audit.encoding.codes import Wanted, codes, wanted_codes, wanted_rows
+from synth_audit.encoding.codes import Wanted, cells_of, codes, wanted_codes, wanted_rows
 from synth_audit.kernels.coordinates import MISSING, Coordinates
 from synth_audit.kernels.labels import side_by_side
 
@@ -75,7 +75,7 @@ class RankEncoder:
 
 
 def _parts(column: Column, train: Table) -> Sequence[Part]:
-    return column.kind.parts([train.column(column.name)])
+    return column.kind.parts([cells_of(train, column)])
 
 
 def _gaps(column: Column, part: NumberPart, table: Table) -> bool:
@@ -85,9 +85,9 @@ def _gaps(column: Column, part: NumberPart, table: Table) -> bool:
 
 def _numbers(column: Column, part: NumberPart, scale: Table, table: Table) -> tuple[Floats, Floats]:
     """Numbers of the two tables, as the first of them reads, or as ``part`` does where it does not."""
-    own = column.kind.parts([scale.column(column.name)])
+    own = column.kind.parts([cells_of(scale, column)])
     part = next((p for p in own if isinstance(p, NumberPart)), part)
-    return part.read(scale.column(column.name)), part.read(table.column(column.name))
+    return part.read(cells_of(scale, column)), part.read(cells_of(table, column))
 
 
 def _ranks(scale: Floats, values: Floats) -> Floats:

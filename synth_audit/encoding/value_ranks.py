@@ -11,6 +11,7 @@ from synth_audit.core.arrays import Floats32, Positions
 from synth_audit.core.parts import LabelPart, VectorPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
+from synth_audit.encoding.codes import cells_of
 
 
 def value_ranks(
@@ -45,8 +46,8 @@ def value_ranks(
 def _ranked(
     tables: Sequence[Table], column: Column, real: Sequence[Table]
 ) -> Iterator[npt.NDArray[np.generic]]:
-    values = [table.column(column.name) for table in tables]
-    for part in column.kind.parts([table.column(column.name) for table in real]):
+    values = [cells_of(table, column) for table in tables]
+    for part in column.kind.parts([cells_of(table, column) for table in real]):
         if isinstance(part, LabelPart):
             yield np.concatenate(part.read(values))
             continue

@@ -17,8 +17,9 @@ from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.marginal_budget import UNPAID
 from synth_audit.core.table import Table
 from synth_audit.encoding.binned_model import BinnedModel
-from synth_audit.encoding.binning import binning_for
+from synth_audit.encoding.binning import counted_binning
 from synth_audit.encoding.noisy_counts import NoisyCounts, SingleColumns, chosen
+from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.cell_counts import Attributes, cells_of
 from synth_audit.kernels.graphical_model import GraphicalModel, Measured
 from synth_audit.kernels.junction_tree import JunctionTree
@@ -54,7 +55,8 @@ class Aim:
     would outgrow the spent share of ``most_cells`` are no candidates.
 
     Attributes:
-        bins: of a number, of equal width.
+        margins: share of ε that buys how often the values of each number occur; 0 for none, as published.
+        bins: of a number at most, of much the same share of rows; of equal width without ``margins``.
         degree: columns of the largest sets of the workload, which holds all sets of so many.
         rounds: planned for each column of train; later ones are fewer and more precise, as it goes.
         most_cells: of the model.
@@ -63,6 +65,7 @@ class Aim:
     Source: McKenna, Mullins, Sheldon & Miklau 2022.
     """
 
+    margins: float = 0.2
     bins: int = 25
     degree: int = 2
     rounds: int = 16
@@ -77,6 +80,7 @@ class Aim:
     )
 
     def __post_init__(self) -> None:
+        check_part(self.margins)
         for name in ("bins", "degree", "rounds", "most_cells", "iterations"):
             if getattr(self, name) < 1:
                 raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
@@ -88,7 +92,7 @@ class Aim:
             BudgetSpent: the budget does not bear it, or has no delta.
         """
         train = train.released_only()
-        binning = binning_for(train, context, self.bins)
+        binning = counted_binning(train, context, self.bins, self.margins)
         first, share = self._bought(len(binning.sizes), context)
         rows = NoisyCounts(binning.codes(train), binning.sizes, context)
         single = SingleColumns.of(rows, first.noise)

@@ -30,7 +30,8 @@ class Ctgan:
 
     Attributes:
         epochs: times that as many rows as train has are seen.
-        batch: rows of a step, rounded down to whole packs.
+        batch: rows of a step; an eighth of the table where that is less, but 50 at least. Rounded down to
+            whole packs.
         noise: dimensions of the generator's input.
         hidden: width of the two layers of generator and critic.
         learning_rate: of both Adams.

@@ -14,8 +14,9 @@ from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.marginal_budget import UNPAID
 from synth_audit.core.table import Table
 from synth_audit.encoding.binned_model import BinnedModel
-from synth_audit.encoding.binning import binning_for
+from synth_audit.encoding.binning import counted_binning
 from synth_audit.encoding.noisy_counts import NoisyCounts, SingleColumns, chosen, small_enough
+from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.cell_counts import Attributes
 
 _CHOICE_SENSITIVITY = 1.0
@@ -39,7 +40,8 @@ class Mst:
     standard deviations of the noise are merged.
 
     Attributes:
-        bins: of a number, of equal width.
+        margins: share of ε that buys how often the values of each number occur; 0 for none, as published.
+        bins: of a number at most, of much the same share of rows; of equal width without ``margins``.
         share: of zero-concentrated privacy for choosing the pairs; the rest is measured with one noise.
         most_cells: of the table of a pair; larger ones are no candidates.
         iterations: of mirror descent at most.
@@ -47,6 +49,7 @@ class Mst:
     Source: McKenna, Miklau & Sheldon 2021.
     """
 
+    margins: float = 0.2
     bins: int = 25
     share: float = 1 / 3
     most_cells: int = 1_000_000
@@ -59,6 +62,7 @@ class Mst:
     )
 
     def __post_init__(self) -> None:
+        check_part(self.margins)
         for name in ("bins", "most_cells", "iterations"):
             if getattr(self, name) < 1:
                 raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
@@ -72,7 +76,7 @@ class Mst:
             BudgetSpent: the budget does not bear it, or has no delta.
         """
         train = train.released_only()
-        binning = binning_for(train, context, self.bins)
+        binning = counted_binning(train, context, self.bins, self.margins)
         bought = self._bought(len(binning.sizes), context)
         rows = NoisyCounts(binning.codes(train), binning.sizes, context)
         single = SingleColumns.of(rows, bought.noise)

@@ -13,10 +13,11 @@ from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.encoding.gan_model import draw_with, load_gan, plain_generator
-from synth_audit.encoding.known_margins import check_part, with_margins
+from synth_audit.encoding.known_margins import with_margins
 from synth_audit.encoding.network_model import NetworkModel, Weights, transformer_for
 from synth_audit.encoding.network_training import check_positive
 from synth_audit.encoding.torch_device import torch_device
+from synth_audit.encoding.value_counts import check_part
 
 if TYPE_CHECKING:
     from synth_audit.kernels.deep.pate import PateSettings

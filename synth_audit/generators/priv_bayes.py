@@ -15,7 +15,8 @@ from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.marginal_budget import UNPAID, PureShares, pure_shares
 from synth_audit.core.table import Table
 from synth_audit.encoding.binned_model import BinnedModel
-from synth_audit.encoding.binning import Binning, binning_for
+from synth_audit.encoding.binning import Binning, counted_binning
+from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.bayesian_network import (
     DEPENDENCE_SENSITIVITY,
     Family,
@@ -31,20 +32,23 @@ from synth_audit.kernels.cell_counts import counted
 class PrivBayes:
     """P(x) = Π_i P(x_i | parents), each column given at most ``degree`` columns drawn before it.
 
-    Under a budget the network costs ``share`` of ε: one exponential mechanism for each column but the first,
-    which is drawn at random, on half the L1 distance of counts from independence (sensitivity 2 for one row
-    added or removed, whatever the number of rows). The rest buys the tables of counts, with Laplace noise.
+    Under a budget the network costs ``share`` of what ``margins`` leave of ε: one exponential mechanism for
+    each column but the first, which is drawn at random, on half the L1 distance of counts from independence
+    (sensitivity 2 for one row added or removed, whatever the number of rows). The rest buys the tables of
+    counts, with Laplace noise; of each the nearest without counts below 0 is taken.
 
     Attributes:
         degree: parents of a column at most.
-        bins: of a number, of equal width.
-        share: of ε for the network.
+        margins: share of ε that buys how often the values of each number occur; 0 for none, as published.
+        bins: of a number at most, of much the same share of rows; of equal width without ``margins``.
+        share: of the rest of ε for the network.
         most_cells: of one table; where a table would have more, a column gets fewer parents.
 
     Source: Zhang, Cormode, Procopiuc, Srivastava & Xiao 2017, with its score R.
     """
 
     degree: int = 1
+    margins: float = 0.2
     bins: int = 25
     share: float = 0.3
     most_cells: int = 1_000_000
@@ -55,6 +59,7 @@ class PrivBayes:
     )
 
     def __post_init__(self) -> None:
+        check_part(self.margins)
         for name, least in {"degree": 1, "bins": 1, "most_cells": 1}.items():
             if getattr(self, name) < least:
                 raise PlanError(
@@ -70,7 +75,7 @@ class PrivBayes:
             BudgetSpent: the budget does not bear it.
         """
         train = train.released_only()
-        binning = binning_for(train, context, self.bins)
+        binning = counted_binning(train, context, self.bins, self.margins, pure=True)
         shares = self._bought(binning, context)
         codes, sizes = binning.codes(train), binning.sizes
         families = greedy_network(

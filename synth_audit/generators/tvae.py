@@ -29,7 +29,7 @@ class Tvae:
 
     Attributes:
         epochs: times that every row is seen.
-        batch: rows of a step.
+        batch: rows of a step; an eighth of the table where that is less, but 50 at least.
         latent: dimensions of the code.
         hidden: width of the two layers of encoder and decoder.
         learning_rate: of Adam.

@@ -255,7 +255,7 @@ def _fitting(spans: Floats, weights: Floats, error: int) -> tuple[np.dtype[Any],
     lengths = weights * spans
     longest = max(1.0, float(lengths.max(initial=0.0)))
     steps = min(2**15, (_SHORTEST - 4 * error) / longest)
-    if steps >= 1000 * error:
+    if steps >= 500 * error:
         return _SHORT, float(steps), np.ones(len(spans), dtype=np.bool_)
     room = np.iinfo(np.int32).max - 4 * error - 2
     added = float((weights * np.minimum(spans, 1.0)).max(initial=0.0))

@@ -12,7 +12,7 @@ from synth_audit.core.arrays import Floats, Positions, Scores
 from synth_audit.kernels._hidden import Hidden
 from synth_audit.kernels.leaves import Leaves
 
-_PAIRS = 2**18
+_PAIRS = 2**17
 """Pairs scored at a time; few enough to stay in a processor's cache."""
 
 _FIRST, _MANY = 4, 1_000

@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.kernels.ancestral import Conditional
-from synth_audit.kernels.cell_counts import Attributes, cells_of, counted, no_less_than_nothing
+from synth_audit.kernels.cell_counts import Attributes, cells_of, counted, nearest_counts
 
 DEPENDENCE_SENSITIVITY = 2.0
 """The most that one row added or removed moves :func:`dependence`.
@@ -113,7 +113,8 @@ def conditionals(families: Sequence[Family], tables: Sequence[tuple[Family, Floa
     """How the columns are drawn, from noisy counts.
 
     Args:
-        tables: of :func:`outermost` families, in the order of their members; what is below 0 counts as 0.
+        tables: of :func:`outermost` families, in the order of their members; the nearest
+            table of counts is taken.
     """
     return [_conditional(family, tables) for family in families]
 
@@ -123,7 +124,7 @@ def _conditional(family: Family, tables: Sequence[tuple[Family, Floats]]) -> Con
     holder, counts = next((f, t) for f, t in tables if own <= set(f.members))
     others = tuple(i for i, column in enumerate(holder.members) if column not in own)
     held = [column for column in holder.members if column in own]
-    weights = no_less_than_nothing(counts).sum(axis=others)
+    weights = nearest_counts(counts).sum(axis=others)
     return Conditional(
         family.parents,
         (family.child,),

@@ -42,3 +42,25 @@ def no_less_than_nothing(counts: Floats) -> Floats:
     """Counts below 0 as 0; where none is above, all the same."""
     kept = np.maximum(counts, 0.0)
     return kept if kept.any() else np.ones_like(counts)
+
+
+def on_simplex(values: Floats) -> Floats:
+    """The nearest point with entries of 0 or more and sum 1 (Duchi et al. 2008), shape (k,)."""
+    falling = np.sort(values)[::-1]
+    over = (np.cumsum(falling) - 1) / np.arange(1, len(values) + 1)
+    threshold = over[np.flatnonzero(falling > over)[-1]]
+    found: Floats = np.maximum(values - threshold, 0.0)
+    return found
+
+
+def nearest_counts(counts: Floats) -> Floats:
+    """The nearest table without counts below 0 and of the same sum; where that is not above 0, as above.
+
+    Cutting off what is below 0 alone would leave the noise of empty cells that is above it: rows that nobody
+    has, the more of them the more cells.
+    """
+    total = counts.sum()
+    if total <= 0:
+        return no_less_than_nothing(counts)
+    found: Floats = on_simplex(counts.ravel() / total).reshape(counts.shape) * total
+    return found

@@ -31,7 +31,7 @@ class _Windows:
     """Which cells of a release are near to cells of people.
 
     Attributes:
-        places: of each cell of the release among those of its column, shape (m, d).
+        places: of each cell of the release among those of its column, shape (d, m).
         first, last: places near to each cell of a person, shape (people, d).
     """
 
@@ -42,7 +42,8 @@ class _Windows:
     @classmethod
     def of(cls, release: Floats, people: Floats, step: float) -> Self:
         m, reach = len(release), max(1, round(_NEAR * len(release) / 2))
-        places, first, last = (np.empty(x.shape, np.int32, order="F") for x in (release, people, people))
+        places = np.empty(release.shape[::-1], np.int32)
+        first, last = (np.empty(people.shape, np.int32, order="F") for _ in range(2))
         for j, (mine, asked) in enumerate(zip(release.T, people.T, strict=True)):
             ordered = np.sort(mine)
             low = np.searchsorted(ordered, asked, "left") - reach
@@ -52,18 +53,19 @@ class _Windows:
             high = np.minimum(high, np.searchsorted(ordered, asked + step / 2, "right") - 1)
             inside = high >= low
             low_value, high_value = ordered[np.clip(low, 0, m - 1)], ordered[np.clip(high, 0, m - 1)]
-            places[:, j] = np.searchsorted(ordered, mine)
+            places[j] = np.searchsorted(ordered, mine)
             first[:, j] = np.searchsorted(ordered, low_value, "left")
             last[:, j] = np.where(inside, np.searchsorted(ordered, high_value, "right") - 1, -1)
-        return cls(np.ascontiguousarray(places), first, last)
+        return cls(places, first, last)
 
     def agreement(self, person: int) -> Floats:
         """Rows near in both columns of each pair, in standard deviations of those by chance; (d, d)."""
-        near = (self.places >= self.first[person]) & (self.places <= self.last[person])
-        counts = self.last[person] - self.first[person] + 1.0
-        scale = np.where(counts > 0, np.maximum(counts, 1) ** -0.5, 0.0) * len(self.places) ** 0.25
-        scaled = near * scale.astype(np.float32)
-        together: Floats = np.minimum(scaled.T @ scaled, _FAR).astype(np.float64)
+        first, last = self.first[person], self.last[person]
+        near = (self.places >= first[:, None]) & (self.places <= last[:, None])
+        ones = near.astype(np.float32)  # of which products are whole numbers, and exact
+        counts = last - first + 1.0
+        scale = np.where(counts > 0, np.maximum(counts, 1) ** -0.5, 0.0) * self.places.shape[1] ** 0.25
+        together: Floats = np.minimum((ones @ ones.T) * np.outer(scale, scale), _FAR)
         return together
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import quantile_rank
 from synth_audit.kernels.neighbours import Nearest
 from synth_audit.kernels.proportion_interval import proportion_interval
+
+Places = npt.NDArray[np.int32]
+
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 class Threshold(NamedTuple):
@@ -83,15 +89,33 @@ def bootstrap_privacy_score(
     multinomial in the original shares, so it is drawn as such: the same distribution, without the rows.
     """
     ordered, n = np.sort(synthetic), len(synthetic)
+    real, places = _ranked(control)
     draws = np.empty(n_draws)
     for i in range(n_draws):
-        resampled = np.sort(control[rng.integers(0, len(control), len(control))])
-        limit = threshold(resampled, alpha)
+        limit = _resampled_threshold(real, places[rng.integers(0, len(real), len(real))], alpha)
         below = np.searchsorted(ordered, limit.distance, "left")
         at = np.searchsorted(ordered, limit.distance, "right") - below
         n_below, n_at, _ = rng.multinomial(n, [below / n, at / n, max(0.0, 1 - (below + at) / n)])
         draws[i] = score_of((n_below + limit.tie_part * n_at) / n, limit, alpha)
     return draws
+
+
+def _ranked(values: Floats) -> tuple[Floats, Places]:
+    """Values in order, and the place of each in it, shape (n,) both."""
+    order = np.argsort(values, kind="stable")
+    places = np.empty(len(values), dtype=np.int32)
+    places[order] = np.arange(len(values), dtype=np.int32)
+    return values[order], places
+
+
+def _resampled_threshold(ordered: Floats, drawn: Places, alpha: float) -> Threshold:
+    """:func:`threshold` of ``ordered[drawn]``: only the few places up to the quantile are put in order."""
+    n, rank = len(drawn), quantile_rank(len(drawn), alpha)
+    low = drawn[drawn < rank + 8 * math.isqrt(rank) + 8]
+    q = float(ordered[np.partition(low if len(low) >= rank else drawn, rank - 1)[rank - 1]])
+    ends = (np.searchsorted(ordered, q, side) for side in _SIDES)
+    below, upto = (np.count_nonzero(drawn < end) for end in ends)
+    return Threshold(q, float((alpha - below / n) / ((upto - below) / n)))
 
 
 class ClosestShare(NamedTuple):

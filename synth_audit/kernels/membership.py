@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import critical_value
 from synth_audit.kernels.proportion_interval import clopper_pearson
@@ -30,6 +31,13 @@ def alarm(scores: Floats, others: Floats, rate: float) -> Floats:
     Source: smoothed conformal p-values, Vovk et al. 2005.
     """
     return _beyond(scores, others, rate * (len(others) + 1))
+
+
+def alarms(scores: Floats, others: Floats, rates: Floats) -> Iterator[Floats]:
+    """What :func:`alarm` tells at each of several rates."""
+    above, level = _above(scores, others)
+    for rate in rates.tolist():
+        yield np.clip((rate * (len(others) + 1) - above) / (1 + level), 0.0, 1.0)
 
 
 def own_alarm(others: Floats, rate: float) -> Floats:
@@ -80,7 +88,12 @@ def precision(hits: int, n_members: int, false_alarms: int, n_others: int, level
 
 def _beyond(scores: Floats, others: Floats, rank: float) -> Floats:
     """How surely each score is beyond the ``rank``-th largest of the others, ties at random, shape (m,)."""
+    above, level = _above(scores, others)
+    return np.clip((rank - above) / (1 + level), 0.0, 1.0)
+
+
+def _above(scores: Floats, others: Floats) -> tuple[Positions, Positions]:
+    """How many of the others are above each score, and how many at it, shape (m,)."""
     ordered = np.sort(others)
     upto = np.searchsorted(ordered, scores, "right")
-    level = upto - np.searchsorted(ordered, scores, "left")
-    return np.clip((rank - (len(ordered) - upto)) / (1 + level), 0.0, 1.0)
+    return len(ordered) - upto, upto - np.searchsorted(ordered, scores, "left")

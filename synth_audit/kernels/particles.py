@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats
-from synth_audit.kernels.cell_counts import Attributes
+from synth_audit.kernels.cell_counts import Attributes, on_simplex
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +41,6 @@ class TargetTable:
         levels = (np.arange(n) + 0.5) / n * upto[-1]
         found: Floats = places[order][np.minimum(np.searchsorted(upto, levels), len(order) - 1)]
         return found
-
-
-def on_simplex(values: Floats) -> Floats:
-    """The nearest point with entries of 0 or more and sum 1 (Duchi et al. 2008), shape (k,)."""
-    falling = np.sort(values)[::-1]
-    over = (np.cumsum(falling) - 1) / np.arange(1, len(values) + 1)
-    threshold = over[np.flatnonzero(falling > over)[-1]]
-    found: Floats = np.maximum(values - threshold, 0.0)
-    return found
 
 
 def moved_particles(

@@ -69,6 +69,24 @@ def accuracy(scores: Floats, y: Codes, weights: Floats) -> Floats:
     return np.asarray(_total(weights, scores.argmax(axis=1) == y) / weights.sum(axis=1))
 
 
+def hard_label_auroc(scores: Floats, y: Codes, weights: Floats) -> Floats:
+    """Area under the ROC curve from the most probable class alone: ``(TPR + TNR) / 2`` against the rest.
+
+    Its curve has one corner; of two classes it is the balanced accuracy. Several classes: the mean, as of
+    :func:`one_against_rest_auroc`; a class without members, or without others, has no curve.
+    """
+    guess, every = scores.argmax(axis=1), weights.sum(axis=1)
+    total, known = np.zeros(len(weights)), np.zeros(len(weights))
+    for k in sides(scores.shape[1]):
+        members = _total(weights, y == k)
+        there = (members > 0) & (members < every)
+        found = _total(weights, (guess == k) & (y == k)) / np.where(there, members, 1.0)
+        spared = _total(weights, (guess != k) & (y != k)) / np.where(there, every - members, 1.0)
+        total += np.where(there, (found + spared) / 2, 0.0)
+        known += there
+    return np.asarray(np.where(known, total / np.maximum(known, 1), np.nan))
+
+
 def f1(scores: Floats, y: Codes, weights: Floats) -> Floats:
     """``F1 = 2·TP / (2·TP + FP + FN)``, mean over the classes that occur in ``y`` (macro average)."""
     guess = scores.argmax(axis=1)

@@ -7,18 +7,22 @@ a round is one query of L2 sensitivity 1, whatever the earlier rounds found.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats
+from synth_audit.core.arrays import Codes, Floats
 
 Noisy = Callable[[Floats], Floats]
 """Counts with their noise."""
 
 _MOST_PARTS = 32
 """Parts into which a cell is divided."""
+
+_WIDER = 1.1
+"""Times the share of a group, while there are too many."""
 
 _SPREAD = 1e-6
 """Share that is spread evenly, so that every place has some."""
@@ -42,6 +46,35 @@ class MarginCells:
     def places(self, ranks: Floats) -> Floats:
         """The place below which each share lies."""
         return np.interp(ranks, self._sums(), self.edges)
+
+    def grouped(self, most: int) -> Codes:
+        """Neighbouring cells in at most ``most`` groups of much the same share; a larger cell is one alone.
+
+        Returns:
+            The first cell of each group, ascending from 0.
+        """
+        least = 1 / most
+        while len(found := self._groups(least)) > most:
+            least *= _WIDER
+        return found
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"edges": self.edges.tolist(), "shares": self.shares.tolist()}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> MarginCells:
+        """What :meth:`plain` wrote, among other values."""
+        return cls(np.array(plain["edges"]), np.array(plain["shares"]))
+
+    def _groups(self, share: float) -> Codes:
+        """Cells of ``share`` and more alone, runs of others cut where their sum passes a multiple of it."""
+        large = self.shares >= share
+        below = np.cumsum(np.where(large, 0.0, self.shares)) - np.where(large, 0.0, self.shares)
+        part = np.floor(below / share)
+        begins = np.ones(len(large), dtype=bool)
+        begins[1:] = large[1:] | large[:-1] | (part[1:] != part[:-1])
+        return np.flatnonzero(begins)
 
     def _sums(self) -> Floats:
         return np.concatenate([[0.0], np.cumsum(self.shares) / self.shares.sum()])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools, Floats, Integers, Positions
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.kernels.coordinates import Coordinates, drawn_in
 from synth_audit.kernels.euclidean import nearest, nearest_other
 from synth_audit.kernels.labels import add_unlike, small_codes
@@ -18,6 +18,9 @@ DECIMALS = 9
 
 _BLOCK = 2**21
 """Distances held at a time by one thread: 16 MiB."""
+
+_FEW_LABELS = 64
+"""Labels of a column up to which a product of matrices is faster than counting them set by set."""
 
 _NOISE = 1e-12
 """Rounding of a squared distance computed from products, relative to the squared norms."""
@@ -49,22 +52,35 @@ def squared_radii(rows: Coordinates, reference: Coordinates, weights: Floats | N
     with single_threaded_algebra():
         centres = weights @ reference.dense
         squared = -2.0 * (centres @ rows.dense.T)
+        squared += _of_labels(rows, reference, weights)
     squared += np.einsum("ij,ij->i", rows.dense, rows.dense)
     squared += np.einsum("ij,ij->i", centres, centres)[:, None]
-    for column in range(rows.labels.shape[1]):
-        beside = _of_labels(rows.labels[:, column], reference.labels[:, column], weights)
-        squared += rows.unlike[column] / 2 * beside
     rounded: Floats = squared.clip(min=0.0).round(DECIMALS)
     return rounded
 
 
-def _of_labels(codes: Integers, reference: Integers, weights: Floats) -> Floats:
-    """What a column of one-hot labels adds: ``1 − 2 p_k + Σ p²`` for label k, p the reference's shares."""
-    used, joint = np.unique(np.concatenate([codes, reference]), return_inverse=True)
-    own, beside = joint[: len(codes)], joint[len(codes) :]
-    shares = np.stack([np.bincount(beside, w, len(used)) for w in weights])
-    added: Floats = 1.0 - 2.0 * shares[:, own] + np.einsum("ij,ij->i", shares, shares)[:, None]
-    return added
+def _of_labels(rows: Coordinates, reference: Coordinates, weights: Floats) -> Floats:
+    """What columns of one-hot labels add: ``u / 2 · (1 − 2 p_k + Σ p²)`` for label k of each, p the
+    reference's shares. Those of few labels by one product of matrices; shape (sets, n)."""
+    total = np.zeros((len(weights), len(rows)))
+    minus, hot = [], []
+    for column, unlike in enumerate((rows.unlike / 2).tolist()):
+        codes, others = rows.labels[:, column], reference.labels[:, column]
+        used, joint = np.unique(np.concatenate([codes, others]), return_inverse=True)
+        own, beside = joint[: len(codes)], joint[len(codes) :]
+        if few := len(used) <= _FEW_LABELS:
+            shares = weights @ np.eye(len(used))[beside]
+        else:
+            shares = np.stack([np.bincount(beside, w, len(used)) for w in weights])
+        total += unlike * (1.0 + np.einsum("ij,ij->i", shares, shares))[:, None]
+        if few:
+            minus.append(2.0 * unlike * shares)
+            hot.append(np.eye(len(used))[own])
+        else:
+            total -= 2.0 * unlike * shares[:, own]
+    if hot:
+        total -= np.hstack(minus) @ np.hstack(hot).T
+    return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from typing import Any
 
 from synth_audit.core import registry
 from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.generator import BoundedTruncation
 from synth_audit.core.plan import Plan
 from synth_audit.core.plan_sections.frontier import FrontierSpec
 from synth_audit.core.plugin_config import PluginChoice, combinations
@@ -55,7 +56,8 @@ def candidates_of(plan: Plan, n_columns: int) -> tuple[Candidate, ...]:
     """Every generator that the plan's ``frontier`` asks for, each once, in order.
 
     The settings under ``vary`` make a grid on the plan's own generator, the last one running fastest; then
-    come those under ``generators``. Without either, a generator that can be truncated climbs ``LADDER``.
+    come those under ``generators``. Without either, a generator that can be truncated climbs ``LADDER``, a
+    vine with sensitive columns no further than the last level that does not tie one of them to all others.
 
     Each plan has the level ``1 − (1 − level) / m`` for m candidates: to choose among m is to have m chances
     of a wrong pass (Bonferroni).
@@ -137,9 +139,23 @@ def _grid(plan: Plan, spec: FrontierSpec, n_columns: int) -> Iterator[tuple[Plug
     if not vary:
         if "truncation" not in registry.field_names(cls):
             raise _nothing_to_try(f"the generator {plan.generator.name!r} has no truncation levels to climb")
-        vary = {"truncation": [*(t for t in LADDER if t < n_columns - 1), None]}
+        vary = {"truncation": _levels(plan, n_columns)}
     for varied in combinations(vary):
         yield plan.generator.with_settings(varied), varied
+
+
+def _levels(plan: Plan, n_columns: int) -> list[int | None]:
+    """The ladder, up to the last level that the generator calls of use for the plan's sensitive columns."""
+    generator = plan.build_generator()
+    deepest = None
+    if isinstance(generator, BoundedTruncation):
+        deepest = generator.deepest(n_columns, _sensitive(plan))
+    last = n_columns - 1 if deepest is None else deepest
+    return [*(t for t in LADDER if t < last), deepest]
+
+
+def _sensitive(plan: Plan) -> list[str]:
+    return [n for n, c in plan.columns.items() if Role.SENSITIVE in c.roles and Role.TARGET not in c.roles]
 
 
 def _nothing_to_try(what: str) -> PlanError:
@@ -158,8 +174,7 @@ def _audits(plan: Plan, spec: FrontierSpec) -> tuple[PluginChoice, ...]:
     other attack asks what truncation is to prevent.
     """
     wanted = {measure_of(text, key).id.audit for key, text in _named(spec)}
-    sensitive = any(Role.SENSITIVE in c.roles and Role.TARGET not in c.roles for c in plan.columns.values())
-    if sensitive and not plan.audits and spec.privacy is None:
+    if _sensitive(plan) and not plan.audits and spec.privacy is None:
         wanted |= {"attribute_attack", "attribute_game"} & set(registry.catalogue("audit"))
     extra = wanted - set(audits_of(plan, load_suite(plan.gates, plan.base)))
     if not extra:

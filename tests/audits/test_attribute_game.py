@@ -118,6 +118,16 @@ def test_guesses_at_targets_are_those_of_the_regression(played):
     assert not any("reference samples" in note for note in findings.notes)
 
 
+def test_guesses_learnt_from_real_rows_stand_beside_whatever_the_generator_does(played):
+    outlying = "outlying targets of secret"
+    copied, _ = played(numbers(300, 0), Resample())
+    apart, _ = played(numbers(300, 0), Independent())
+    assert copied["real_mse", outlying].value == apart["real_mse", outlying].value
+    assert copied["mse", outlying].value == pytest.approx(copied["real_mse", outlying].value, rel=0.1)
+    assert apart["mse", outlying].value > 5 * apart["real_mse", outlying].value
+    assert apart["real_mse", outlying].reference == apart["mse", outlying].reference
+
+
 @dataclass(frozen=True)
 class Claiming:
     """Copies rows and claims that this costs ε = 1."""

@@ -612,6 +612,9 @@ def test_the_worst_has_the_worst_ends_of_intervals_that_hold_for_all():
     assert {m.interval.level for m in found_all} == {0.95}
     assert ("tpr_at_fpr_01pct", "") not in by
     assert by["tpr_at_fpr_1pct", "random"].n_achieved == 20
+    pooled = np.concatenate([game.gains for game in (*noise, bad)])
+    assert by["median_gain", ""].value == pytest.approx(np.median(pooled))
+    assert by["median_gain", "random, all"].value == pytest.approx(np.median(bad.gains))
 
 
 def one_of_four(rng, always):

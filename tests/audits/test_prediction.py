@@ -34,7 +34,7 @@ def three(target, seed=0, n=400):
 def test_a_copy_loses_nothing_and_a_reversed_effect_everything(target, subject_of, measure):
     train, control, _ = three(target)
     found, _ = measure(FAST, subject_of(train, control, train, y={"role": "target"}))
-    scores = {"r2"} if target == "number" else {"auroc", "accuracy", "f1"}
+    scores = {"r2"} if target == "number" else {"auroc", "auroc_labels", "accuracy", "f1"}
     whole = {name for name in found if isinstance(name, str)}
     assert found["loss"].value == found["r2_loss" if target == "number" else "auroc_loss"].value
     assert whole == {f"{s}_{arm}" for s in scores for arm in ("tstr", "trtr", "loss")} | {

@@ -14,6 +14,7 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, assemble, joined, read_table
+from synth_audit.encoding.codes import codes
 
 DATA = pa.table({"id": ["a", "b", "c"], "x": [1.0, 2.0, 4.0], "k": ["u", None, "v"], "n": [1, 2, 3]})
 SCHEMA = infer_schema(DATA, {"id": ColumnSpec(role="identifier")})
@@ -183,6 +184,19 @@ def test_a_table_cannot_be_changed():
     if values.flags.writeable:
         values[:] = 0
     assert table.numbers("x").tolist() == [1.0, 2.0, 4.0]
+
+
+def test_texts_are_coded_once_and_travel_as_they_are_stored():
+    data = pa.table({"x": [1.0, 2.0, 3.0, 1.0], "g": ["b", None, "a", "b"]})
+    table = read_table(data, infer_schema(data), where="t")
+    coded = table.coded("g")
+    assert pa.types.is_dictionary(coded.type)
+    assert coded.to_pylist() == table.column("g").to_pylist() == ["b", None, "a", "b"]
+    assert table.coded("g") is coded
+    assert table.coded("x").type == table.column("x").type
+    assert "_coded" not in table.__getstate__()
+    column = table.schema["g"]
+    assert (codes([table], column)[0] == column.kind.codes([table.column("g")])[0]).all()
 
 
 def test_batches_are_the_rows_in_their_order():

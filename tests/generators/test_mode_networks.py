@@ -18,7 +18,7 @@ from synth_audit.kernels.modes import Modes
 from synth_audit.kernels.row_layout import RowLayout
 
 BOTH = pytest.mark.parametrize("name", ["tvae", "ctgan"])
-QUICK = {"epochs": 60, "hidden": 48, "batch": 100, "learning_rate": 2e-3}
+QUICK = {"epochs": 40, "hidden": 48, "batch": 100, "learning_rate": 2e-3}
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +103,18 @@ def test_text_is_refused_by_name(name):
     data = pa.table({"x": np.arange(60.0), "note": [f"seen by doctor number {i} at noon" for i in range(60)]})
     with pytest.raises(DataError, match="note"):
         fitted(name, read_table(data, infer_schema(data), where="train"))
+
+
+@pytest.mark.parametrize(("settings", "steps"), [({}, 16), ({"batch": 60}, 20), ({"batch": 1}, 1200)])
+def test_small_tables_have_small_batches(settings, steps, rows, monkeypatch):
+    """600 rows in batches of 500 would be one step in each epoch."""
+    told = []
+
+    def fit(rows, layout, network, loop, *_):
+        told.append(loop.steps)
+        return {}
+
+    monkeypatch.setattr("synth_audit.kernels.deep.tvae.fitted", fit)
+    context = FitContext(rng=np.random.default_rng(0))
+    registry.build("generator", "tvae", {"epochs": 2} | settings).fit(rows, context)
+    assert told == [steps]

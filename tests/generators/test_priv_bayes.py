@@ -85,16 +85,19 @@ def test_it_spends_the_whole_of_epsilon_and_no_more(delta, relation, most):
     made(table, handed, degree=2, n=1)
     guarantee = handed.accountant.guarantee()
     assert guarantee.epsilon <= 1.5
-    choice, tables = guarantee.mechanisms
+    values, choice, tables = guarantee.mechanisms
     size = most * (2 if relation is Neighbouring.REPLACE else 1)
     assert choice.mechanism is Mechanism.EXPONENTIAL
-    assert choice.count * choice.epsilon * size == pytest.approx(0.3 * 1.5)
+    assert (values.mechanism, values.count) == (Mechanism.LAPLACE, 2)
+    part = values.count / values.noise_multiplier * size
+    assert part == pytest.approx(0.2 * 1.5, rel=0.01)
+    assert choice.count * choice.epsilon * size == pytest.approx(0.3 * (1.5 - part), rel=1e-3)
     assert tables.count == 2, "three columns' families lie in one table"
-    assert tables.count / tables.noise_multiplier * size == pytest.approx(0.7 * 1.5)
+    assert tables.count / tables.noise_multiplier * size == pytest.approx(0.7 * (1.5 - part), rel=1e-3)
 
 
 def test_every_table_has_the_noise_that_was_paid_for_and_no_seed_moves_it(monkeypatch):
-    table, scales = rows(200), []
+    table, scales = rows(2000), []
 
     def laplace(scale, shape):
         scales.append(scale)
@@ -104,8 +107,9 @@ def test_every_table_has_the_noise_that_was_paid_for_and_no_seed_moves_it(monkey
         patch.setattr(Noise, "laplace", staticmethod(laplace))
         handed = context(table, 1.0)
         made(table, handed)
-    tables = handed.accountant.mechanisms[1]
-    assert scales == [tables.noise_multiplier] * tables.count
+    values, _, tables = handed.accountant.mechanisms
+    expected = [values.noise_multiplier] * values.count + [tables.noise_multiplier] * tables.count
+    assert scales == expected
     one, other = (made(table, context(table, 1.0)) for _ in range(2))
     assert one.fingerprint != other.fingerprint
 

@@ -17,7 +17,7 @@ from synth_audit.kernels.bayesian_network import (
     outermost,
     tables_needed,
 )
-from synth_audit.kernels.cell_counts import counted, no_less_than_nothing
+from synth_audit.kernels.cell_counts import counted, nearest_counts, no_less_than_nothing
 
 
 def test_dependence_is_none_of_independent_columns_and_all_of_equal_ones():
@@ -96,3 +96,5 @@ def test_what_nobody_chose_is_drawn_by_all_and_nothing_below_zero_is():
     assert np.bincount(made[:, 1], minlength=3) / 4000 == pytest.approx([0.25, 0.75, 0], abs=0.03)
     assert no_less_than_nothing(np.array([-1.0, 2])).tolist() == [0, 2]
     assert no_less_than_nothing(np.array([-1.0, -2])).tolist() == [1, 1]
+    assert nearest_counts(np.array([[10.0, 2], [-3, 1]])).ravel() == pytest.approx([9, 1, 0, 0])
+    assert nearest_counts(np.array([-1.0, -2])).tolist() == [1, 1]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from synth_audit.kernels.membership import (
     alarm,
+    alarms,
     detection,
     own_alarm,
     precision,
@@ -30,6 +31,8 @@ def test_alarm_agrees_with_random_tie_breaking(members, others, rate):
         places = np.linspace(0, 1, 20_001)[:-1] + 0.5 / 20_000
         expected = np.mean((above + places * (1 + level)) / (len(others) + 1) <= rate)
         assert sure == pytest.approx(expected, abs=1e-4)
+    for told, each in zip(alarms(members, others, np.array([rate, 0.5])), (rate, 0.5), strict=True):
+        assert (told == alarm(members, others, each)).all()
 
 
 @given(scores=SCORES.filter(lambda s: len(s) > 1), rate=RATE)

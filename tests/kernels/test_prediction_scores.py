@@ -12,6 +12,7 @@ from synth_audit.kernels import prediction_scores
 from synth_audit.kernels.prediction_scores import (
     accuracy,
     f1,
+    hard_label_auroc,
     one_against_rest_auroc,
     r_squared,
     resampled_counts,
@@ -92,3 +93,14 @@ def test_resamples_count_every_row_as_often_as_it_was_drawn(monkeypatch):
     monkeypatch.setattr(prediction_scores, "_BLOCK", 100)
     assert np.array_equal(counts, resampled_counts(len(y), 40, np.random.default_rng(0)))
     assert np.array_equal(at_once, scored(one_against_rest_auroc, scores, y, counts))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_area_from_hard_labels_is_that_of_their_indicators(n_classes):
+    scores, y, weights = guessed(n_classes, 0)
+    indicators = np.eye(n_classes)[scores.argmax(axis=1)]
+    found = hard_label_auroc(scores, y, weights)
+    assert found == pytest.approx(one_against_rest_auroc(indicators, y, weights))
+    if n_classes == 2:
+        assert found[0] == pytest.approx(metrics.balanced_accuracy_score(y, scores.argmax(axis=1)))
+    assert np.isnan(hard_label_auroc(scores, np.zeros(len(y), dtype=int), weights)).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit.kernels.calibration import label_offsets, rank_knots
-from synth_audit.kernels.private_margins import adaptive_cells, rounds, settled
+from synth_audit.kernels.private_margins import MarginCells, adaptive_cells, rounds, settled
 
 
 def test_an_atom_gets_a_cell_of_its_own_and_the_empty_end_one_cell():
@@ -35,6 +35,19 @@ def test_all_places_are_covered_whatever_their_number():
         cells = adaptive_cells(np.full(50, 0.5), places, lambda counts: counts, 10)
         assert (cells.edges[0], cells.edges[-1]) == (0, places)
         assert np.all(np.diff(cells.edges) > 0)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 20])
+def test_groups_are_few_and_a_large_cell_is_one_alone(most):
+    shares = np.array([0.6, *np.full(40, 0.004), 0.2, *np.full(8, 0.005)])
+    cells = MarginCells(np.arange(len(shares) + 1.0), shares)
+    first = cells.grouped(most)
+    assert first[0] == 0
+    assert np.all(np.diff(first) > 0)
+    assert len(first) <= most
+    if most >= 5:
+        assert {0, 1, 41, 42} <= set(first.tolist())
+        assert max(np.add.reduceat(shares, first)) == 0.6
 
 
 def test_nothing_counted_is_everything_alike():

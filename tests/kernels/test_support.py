@@ -24,7 +24,9 @@ def one_hot(codes, used):
     return (np.asarray(codes)[:, None] == np.asarray(used)).astype(float)
 
 
-def test_radii_are_those_of_one_hot_rows():
+@pytest.mark.parametrize("few", [1, 64])
+def test_radii_are_those_of_one_hot_rows(few, monkeypatch):
+    monkeypatch.setattr(support, "_FEW_LABELS", few)
     rng = np.random.default_rng(0)
     rows, reference = (points(rng.normal(size=(n, 3)), rng.integers(-1, 4, (n, 2))) for n in (20, 30))
     weights = rng.dirichlet(np.ones(30), size=4)

@@ -25,6 +25,23 @@ def test_a_vine_climbs_its_ladder_as_far_as_the_table_has_columns():
     assert names(2) == ["vine"]
 
 
+def levels(n_columns, sensitive, vine=None):
+    columns = {name: {"role": "sensitive"} for name in sensitive} | {"y": {"role": "target"}}
+    return [e.varied["truncation"] for e in asked(n_columns, columns=columns, generator={"vine": vine or {}})]
+
+
+def test_the_ladder_ends_where_a_sensitive_column_becomes_a_root():
+    """t_max = d + 1 − j: of d = 20 columns and the target, the third in the order is root from tree 19 on."""
+    assert levels(21, ["a"]) == [1, 2, 5, 10, 15, None]
+    assert levels(21, ["a", "b", "c"]) == [1, 2, 5, 10, 15, 18]
+    order = [f"x{i}" for i in range(1, 21)]
+    assert levels(21, ["x1", "x6", "x11"], {"order": order}) == [1, 2, 5, 10]
+    assert levels(21, ["x1"], {"order": order})[-1] is None
+    assert levels(21, ["a", "b"], {"topology": "r_vine", "root": "simplified"})[-1] is None
+    assert levels(21, ["a", "b"], {"order": "importance"})[-1] is None
+    assert levels(3, ["a", "b"]) == [1]
+
+
 def test_a_grid_runs_its_last_setting_fastest_and_keeps_the_others():
     generator = {"vine": {"margins": "empirical"}}
     got = asked(generator=generator, frontier={"vary": {"truncation": [1, None], "threshold": [0.5, 0.7]}})

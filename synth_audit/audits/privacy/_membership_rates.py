@@ -184,9 +184,9 @@ def curves(scored: Sequence[Scored], subject: Subject) -> Series:
     by_coin = subject.random_split is not None and subject.random_split.train is not None
     promise = AttackerLimit.of(subject.guarantee, replaced=not by_coin)
 
-    def found(attack: Scored, rate: float) -> float:
-        count = float(np.sum(membership.alarm(attack.members, attack.others, rate)))
-        return float(count // suppression * suppression / len(attack.members))
+    def found(attack: Scored) -> tuple[float, ...]:
+        counts = [float(alarms.sum()) for alarms in membership.alarms(attack.members, attack.others, grid)]
+        return tuple(count // suppression * suppression / len(attack.members) for count in counts)
 
     return Series(
         id=MeasurementId("", "attackers_curve"),
@@ -196,7 +196,7 @@ def curves(scored: Sequence[Scored], subject: Subject) -> Series:
         y_label="share of training rows named",
         x=tuple(grid.tolist()),
         lines={
-            **{a.name.replace("_", " "): tuple(found(a, x) for x in grid.tolist()) for a in scored},
+            **{a.name.replace("_", " "): found(a) for a in scored},
             **({promise.label: tuple(map(promise.most_found, grid.tolist()))} if promise else {}),
         },
     )

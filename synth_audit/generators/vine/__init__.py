@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -100,6 +100,24 @@ class Vine:
     def untruncated(self) -> Vine:
         """The same vine with all its trees."""
         return replace(self, truncation=None)
+
+    def deepest(self, n_columns: int, sensitive: Collection[str]) -> int | None:
+        """``t_max = d + 1 − j``, with j the place of the sensitive column that is the first to be a root.
+
+        In higher trees a sensitive column is tied to all others that are left (TVineSynth, section 2.2).
+
+        Args:
+            n_columns: d columns and the root of tree 1. sensitive: their names, without that root.
+
+        Returns:
+            None where no tree has such a root, or no order says which has.
+        """
+        if self.topology != "c_vine" or self.order == "importance" or not sensitive:
+            return None
+        last = len(sensitive)
+        if isinstance(self.order, tuple):
+            last = max((self.order.index(name) + 1 for name in sensitive if name in self.order), default=1)
+        return None if last == 1 else max(n_columns - last, 1)
 
     def fit(self, train: Table, context: FitContext) -> VineModel:
         """Fit order, margins and pair copulas to ``train`` without identifiers.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,9 @@ _LEAK = 0.2
 """Of the critic's layers."""
 
 _HIDDEN_LAYERS = 2
+
+PENALTY = 10.0
+"""Weight of the squared distance of the critic's gradient norm from 1."""
 
 REACH = 1.25
 """Of numbers that have a range and no modes: many of a column can then lie at its end, as zeros often do."""
@@ -67,6 +71,28 @@ def activated(
         noisy = (scores[:, start:stop] + gumbel[:, start:stop]) / _TEMPERATURE
         made[:, start:stop] = functional.softmax(noisy, dim=1)
     return made
+
+
+def steepness(
+    judged: Callable[[torch.Tensor], torch.Tensor],
+    real: torch.Tensor,
+    made: torch.Tensor,
+    draws: torch.Generator,
+    pack: int = 1,
+) -> torch.Tensor:
+    """``E[(‖∇ critic‖ − 1)²]`` at points between real and made packs.
+
+    Args:
+        judged: scores of packs from rows. pack: rows that follow one another and are judged together.
+
+    Source: Gulrajani et al. 2017.
+    """
+    share = torch.rand((len(real) // pack, 1, 1), generator=draws).to(real.device)
+    share = share.expand(-1, pack, real.shape[1]).reshape(real.shape)
+    between = (share * real + (1 - share) * made).requires_grad_()
+    [slope] = torch.autograd.grad(judged(between).sum(), between, create_graph=True)
+    norms: torch.Tensor = slope.reshape(len(slope) // pack, -1).norm(dim=1)
+    return (norms - 1).square().mean()
 
 
 def settled(scores: Floats32, layout: RowLayout, rng: np.random.Generator, reach: float = 1.0) -> Floats32:

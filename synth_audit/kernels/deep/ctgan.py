@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from synth_audit.core.arrays import Floats, Floats32, Positions
-from synth_audit.kernels.deep.adversarial import Critic, activated, settled
+from synth_audit.kernels.deep.adversarial import PENALTY, Critic, activated, settled, steepness
 from synth_audit.kernels.deep.training import (
     Loop,
     Weights,
@@ -25,9 +25,6 @@ from synth_audit.kernels.deep.training import (
     with_weights,
 )
 from synth_audit.kernels.row_layout import RowLayout
-
-_PENALTY = 10.0
-"""Weight of the squared distance of the critic's gradient norm from 1."""
 
 _DECAY = 1e-6
 """Decay of the generator's weights."""
@@ -182,8 +179,9 @@ class _CtganTraining:
         order = self.rng.permutation(size)  # packs of real rows hold other conditions than those made
         real = torch.cat([self._real(column[order], label[order]), asked[torch.as_tensor(order)]], dim=1)
         loss = self._judged(made).mean() - self._judged(real).mean()
+        penalty = steepness(self._judged, real, made, self.draws, self.settings.pack)
         self.of_critic.zero_grad()
-        (loss + _PENALTY * self._penalty(real, made)).backward()
+        (loss + PENALTY * penalty).backward()
         self.of_critic.step()
 
     def _teach_generator(self, size: int) -> float:
@@ -238,16 +236,6 @@ class _CtganTraining:
             asked = torch.as_tensor(label[here], device=self.device)
             lost = lost + functional.cross_entropy(scores[here, start:stop], asked, reduction="sum")
         return lost / len(scores)
-
-    def _penalty(self, real: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
-        """``E[(‖∇ critic‖ − 1)²]`` at points between real and made packs."""
-        pack = self.settings.pack
-        share = torch.rand((len(real) // pack, 1, 1), generator=self.draws).to(self.device)
-        share = share.expand(-1, pack, real.shape[1]).reshape(real.shape)
-        between = (share * real + (1 - share) * made).requires_grad_()
-        score = self._judged(between).sum()
-        [slope] = torch.autograd.grad(score, between, create_graph=True)
-        return (slope.reshape(len(slope) // pack, -1).norm(dim=1) - 1).square().mean()
 
 
 def drawn(

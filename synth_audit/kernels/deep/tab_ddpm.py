@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from synth_audit.core.arrays import Floats, Floats32
+from synth_audit.kernels.deep.descent import descend
 from synth_audit.kernels.deep.label_slices import LabelSlices
 from synth_audit.kernels.deep.training import (
     Loop,
@@ -22,7 +23,6 @@ from synth_audit.kernels.deep.training import (
     built,
     generator_from,
     one_thread,
-    refuse_lost,
     with_weights,
 )
 from synth_audit.kernels.row_layout import RowLayout
@@ -184,20 +184,14 @@ def fitted(
     """
     with one_thread():
         model = built(lambda: MixedDiffusion(layout, settings), rng).to(device)
-        optimiser = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
         order = [*layout.numbers, *model.labels.places.tolist()]
         data, draws = torch.as_tensor(rows[:, order], device=device), generator_from(rng)
-        for step in range(loop.steps):
-            batch = data[torch.as_tensor(loop.sample(), device=device)]
+
+        def losses(batch: torch.Tensor) -> torch.Tensor:
             t = torch.randint(1, settings.levels + 1, (len(batch),), generator=draws).to(device)
-            loss = model.losses(batch, t, draws).mean()
-            optimiser.param_groups[0]["lr"] = settings.learning_rate * (1 - step / loop.steps)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            lost = float(loss.detach())
-            refuse_lost(lost, step + 1)
-            loop.told(step + 1, lost)
+            return model.losses(batch, t, draws)
+
+        descend(model, losses, data, loop, settings.learning_rate)
         return as_arrays(model)
 
 

@@ -21,6 +21,7 @@ from synth_audit.audits.privacy.attribute_game.quantities import (
     MSE,
     REAL_MAB,
     REAL_MR2,
+    REAL_MSE,
     WCAB,
 )
 from synth_audit.audits.privacy.attribute_game.secret_results import (
@@ -43,8 +44,9 @@ class AttributeGame:
     In each iteration m the generator is fitted to a reference sample of train and draws ``sets`` tables. Each
     is standardised (n − 1) and the secret regressed on all other columns by least squares, with the solution
     of smallest norm where they are collinear. With d other columns k, and sets l:
-    ``mab = mean over k, m, l of |β_kml|``, ``wcab`` their maximum, ``mr2`` the mean adjusted R²; ``mse`` is
-    the squared error of the guess ``Σ β_k x_k`` at rows of the reference, standardised by their holder.
+    ``mab = mean over k, m, l of |β_kml|``, ``wcab`` their maximum, ``mr2`` the mean adjusted R²; ``mse``
+    (MSE_S) is the squared error of the guess ``Σ β_k x_k`` at rows of the reference, standardised by their
+    holder, and ``real_mse`` (MSE_R) that of one learnt from sets drawn from the reference with replacement.
 
     ``retained = |skill| / skill_real``: skill is the signed squared correlation of those guesses with the
     secrets of real rows outside the reference, averaged over sets; skill_real that of β learnt from the
@@ -105,7 +107,7 @@ class AttributeGame:
             "single records. What the population has in common counts as well: a release that hands on a "
             "true association is useful for it and tells of everybody to whom it applies."
         ),
-        quantities=(RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE, ADVANTAGE),
+        quantities=(RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE, REAL_MSE, ADVANTAGE),
         risk="inference",
         needs=(Need.GENERATOR,),  # and a secret: one of role sensitive, or one that `columns` names
         leak=Leak.ASSOCIATIONS,

@@ -46,12 +46,14 @@ class Guesses:
     """Squared errors at some targets of one iteration, in standard deviations of the real secret.
 
     Attributes:
-        error: mean over targets and sets. unaided: of an attacker who guesses the mean.
+        error: mean over targets and sets. unaided: of an attacker who guesses the mean. real: of one who
+            learns from the reference rows themselves, drawn with replacement.
         rows: positions of the targets in train.
     """
 
     error: float
     unaided: float
+    real: float
     rows: tuple[int, ...]
 
 
@@ -122,7 +124,7 @@ def _played(
     values = design.encode(reference)
     present = [design.present(reference, secret.name) for secret in secrets]
     targets = [_targets(reference, secret, sizes, shared) for secret in secrets]
-    real = _real_numbers(values, present, secrets, sizes, shared)
+    real = _taught_by_real(values, present, secrets, sizes, shared)
     tests = _guess_tests(subject.train, design, secrets, rows, (values, present), shared)
     learnt: list[list[FittedAttack]] = [[] for _ in secrets]
     for _ in range(sizes.sets):
@@ -134,9 +136,10 @@ def _played(
     return [
         _result(
             learnt[j],
-            (*real[j], tests[j].taught(values, present[j], secret)),
-            [_guessed(learnt[j], secret, held[t], rows[t]) for t in targets[j]],
+            real[j],
+            [_guessed(learnt[j], real[j], secret, held[t], rows[t]) for t in targets[j]],
             tests[j],
+            tests[j].taught(values, present[j], secret),
             fitted.guarantee,
         )
         for j, secret in enumerate(secrets)
@@ -164,21 +167,20 @@ def _guess_tests(
     return [GuessTest.on(values, there, s, folds) for there, s in zip(present, secrets, strict=True)]
 
 
-def _real_numbers(
+def _taught_by_real(
     values: Floats,
     present: Sequence[Bools],
     secrets: Sequence[Secret],
     sizes: GameSizes,
     rng: np.random.Generator,
-) -> list[tuple[float, float]]:
-    """For each secret in real sets, drawn with replacement: the mean size of effects and R²."""
-    found = np.empty((sizes.sets, len(secrets), 2))
-    for i in range(sizes.sets):
+) -> list[list[FittedAttack]]:
+    """For each secret what is learnt from as many real sets, drawn from the reference with replacement."""
+    learnt: list[list[FittedAttack]] = [[] for _ in secrets]
+    for _ in range(sizes.sets):
         drawn = rng.integers(len(values), size=sizes.rows)
-        for j, secret in enumerate(secrets):
-            learnt = FittedAttack.of_rows(values[drawn], present[j][drawn], secret)
-            found[i, j] = learnt.sizes[:, 0].mean(), learnt.r_squared[0]
-    return [(float(a), float(b)) for a, b in found.mean(axis=0)]
+        for found, there, secret in zip(learnt, present, secrets, strict=True):
+            found.append(FittedAttack.of_rows(values[drawn], there[drawn], secret))
+    return learnt
 
 
 def _targets(reference: Table, secret: Secret, sizes: GameSizes, rng: np.random.Generator) -> list[Positions]:
@@ -195,22 +197,31 @@ def _targets(reference: Table, secret: Secret, sizes: GameSizes, rng: np.random.
 
 
 def _guessed(
-    learnt: Sequence[FittedAttack], secret: Secret, targets: Floats, rows: Positions
+    learnt: Sequence[FittedAttack],
+    real: Sequence[FittedAttack],
+    secret: Secret,
+    targets: Floats,
+    rows: Positions,
 ) -> Guesses | None:
     """Guess the secret of targets, standardised by the data holder, shape (t, p), from each set."""
     if not len(targets):
         return None
     truth = targets[:, secret.responses]
-    guesses = [targets[:, secret.predictors] @ found.coefficients for found in learnt]
-    errors = [float(np.mean((guess - truth) ** 2 @ secret.weights)) for guess in guesses]
-    return Guesses(float(np.mean(errors)), float(np.mean(truth**2 @ secret.weights)), tuple(rows.tolist()))
+
+    def error(attacks: Sequence[FittedAttack]) -> float:
+        guesses = (targets[:, secret.predictors] @ found.coefficients for found in attacks)
+        return float(np.mean([np.mean((guess - truth) ** 2 @ secret.weights) for guess in guesses]))
+
+    unaided = float(np.mean(truth**2 @ secret.weights))
+    return Guesses(error(learnt), unaided, error(real), tuple(rows.tolist()))
 
 
 def _result(
     learnt: Sequence[FittedAttack],
-    real: tuple[float, float, float],
+    real: Sequence[FittedAttack],
     guesses: Sequence[Guesses | None],
     test: GuessTest,
+    real_skill: float,
     guarantee: PrivacyGuarantee | None,
 ) -> IterationResult:
     mab, chance = np.mean([found.sizes.mean(axis=0) for found in learnt], axis=0)
@@ -219,10 +230,10 @@ def _result(
         chance=float(chance),
         worst=max(float(found.sizes[:, 0].max()) for found in learnt),
         r_squared=float(np.mean([found.r_squared[0] for found in learnt])),
-        real_mab=real[0],
-        real_r_squared=real[1],
+        real_mab=float(np.mean([found.sizes[:, 0].mean() for found in real])),
+        real_r_squared=float(np.mean([found.r_squared[0] for found in real])),
         skill=float(np.mean([test.skill(found) for found in learnt])),
-        real_skill=real[2],
+        real_skill=real_skill,
         outlying=guesses[0],
         usual=guesses[1],
         isolated=guesses[2],

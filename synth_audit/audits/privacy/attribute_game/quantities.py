@@ -58,3 +58,11 @@ ADVANTAGE = Quantity(
     range=(-1.0, 1.0),
     help="Share of guesses nearer than the mean among rows the generator saw, less that among others.",
 )
+REAL_MSE = Quantity(
+    "real_mse",
+    "Squared error of guesses at the secret, learnt from real rows",
+    unit="variances",
+    direction=Direction.NEUTRAL,
+    range=(0.0, float("inf")),
+    help="The same where the attacker learns from the real reference rows, drawn with replacement (MSE_R).",
+)

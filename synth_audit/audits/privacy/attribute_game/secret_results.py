@@ -18,6 +18,7 @@ from synth_audit.audits.privacy.attribute_game.quantities import (
     MSE,
     REAL_MAB,
     REAL_MR2,
+    REAL_MSE,
     WCAB,
 )
 from synth_audit.core.arrays import Floats
@@ -103,7 +104,7 @@ class SecretResult:
             yield self._mean(ADVANTAGE, self.advantages, self.level, _NO_MORE)
         for targets, guesses in self.guesses().items():
             if _many(guesses, self.suppression):
-                yield _error(self.name, targets, guesses, len(self.iterations), self.level)
+                yield from _errors(self.name, targets, guesses, len(self.iterations), self.level)
 
     def guesses(self) -> dict[str, list[Guesses]]:
         """Guesses of the iterations that had targets, by kind of target."""
@@ -236,19 +237,21 @@ def _many(guesses: Sequence[Guesses], suppression: int) -> bool:
     return len(guesses) > 1 and len({row for g in guesses for row in g.rows}) >= suppression
 
 
-def _error(
+def _errors(
     secret: str, setting: str, guesses: Sequence[Guesses], iterations: int, level: float
-) -> Measurement:
-    """The mean squared error over iterations that had targets, beside that of guessing the mean."""
-    errors, unaided = (np.array([getattr(g, part) for g in guesses]) for part in ("error", "unaided"))
-    return MSE.at(
-        float(errors.mean()),
-        setting=setting,
-        column=secret,
-        interval=mean_interval(errors, level),
-        n_requested=TARGETS * iterations,
-        n_achieved=sum(len(g.rows) for g in guesses),
-        reference=Reference(
-            float(unaided.mean()), "guesses of the mean alone", mean_interval(unaided, level)
-        ),
-    )
+) -> Iterator[Measurement]:
+    """Mean squared errors over iterations that had targets, beside that of guessing the mean: learnt from
+    the sets (MSE_S), and from real rows (MSE_R)."""
+    unaided = np.array([g.unaided for g in guesses])
+    mean = Reference(float(unaided.mean()), "guesses of the mean alone", mean_interval(unaided, level))
+    for quantity, part in ((MSE, "error"), (REAL_MSE, "real")):
+        errors = np.array([getattr(g, part) for g in guesses])
+        yield quantity.at(
+            float(errors.mean()),
+            setting=setting,
+            column=secret,
+            interval=mean_interval(errors, level),
+            n_requested=TARGETS * iterations,
+            n_achieved=sum(len(g.rows) for g in guesses),
+            reference=mean,
+        )

@@ -16,7 +16,7 @@ from synth_audit.core.measurement import Direction, Interval, Measurement, Quant
 from synth_audit.core.series import Series
 from synth_audit.kernels import membership
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
-from synth_audit.kernels.games import box_lines
+from synth_audit.kernels.games import box_lines, mean_interval
 from synth_audit.kernels.privacy_region import most_advantage
 
 FEWEST_GAMES = 10
@@ -32,6 +32,14 @@ PRIVACY_GAIN = Quantity(
     range=(0.0, 2.0),
     proportional=False,  # it rests on a few people, most of them chosen for standing alone
     help="1: the attacker does no better than by guessing; 0: it always knows, as with the real table.",
+)
+MEDIAN_GAIN = Quantity(
+    "median_gain",
+    "Median privacy gain over iterations and targets",
+    unit="score",
+    direction=Direction.NEUTRAL,  # half of the targets may be found out and it stays where it is
+    range=(0.0, 2.0),
+    help="As TVineSynth reports it. The mean beside it is what is judged.",
 )
 WORST_TARGET = Quantity(
     "worst_target_gain",
@@ -70,7 +78,7 @@ EPSILON_REFUTED = Quantity(
     help="How far the epsilon that explains the attacker's success lies above the guarantee; 0: it holds.",
 )
 _POOLED = (PRIVACY_GAIN, AUC, TPR_1, TPR_01)
-QUANTITIES = (PRIVACY_GAIN, WORST_TARGET, AUC, TPR_1, TPR_01, EPSILON_REFUTED)
+QUANTITIES = (PRIVACY_GAIN, MEDIAN_GAIN, WORST_TARGET, AUC, TPR_1, TPR_01, EPSILON_REFUTED)
 
 _REFERENCES = {
     PRIVACY_GAIN: Reference(1.0, "a generator that the target leaves no trace in"),
@@ -109,7 +117,29 @@ def measured(games: Sequence[Played], requested: Mapping[str, int], level: float
         for quantity in (_POOLED if setting in ("", *kinds) else (PRIVACY_GAIN,))
         if all(_told(quantity, g) for g in group)
     ]
-    return [pooled[0], worst_target(games, requested, level), *pooled[1:]]
+    medians = [median_gain(setting, group, requested, level) for setting, group in groups]
+    return [pooled[0], worst_target(games, requested, level), *pooled[1:], *medians]
+
+
+def median_gain(
+    setting: str, games: Sequence[Played], requested: Mapping[str, int], level: float
+) -> Measurement:
+    """The median over iterations, targets and, where several are given, feature sets.
+
+    The interval is Student's of the medians of single iterations, and holds the median of all.
+    """
+    gains = np.concatenate([g.gains for g in games], axis=1)
+    value, ends = float(np.median(gains)), mean_interval(np.median(gains, axis=1), level)
+    kinds = {g.kind: g for g in games}
+    return MEDIAN_GAIN.at(
+        value,
+        setting=setting,
+        interval=replace(ends, low=min(ends.low, value), high=max(ends.high, value)),
+        n_requested=sum(requested[kind] for kind in kinds),
+        n_achieved=sum(g.gains.size for g in kinds.values()),
+        n_minimum=FEWEST_GAMES * len(kinds),
+        reference=_REFERENCES[PRIVACY_GAIN],
+    )
 
 
 def least_gain(epsilon: float, delta: float) -> float:

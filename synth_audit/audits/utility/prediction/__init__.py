@@ -35,16 +35,17 @@ from synth_audit.kernels.prediction import SEEDED, ModelName
 class Prediction:
     """Scores models trained on synthetic (TSTR) and on real rows (TRTR), both tested on control rows.
 
-    ``loss = TRTR − TSTR``. A categorical or boolean target gives AUROC from scores, accuracy and macro F1; a
-    numeric target gives R². Values are means over ``repeats`` trainings, and over models where none is
-    named. Intervals are for these two tables to learn from: each draw resamples the control rows, the same
-    ones for both arms, and ``repeats − 1`` of the repeats with replacement, whose mean varies as the mean of
-    all repeats does (Rao & Wu 1988). A repeat has its own model seed and, where there are more rows than
-    ``most_rows``, its own training rows. ``worst_subgroup_loss`` tells on whom the loss falls,
-    ``importance_agreement`` whether the first model leans on the same columns. Train scores at its reference,
-    and so do, on average, real rows of other people; not control, which would be tested on its own rows.
-    ``loss`` is left out where the lower end of the real-trained score is below 0.6 (AUROC) or 0.1 (R²), so
-    that no gate passes where nothing could be lost.
+    ``loss = TRTR − TSTR``. A categorical or boolean target gives AUROC from scores and, as papers often
+    have it, from hard labels (``(TPR + TNR) / 2``), accuracy and macro F1; a numeric target gives R².
+    Values are means over ``repeats`` trainings, and over models where none is named. Intervals are for
+    these two tables to learn from: each draw resamples the control rows, the same ones for both arms, and
+    ``repeats − 1`` of the repeats with replacement, whose mean varies as the mean of all repeats does
+    (Rao & Wu 1988). A repeat has its own model seed and, where there are more rows than ``most_rows``,
+    its own training rows. ``worst_subgroup_loss`` tells on whom the loss falls, ``importance_agreement``
+    whether the first model leans on the same columns. Train scores at its reference, and so do, on
+    average, real rows of other people; not control, which would be tested on its own rows. ``loss`` is
+    left out where the lower end of the real-trained score is below 0.6 (AUROC) or 0.1 (R²), so that no
+    gate passes where nothing could be lost.
 
     Fields:
         models: which models to train; ``logistic`` is ridge regression for a numeric target.

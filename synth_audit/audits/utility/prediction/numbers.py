@@ -18,9 +18,16 @@ from synth_audit.kernels.intervals import normal_interval, percentile_interval
 FEWEST_TESTED = 30
 """Control rows below which a score is insufficient evidence: one of them moves it by some hundredths."""
 
-TITLES = {"auroc": "AUROC", "accuracy": "Accuracy", "f1": "F1 score", "r2": "R²"}
+TITLES = {
+    "auroc": "AUROC",
+    "auroc_labels": "AUROC from hard labels",
+    "accuracy": "Accuracy",
+    "f1": "F1 score",
+    "r2": "R²",
+}
 SCORES: dict[str, scores.Score] = {
     "auroc": scores.one_against_rest_auroc,
+    "auroc_labels": scores.hard_label_auroc,
     "accuracy": scores.accuracy,
     "f1": scores.f1,
     "r2": scores.r_squared,
@@ -102,7 +109,7 @@ def score_all(
         arms: by arm the predictions of each repeat, one object where they are alike.
     """
     found: dict[str, Floats] = {}
-    for key in ("auroc", "accuracy", "f1") if task.n_classes else ("r2",):
+    for key in ("auroc", "auroc_labels", "accuracy", "f1") if task.n_classes else ("r2",):
         tstr, trtr = (_score_repeats(SCORES[key], arms[arm], task, counts) for arm in ARMS)
         found |= {f"{key}_tstr": tstr, f"{key}_trtr": trtr, f"{key}_loss": trtr - tstr}
     return found

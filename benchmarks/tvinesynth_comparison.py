@@ -1,0 +1,305 @@
+"""TVineSynth's comparison (figures 1, 2, 16, 17 and 26) with the generators of this tool.
+
+The vine at its levels beside PrivBayes (ε = 0.1, 1, 5), PrivPGD (ε = 2.5, δ = 1e-5), CTGAN and TVAE, and two
+yardsticks: train's rows again and columns by themselves. For each: MAB and MSE of the attribute game, gain of
+the membership game, and the area that a random forest learnt from synthetic sets reaches on test rows, from
+scores and, as the paper computes it, from hard labels. Everything is a line of a file and is not measured
+again, so that the command can be stopped and given again; --minutes ends it after so many, between two lines.
+
+Games are smaller than published, and networks learn for a quarter of the published epochs; --whole takes the
+published sizes (days on two cores).
+
+    .venv/bin/python benchmarks/tvinesynth_comparison.py FOLDER --out FILE --page PAGE
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from synth_audit.core import registry
+from synth_audit.core.arrays import Floats
+from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
+from synth_audit.core.fitting import FitRecipe, draw, fit_shared
+from synth_audit.core.measurement import Findings
+from synth_audit.core.plan_file import parse_plan
+from synth_audit.core.seeds import child_rng
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import Table
+from synth_audit.pipeline.stages import anchored_subject
+
+Run = dict[str, Any]
+Game = Mapping[str, int]
+
+CLINICAL = {
+    **dict.fromkeys(("totcst", "totmcst", "charges"), (0, 500_000)),
+    **dict.fromkeys(("surv2m", "surv6m", "prg2m"), (0, 1)),
+    **dict.fromkeys(("slos", "hday", "meanbp"), (0, 180)),
+    **{"crea": (0, 13), "bun": (0, 120), "age": (18, 115), "num.co": (0, 9), "scoma": (0, 100)},
+    **{"sps": (0, 163), "aps": (0, 299), "dnrday": (-30, 180), "wblc": (0, 100), "hrt": (0, 200)},
+    **{"resp": (0, 40), "temp": (27, 42), "pafi": (0, 500), "alb": (0, 5), "bili": (0, 21)},
+    **{"sod": (120, 160), "ph": (6.9, 7.8)},
+}
+"""The paper's ranges (appendix M), found without the data; but the coma score runs to 100 in SUPPORT."""
+
+BOX = (-20, 40)
+"""Every column of the simulation, which says of itself what it draws."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table: what is secret, the vine's levels, and how the paper's authors tuned the networks.
+
+    Attributes:
+        in_order: the vine takes the columns as the file has them, as the paper does for its simulation.
+    """
+
+    secrets: tuple[str, ...]
+    levels: tuple[int, ...]
+    in_order: bool
+    ctgan: Mapping[str, int]
+    tvae: Mapping[str, int]
+
+
+CASES = {
+    "simulated_d20": Case(
+        ("X1", "X6", "X11"),
+        (1, 11, 12, 18, 20),
+        in_order=True,
+        ctgan={"epochs": 1000, "batch": 150},
+        tvae={"epochs": 1500, "batch": 400, "latent": 2},
+    ),
+    "support2_small": Case(
+        ("totcst", "crea"),
+        (1, 5, 10, 15, 20, 26),
+        in_order=False,
+        ctgan={"epochs": 400, "batch": 100},
+        tvae={"epochs": 800, "batch": 100, "latent": 4},
+    ),
+}
+BUDGETS = {"PrivBayes": (0.1, 1.0, 5.0), "PrivPGD": (2.5,)}
+DELTA, QUARTER, SEED = 1e-5, 4, 0
+PARTS = ("utility", "attribute", "membership")
+PUBLISHED: dict[str, dict[str, int]] = {
+    "utility": {"sets": 50},
+    "attribute": {"iterations": 10, "reference": 500, "sets": 50, "rows": 500},
+    "membership": {"outlying": 4, "random": 4, "achilles": 0},
+}
+"""Sizes as published; those of the membership game are the audit's own."""
+
+SMALL: dict[str, dict[str, int]] = {
+    "utility": {"sets": 5},
+    "attribute": {"iterations": 3, "reference": 500, "sets": 50, "rows": 500},
+    "membership": {
+        **{"iterations": 2, "shadows": 1, "sets": 30, "evaluated": 30},
+        **{"outlying": 1, "random": 1, "achilles": 0},
+    },
+}
+SLOW = ("CTGAN", "TVAE", "PrivPGD")
+"""A fit of these takes seconds; the attribute game about the others has the published iterations."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A generator as a plan has it, and its budget."""
+
+    name: str
+    generator: dict[str, Any]
+    epsilon: float | None = None
+
+    @property
+    def slow(self) -> bool:
+        return self.name.split(",")[0] in SLOW
+
+
+def candidates(case: Case, names: Sequence[str], *, whole: bool) -> Iterator[Candidate]:
+    """Everything that is compared on a table of these columns."""
+    order = {"order": [n for n in names if n != "Y"]} if case.in_order else {}
+    for level in case.levels:
+        settings = {"truncation": level, "root": "simplified", "criterion": "aic", **order}
+        yield Candidate(f"vine, level {level}", {"vine": settings})
+    for epsilon in BUDGETS["PrivBayes"]:
+        yield Candidate(f"PrivBayes, ε = {epsilon:g}", {"priv_bayes": {"degree": 1, "bins": 25}}, epsilon)
+    for epsilon in BUDGETS["PrivPGD"]:
+        yield Candidate(f"PrivPGD, ε = {epsilon:g}", {"priv_pgd": {}}, epsilon)
+    for name, plugin, tuned in (("TVAE", "tvae", case.tvae), ("CTGAN", "ctgan", case.ctgan)):
+        epochs = tuned["epochs"] // (1 if whole else QUARTER)
+        yield Candidate(name, {plugin: {**tuned, "epochs": epochs}})
+    yield Candidate("train's rows", {"resample": {}})
+    yield Candidate("columns alone", {"independent": {}})
+
+
+def subject_of(folder: Path, table: str, candidate: Candidate) -> Subject:
+    """Train and test rows under a plan, with the domain declared where a budget asks for it."""
+    train, test = (pq.read_table(folder / f"{table}_{part}.parquet") for part in ("train", "test"))
+    columns: dict[str, dict[str, Any]] = {n: {} for n in train.column_names}
+    if candidate.epsilon is not None:
+        bounds = CLINICAL if table == "support2_small" else dict.fromkeys(columns, BOX)
+        columns = {n: {"bounds": bounds[n], "nullable": False} for n in columns if n != "Y"}
+        columns["Y"] = {"kind": "categorical", "categories": ["0", "1"], "nullable": False}
+        train, test = (clipped(part, bounds) for part in (train, test))
+    columns["Y"] = {**columns["Y"], "kind": "categorical", "role": "target"}
+    for secret in CASES[table].secrets:
+        columns[secret]["role"] = "sensitive"
+    settings: dict[str, Any] = {"columns": columns, "generator": candidate.generator}
+    if candidate.epsilon is not None:
+        delta = 0.0 if "priv_bayes" in candidate.generator else DELTA
+        settings |= {"privacy": {"epsilon": candidate.epsilon, "delta": delta}, "rows": train.num_rows}
+    plan = parse_plan(settings)
+    subject = anchored_subject(train, test, train, plan)
+    # Public tables: boxes of few games may be shown.
+    return replace(subject, generator=plan.build_generator(), terms=plan.fit_terms, suppression=1)
+
+
+def clipped(data: pa.Table, bounds: Mapping[str, tuple[float, float]]) -> pa.Table:
+    """Numbers within the declared ranges, which a table must keep to."""
+    for name in data.column_names:
+        if name in bounds and name != "Y":
+            low, high = (pa.scalar(end, data[name].type) for end in bounds[name])
+            inside = pc.min_element_wise(pc.max_element_wise(data[name], low), high)
+            data = data.set_column(data.column_names.index(name), name, inside)
+    return data
+
+
+def utility(subject: Subject, context: RunContext, sets: int) -> Run:
+    """Areas of a random forest learnt from each of so many sets, from scores and from hard labels."""
+    known = subject.train.released_only()
+    fitted = fit_shared(FitRecipe.of(subject), known, SEED, context)
+    assert subject.control is not None
+    drawn = [
+        draw(fitted.model, known.n_rows, known.schema, child_rng(SEED, "set", str(i))) for i in range(sets)
+    ]
+    areas = np.array([areas_of(made, subject.control, i) for i, made in enumerate(drawn)])
+    real = np.array([areas_of(known, subject.control, i) for i in range(3)])
+    names = ("scores", "labels")
+    found: Run = {name: areas[:, i].tolist() for i, name in enumerate(names)}
+    found |= {f"real_{name}": float(np.median(real[:, i])) for i, name in enumerate(names)}
+    guarantee = fitted.guarantee
+    return {**found, "spent": None if guarantee is None else guarantee.epsilon}
+
+
+def areas_of(made: Table, test: Table, seed: int) -> tuple[float, float]:
+    """AUROC on the test rows from scores, and from hard labels, which is the balanced accuracy."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.metrics import roc_auc_score
+
+    labels = made.labels("Y").astype(str)
+    if len(set(labels)) < 2:
+        return 0.5, 0.5
+    names = [n for n in made.names if n != "Y"]
+
+    def numbers(table: Table) -> Floats:
+        return np.nan_to_num(np.column_stack([table.numbers(n) for n in names]))
+
+    forest = RandomForestClassifier(100, random_state=seed).fit(numbers(made), labels == "1")
+    truth, rows = test.labels("Y").astype(str) == "1", numbers(test)
+    scores = forest.predict_proba(rows)[:, list(forest.classes_).index(True)]
+    return float(roc_auc_score(truth, scores)), float(roc_auc_score(truth, forest.predict(rows)))
+
+
+def attribute(subject: Subject, context: RunContext, game: Game) -> Run:
+    """Quartiles of MAB over iterations, and what else the game says of each secret."""
+    findings = registry.build("audit", "attribute_game", dict(game)).run(subject, context)
+    boxes = {s.id.column: s.lines for s in findings.series if s.id.quantity == "mab"}
+    mabs = {c: {k: lines[k][0] for k in lines} for c, lines in boxes.items()}
+    return {
+        "mab": mabs,
+        "real_mab": {c: lines["median"][2] for c, lines in boxes.items()},
+        "all": numbers_of(findings),
+    }
+
+
+def membership(subject: Subject, context: RunContext, game: Game) -> Run:
+    """Medians of the gain by kind of target and feature set, and the worst of all."""
+    findings = registry.build("audit", "membership_game", dict(game)).run(subject, context)
+    [boxes] = [s for s in findings.series if s.id.quantity == "privacy_gain" and s.kind == "box"]
+    return {"gains": dict(zip(boxes.x, boxes.lines["median"], strict=True)), "all": numbers_of(findings)}
+
+
+def numbers_of(findings: Findings) -> dict[str, float]:
+    return {f"{m.id.quantity}|{m.id.column}|{m.id.setting}": m.value for m in findings.measurements}
+
+
+def measure(args: argparse.Namespace) -> bool:
+    """One line for each table, candidate and part that is not in the file yet; True when all are there."""
+    started = time.monotonic()
+    sizes = PUBLISHED if args.whole else SMALL
+    done = {(r["table"], r["candidate"], r["part"]) for r in runs_in(args.out) if r["whole"] == args.whole}
+    with TemporaryDirectory() as scratch:
+        cache = Cache(args.fits or Path(scratch))
+        for part, table in ((p, t) for p in args.parts for t in args.tables):
+            names = pq.read_schema(args.folder / f"{table}_train.parquet").names
+            for candidate in candidates(CASES[table], names, whole=args.whole):
+                if (table, candidate.name, part) in done:
+                    continue
+                if time.monotonic() - started > 60 * args.minutes:
+                    return False
+                game = dict(sizes[part])
+                if part == "attribute" and not candidate.slow:
+                    game = PUBLISHED[part]
+                subject, context = (
+                    subject_of(args.folder, table, candidate),
+                    RunContext(seed=SEED, cache=cache),
+                )
+                play = {"attribute": attribute, "membership": membership}.get(part)
+                of = partial(utility, sets=game["sets"]) if play is None else partial(play, game=game)
+                begun = time.process_time()
+                found = of(subject, context.child("audit", part))
+                head = {"table": table, "candidate": candidate.name, "part": part, "whole": args.whole}
+                taken = time.process_time() - begun
+                add(args.out, {**head, "cpu_s": taken, "game": game, "found": found})
+    return True
+
+
+def add(out: Path, run: Run) -> None:
+    """Append one line, and say so."""
+    with out.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(run) + "\n")
+    print(f"{run['table']}: {run['candidate']}: {run['part']} ({run['cpu_s']:.0f} s CPU)", flush=True)
+
+
+def runs_in(out: Path) -> list[Run]:
+    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is missing, then write the page and its pictures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="with the tables' _train.parquet and _test.parquet")
+    parser.add_argument("--out", type=Path, required=True, help="a line for each candidate and part")
+    parser.add_argument("--tables", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin nothing new after so many")
+    parser.add_argument("--fits", type=Path, help="keeps the vine's fits, which its levels share")
+    parser.add_argument("--whole", action="store_true", help="games and epochs as published")
+    parser.add_argument("--page", type=Path, help="Markdown to write, with its pictures beside it")
+    chosen = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    complete = measure(chosen)
+    if chosen.page:
+        from _tvinesynth_page import write  # beside this script
+
+        command = "benchmarks/tvinesynth_comparison.py FOLDER --out FILE --page " + str(chosen.page)
+        write([r for r in runs_in(chosen.out) if r["whole"] == chosen.whole], chosen.page, command)
+    return 0 if complete else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

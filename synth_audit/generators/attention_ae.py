@@ -1,0 +1,75 @@
+"""An autoencoder by attention, and a mixture of its codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats32
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.table import Table
+from synth_audit.encoding.attention_model import AttentionTraining
+from synth_audit.encoding.network_model import NetworkModel, Weights
+from synth_audit.encoding.network_training import check_positive
+from synth_audit.kernels.row_layout import RowLayout
+
+if TYPE_CHECKING:
+    from synth_audit.kernels.deep.training import Loop
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionAe(AttentionTraining):
+    """Rows are rebuilt from codes by attention; new codes come from a mixture of normal densities.
+
+    Tokens of a row's columns attend to one another, then those of a column over the rows of a batch; the
+    code of the row is a projection of its tokens, and one perceptron for each column rebuilds it: labels by
+    cross-entropy, numbers by a mixture of normal densities, with the RMSE of its mean and its likelihood.
+
+    Row attention is the encoder's alone, and the encoder is no part of the model. New rows are made of
+    codes from a mixture of normal densities that was fitted to the codes of train, each by itself.
+    As published the autoencoder only rebuilds real rows, which would be no release.
+
+    Attributes:
+        components: normal densities of the codes; fewer where there are fewer than 50 rows for each.
+
+    Source: Truda 2023, chapter 4; Somepalli et al. 2021; Ghosh et al. 2020 for codes drawn afterwards.
+    """
+
+    components: int = 10
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="Attention-AE",
+        summary="Autoencoder by attention over columns and rows; no privacy guarantee.",
+        cost="minutes",
+        source="Truda 2023",
+        trial={"steps": 2, "width": 8, "hidden": 8, "mixtures": 2},
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive({"components": self.components}, {})
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``."""
+
+        def fit(
+            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
+        ) -> Weights:
+            from synth_audit.kernels.deep import attention_codes
+
+            return attention_codes.fitted_mixture(
+                rows, layout, self.network, self.components, loop, rng, device
+            )
+
+        return self.fit_attention(train, context, fit, self._draw)
+
+    def load(self, folder: Path) -> NetworkModel:
+        """The model that was saved there."""
+        return NetworkModel.load(folder, self._draw)
+
+    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        from synth_audit.kernels.deep import attention_codes
+
+        return attention_codes.drawn_from_mixture(weights, layout, self.network, n, rng)

@@ -1,0 +1,90 @@
+"""A GAN of the codes of an autoencoder by attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats32
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.table import Table
+from synth_audit.encoding.attention_model import AttentionTraining
+from synth_audit.encoding.network_model import NetworkModel, Weights
+from synth_audit.encoding.network_training import check_positive
+from synth_audit.kernels.row_layout import RowLayout
+
+if TYPE_CHECKING:
+    from synth_audit.kernels.deep.code_gan import CodeGanSettings
+    from synth_audit.kernels.deep.training import Loop
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionGan(AttentionTraining):
+    """An autoencoder by attention is trained and frozen; a Wasserstein GAN learns the codes of train.
+
+    Tokens of a row's columns attend to one another, then those of a column over the rows of a batch; the
+    code of the row is a projection of its tokens, and one perceptron for each column rebuilds it: labels by
+    cross-entropy, numbers by a mixture of normal densities, with the RMSE of its mean and its likelihood.
+
+    Row attention is the encoder's alone, and the encoder is no part of the model. New rows are made of
+    codes that the GAN's generator makes of noise, and each becomes a row by itself.
+
+    Attributes:
+        gan_steps: of the generator, after those of the autoencoder.
+        critic_steps: of the critic for each of them.
+        noise: dimensions of the generator's input.
+        gan_hidden: width of generator and critic.
+        gan_rate: of both their Adams.
+
+    Source: Truda 2023, chapter 4; Somepalli et al. 2021; Gulrajani et al. 2017.
+    """
+
+    gan_steps: int = 2000
+    critic_steps: int = 3
+    noise: int = 32
+    gan_hidden: int = 128
+    gan_rate: float = 5e-4
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="Attention-GAN",
+        summary="GAN of the codes of an autoencoder by attention; no privacy guarantee.",
+        cost="minutes",
+        source="Truda 2023",
+        trial={"steps": 2, "width": 8, "hidden": 8, "mixtures": 2, "gan_steps": 2, "gan_hidden": 8},
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        counts = ("gan_steps", "critic_steps", "noise", "gan_hidden")
+        check_positive({n: getattr(self, n) for n in counts}, {"gan_rate": self.gan_rate})
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``."""
+
+        def fit(
+            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
+        ) -> Weights:
+            from synth_audit.kernels.deep import attention_codes
+
+            return attention_codes.fitted_adversarial(
+                rows, layout, self.network, self._gan, loop, rng, device
+            )
+
+        return self.fit_attention(train, context, fit, self._draw, self.gan_steps)
+
+    def load(self, folder: Path) -> NetworkModel:
+        """The model that was saved there."""
+        return NetworkModel.load(folder, self._draw)
+
+    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        from synth_audit.kernels.deep import attention_codes
+
+        return attention_codes.drawn_by_generator(weights, layout, self.network, self._gan, n, rng)
+
+    @property
+    def _gan(self) -> CodeGanSettings:
+        from synth_audit.kernels.deep.code_gan import CodeGanSettings
+
+        return CodeGanSettings(self.noise, self.gan_hidden, self.gan_steps, self.critic_steps, self.gan_rate)

@@ -1,0 +1,76 @@
+"""A variational autoencoder by attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats32
+from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.table import Table
+from synth_audit.encoding.attention_model import AttentionTraining
+from synth_audit.encoding.network_model import NetworkModel, Weights
+from synth_audit.encoding.network_training import check_positive
+from synth_audit.kernels.row_layout import RowLayout
+
+if TYPE_CHECKING:
+    from synth_audit.kernels.deep.training import Loop
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionVae(AttentionTraining):
+    """Codes of rows by attention, and a variational autoencoder of these codes; all learn together.
+
+    Tokens of a row's columns attend to one another, then those of a column over the rows of a batch; the
+    code of the row is a projection of its tokens, and one perceptron for each column rebuilds it: labels by
+    cross-entropy, numbers by a mixture of normal densities, with the RMSE of its mean and its likelihood.
+
+    Row attention is the encoder's alone, and the encoder is no part of the model. New rows are made of
+    draws from the standard normal prior, which the inner decoder turns into codes, each by itself.
+
+    Attributes:
+        latent: dimensions of the prior.
+        divergence: weight of ``KL(q(z | row) ‖ N(0, I))``, shared by the columns, beside their mean loss.
+
+    Source: Truda 2023, chapter 4; Somepalli et al. 2021.
+    """
+
+    latent: int = 32
+    divergence: float = 1.0
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="Attention-VAE",
+        summary="Variational autoencoder by attention over columns and rows; no privacy guarantee.",
+        cost="minutes",
+        source="Truda 2023",
+        trial={"steps": 2, "width": 8, "hidden": 8, "mixtures": 2, "latent": 4},
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive({"latent": self.latent}, {"divergence": self.divergence})
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``."""
+
+        def fit(
+            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
+        ) -> Weights:
+            from synth_audit.kernels.deep import attention_codes
+
+            return attention_codes.fitted_variational(
+                rows, layout, self.network, self.latent, self.divergence, loop, rng, device
+            )
+
+        return self.fit_attention(train, context, fit, self._draw)
+
+    def load(self, folder: Path) -> NetworkModel:
+        """The model that was saved there."""
+        return NetworkModel.load(folder, self._draw)
+
+    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        from synth_audit.kernels.deep import attention_codes
+
+        return attention_codes.drawn_from_prior(weights, layout, self.network, self.latent, n, rng)
