@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from synth_audit.core import registry
@@ -46,8 +47,8 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
     if not found:
         words = "No measurement has a leak-equivalent, so none proves a leak."
         return _undecided(unfinished) or GateResult(PROVEN_LEAK, TITLE, Result.PASS, True, _REASON, words)
-    worst = max(found, key=lambda m: corrected_low(m, len(found)))
-    low = corrected_low(worst, len(found))
+    worst = max(found, key=lambda m: corrected_share(m, len(found)))
+    low = corrected_share(worst, len(found))
     proven = low > TOLERATED
     if not proven and (undecided := _undecided(unfinished)):
         return undecided
@@ -85,6 +86,23 @@ def _undecided(unfinished: str | None) -> GateResult | None:
 def corrected_low(m: Measurement, n: int) -> float:
     """The interval's lower end at the level at which n of them hold together, stretched as a normal one."""
     assert m.interval is not None
-    level = m.interval.level
-    stretch = critical_value(corrected_level(level, n)) / critical_value(level)
-    return m.value - stretch * (m.value - m.interval.low)
+    return m.value - _stretch(m.interval.level, n) * (m.value - m.interval.low)
+
+
+def corrected_share(m: Measurement, n: int) -> float:
+    """The same end of a share, stretched as the logarithm of the share left where that is lower.
+
+    Of a secret that hardly anybody's guess gets wrong a few wrong guesses decide, and the ratio of theirs
+    between train and control is far from normal.
+    """
+    assert m.interval is not None
+    low, normal = m.interval.low, corrected_low(m, n)
+    if not low <= m.value < 1:
+        return normal
+    left = 1 - m.value
+    stretched = left * math.pow((1 - low) / left, _stretch(m.interval.level, n))
+    return min(normal, 1 - stretched)
+
+
+def _stretch(level: float, n: int) -> float:
+    return critical_value(corrected_level(level, n)) / critical_value(level)

@@ -13,15 +13,10 @@ from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.measurement import Estimate
 from synth_audit.kernels.held_out import mean_of_halves
 from synth_audit.kernels.proportion_interval import proportion_difference
+from synth_audit.kernels.shared_windows import shared_windows, window_width
 
 LARGEST = 5
 """Columns of a set at most."""
-
-_NEIGHBOURS, _ROWS_EACH = 4, 250
-"""Release rows to either side of a number that share it, at most, and of how many rows one is.
-
-Of few rows the fourth in rank is far away.
-"""
 
 _LEAST_BITS = 3.0
 """A value that every eighth row shares, or more of them, tells too little to be looked at."""
@@ -191,19 +186,9 @@ class _Sharing:
 
     @classmethod
     def of(cls, mine: Floats, asked: Floats, step: float) -> Self:
-        m, order = len(mine), np.argsort(mine, kind="stable")
-        ordered = mine[order]
-        left, right = np.searchsorted(ordered, asked, "left"), np.searchsorted(ordered, asked, "right")
-        # As many rows for those who have a value of the release as for others: else whoever lent it margins
-        # would share more with it by chance.
-        beside = np.maximum(2 * min(_NEIGHBOURS, max(1, m // _ROWS_EACH)) - (right - left), 0)
-        first, last = left - beside // 2, right + (beside + 1) // 2 - 1
-        # No further than to other labels.
-        first = np.maximum(first, np.searchsorted(ordered, asked - step / 2, "left"))
-        last = np.minimum(last, np.searchsorted(ordered, asked + step / 2, "right") - 1)
-        there = last >= first
-        first = np.searchsorted(ordered, ordered[np.clip(first, 0, m - 1)], "left")
-        end = np.searchsorted(ordered, ordered[np.clip(last, 0, m - 1)], "right")
+        m = len(mine)
+        order, first, end = shared_windows(mine, asked, step, window_width(m))
+        there = end > first
         bits = np.minimum(np.log2(m / np.maximum(end - first, 1)), _MOST_BITS)
         place = np.empty(m, dtype=np.intp)
         place[order] = np.arange(m)

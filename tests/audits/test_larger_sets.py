@@ -9,6 +9,7 @@ import pytest
 
 from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge
 from synth_audit.audits.privacy.partial_knowledge.derived_sets import derived_sets, following
+from synth_audit.audits.privacy.partial_knowledge.pooled_answers import excess_of_shares
 
 N = 600
 BLOCK = [f"q{i:02}" for i in range(2, 16)]
@@ -32,6 +33,42 @@ def test_fourteen_answers_give_away_whom_five_do_not(subject_of, measure, share)
     if share:
         [exposure] = findings.exposures
         assert set(exposure.columns) <= set(BLOCK)
+
+
+def test_answers_of_fewer_people_are_seen_over_all_columns_of_their_block(subject_of, measure):
+    rng = np.random.default_rng(1)
+    train, control, made = (answers(rng, n) for n in (N, N // 2, N))
+    copied = rng.random(N) < 0.15
+    for name in BLOCK:
+        made[name] = np.where(copied, train[name], made[name])
+    found, findings = measure(PartialKnowledge(max_sets=4), subject_of(train, control, made))
+    assert found["excess_people"].interval.low > 0.05
+    assert any("on average over the columns of a block" in note for note in findings.notes)
+
+
+def mixed(rng, n):
+    """Six labels of ninety, and eight answers."""
+    labels = {f"l{i}": [f"v{v}" for v in rng.integers(0, 90, n)] for i in range(6)}
+    return labels | {f"q{i}": rng.choice(["no", "yes"], n) for i in range(8)}
+
+
+@pytest.mark.parametrize("share", [0.12, 0.0])
+def test_two_telling_values_and_three_answers_of_few_people_are_no_pass(subject_of, measure, share):
+    rng = np.random.default_rng(5)
+    train, control, made = (mixed(rng, n) for n in (N, N // 3, N))
+    copied = rng.random(N) < share
+    for name in ("l1", "l4", "q0", "q3", "q6"):
+        made[name] = np.where(copied, train[name], made[name])
+    found, findings = measure(PartialKnowledge(max_sets=4), subject_of(train, control, made))
+    recognised = found["recognised_people"].interval
+    assert (recognised.high > 0.1) if share else (recognised.high < 0.05)
+    if share:
+        assert recognised.low > 0.0
+        [note] = [note for note in findings.notes if note.startswith("recognised by")]
+        assert "l1" in note
+        assert "l4" in note
+    assert 0.08 < found["smallest_seen"].value < 0.12
+    assert found["smallest_seen"].interval is None
 
 
 def stays(rng, n):
@@ -74,3 +111,18 @@ def test_no_known_set_holds_what_follows_from_it():
     assert {(3, 4), (3, 5), (4, 5), (0, 3), (2, 3)} <= set(sets)
     assert (3, 4, 5) not in sets
     assert all(i not in following([j for j in s if j != i], of) for s in sets for i in s)
+
+
+def test_claims_of_one_person_hang_together_in_a_block():
+    rng = np.random.default_rng(6)
+    member = np.arange(900) < 600
+    made = (rng.random(900) < 0.5).astype(float)
+    right = made * (rng.random(900) < 0.6)
+    none = excess_of_shares(made, right, member, member | ~member, 0.95)
+    assert none.interval.low < 0 < none.interval.high < 0.06
+    known = member & (np.arange(900) < 120)
+    made[known] = right[known] = 1.0
+    some = excess_of_shares(made, right, member, member | ~member, 0.95)
+    assert none.value + 0.03 < some.value < some.interval.high < 0.15
+    few = np.arange(900) < 605
+    assert excess_of_shares(made, right, member, few, 0.95) is None

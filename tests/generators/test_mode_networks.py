@@ -11,7 +11,9 @@ from synth_audit.core.errors import DataError, PlanError, PluginError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.kernels.deep import tvae
 from synth_audit.kernels.deep.ctgan import Conditions
+from synth_audit.kernels.deep.training import Loop
 from synth_audit.kernels.modes import Modes
 from synth_audit.kernels.row_layout import RowLayout
 
@@ -46,6 +48,21 @@ def test_modes_labels_and_gaps_hang_together_as_in_train(name, rows):
     assert np.mean(label == "rare") == pytest.approx(0.05, abs=0.06)
     assert context.accountant.guarantee() is None
     assert "without clipping and noise" in context.accountant.why_none
+
+
+def test_who_watches_a_training_may_end_it_and_moves_nothing():
+    layout = RowLayout(numbers=(0,), slices=((1, 3),), width=3)
+    rows = np.eye(3, dtype=np.float32)
+    settings, seen = tvae.VaeSettings(2, 4, 1e-3), []
+
+    def weights(steps, watch=None):
+        loop = Loop(steps, lambda: np.arange(3), lambda done, loss: None)
+        return tvae.fitted(rows, layout, settings, loop, np.random.default_rng(0), "cpu", watch)
+
+    ended = weights(9, lambda step, network: seen.append(step) or step == 4)
+    assert seen == [1, 2, 3, 4]
+    alone = weights(4)
+    assert all(np.array_equal(ended[name], alone[name]) for name in alone)
 
 
 def test_rows_asked_for_follow_the_counts_and_while_learning_their_logarithms():

@@ -255,6 +255,6 @@ def test_what_is_drawn_has_the_margins_that_were_bought(name, delta):
     assert handed.accountant.mechanisms[0].what.startswith("counts of the values")
     for column in () if name == "pate_gan" else ("x", "y"):  # untrained its numbers are all at one end
         ours, theirs = np.sort(table.numbers(column)), np.sort(drawn.numbers(column))
-        assert np.abs(ours - theirs).mean() < 0.5
+        assert np.abs(ours - theirs).mean() < 1.5  # of even draws it is 2.5
     assert np.mean(drawn.labels("label") == "high") == pytest.approx(0.5, abs=0.06)
     assert np.mean(drawn.labels("half") == "one") == pytest.approx(0.5, abs=0.06)

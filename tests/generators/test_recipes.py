@@ -288,7 +288,7 @@ def test_an_interrupted_installation_is_none(folder, monkeypatch):
         place.install()
     assert not place.installed
     assert api.install_recipe("copies").version == "3.0.1"
-    assert said[-2][-2:] == ["pandas", "pyarrow"]
+    assert said[-3][-2:] == ["pandas", "pyarrow"]
     assert RecipeEnvironment.of(recipe_named("copies")).installed
 
 

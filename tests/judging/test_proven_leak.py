@@ -48,6 +48,21 @@ def test_among_many_numbers_one_must_be_further_above():
     assert leak_result([outcome(equivalent(0.3, 0.1), *among)]).result is Result.FAIL
 
 
+def test_a_few_wrong_guesses_prove_nothing_among_many_numbers():
+    """Wrong are 4 of 696 guesses about train and 6 of 174 about control, of 49 numbers."""
+    harmless = [equivalent(0.0, 0.1, f"s{i}") for i in range(48)]
+    few = replace(equivalent(0.81, 0.0), interval=Interval(0.4, 0.95, 0.95, "test"))
+    assert leak_result([outcome(few)]).result is Result.FAIL
+    assert leak_result([outcome(few, *harmless)]).result is Result.PASS
+    many = replace(few, interval=Interval(0.7, 0.9, 0.95, "test"))
+    assert leak_result([outcome(many, *harmless)]).result is Result.FAIL
+    whole = replace(few, value=1.0)
+    assert (
+        leak_result([outcome(replace(whole, interval=Interval(0.9, 1.1, 0.95, "test")), *harmless)]).value
+        > 0.8
+    )
+
+
 def test_only_sound_privacy_numbers_count():
     leak = equivalent(0.9, 0.01)
     assert leak_result([]).result is Result.PASS

@@ -87,6 +87,8 @@ class RecipeEnvironment:
         self._run([*(with_uv or with_pip), *self.recipe.dependencies])
         code = f"from importlib.metadata import version; print(version({self.recipe.info.package!r}))"
         version = self._run([str(self.interpreter), "-I", "-c", code]).strip()
+        tried = f"import runpy; runpy.run_path({str(self.recipe.path)!r})"
+        self._run([str(self.interpreter), "-I", "-c", tried])  # what installs need not go together
         (self.folder / _DONE).write_text(json.dumps({"version": version}), encoding="utf-8")
 
     def remove(self) -> None:

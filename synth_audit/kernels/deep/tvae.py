@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,6 +72,10 @@ class VariationalAutoencoder(nn.Module):
         self.decoder = VariationalDecoder(layout, settings)
 
 
+Watch = Callable[[int, VariationalAutoencoder], bool]
+"""Looks at a network in training; True ends it."""
+
+
 def fitted(
     rows: Floats32,
     layout: RowLayout,
@@ -78,12 +83,17 @@ def fitted(
     loop: Loop,
     rng: np.random.Generator,
     device: str,
+    watch: Watch | None = None,
 ) -> Weights:
     """Train on rows of shape (n, width); the decoder's weights.
 
     The loss of a row is ``2 · rebuilt + KL(N(μ, σ²) ‖ N(0, I))``; rebuilt is the negative log-likelihood of
     its numbers around ``tanh`` of their scores, with a learnt deviation each, and of its labels by the
     softmax of their scores.
+
+    Args:
+        watch: called after each step with the number of steps and the network, to look at it; training ends
+            where it returns True.
 
     Raises:
         PluginError: the loss is not a number any more.
@@ -106,6 +116,8 @@ def fitted(
             lost = float(loss.detach())
             refuse_lost(lost, step + 1)
             loop.told(step + 1, lost)
+            if watch is not None and watch(step + 1, network):
+                break
         return as_arrays(network.decoder)
 
 

@@ -36,9 +36,13 @@ class PartialKnowledge:
     train people claimed rightly beyond luck, for the worst K and secret. Each is chosen on one half of the
     people and measured on the other, halves swapped, so that having tried many sets costs no bias.
     Differences of dates and times, and of numbers of one sort, are columns too. Where K is of six to sixteen
-    columns that tell little each, claims are made of whoever has equal rows.
+    columns that tell little each, claims are made of whoever has equal rows; where the
+    mean over a block's columns, each the secret in turn, may be larger (upper end), it is ``excess_people``.
     ``recognised_people`` is the share of train people who share telling values with one row in any of several
-    sets of columns together, less that of control; sets are joined on one half and judged on the other.
+    sets of columns together, less that of control; sets are joined on one half and judged on the other. In
+    releases of at most 4,000 rows sets of two to seven columns, telling or not, are grown as well, from those
+    that recognise most people of train beyond strangers. ``smallest_seen`` is the share of people from which
+    on one such set would mostly be found, at these numbers of people.
 
     Fields:
         max_sets: about how many sets of columns are tried: all pairs where three fifths of them suffice, else
@@ -68,8 +72,8 @@ class PartialKnowledge:
         ),
         not_covered=(
             "Sets of columns that were not tried, where the table has many, and many answers among tens of "
-            "thousands of rows; rotations of several numbers "
-            "together; leaks so scattered that no set of columns is hit for 5 % of the people."
+            "thousands of rows; rotations of several numbers together; leaks so scattered that no set of "
+            "columns is hit for 5 % of the people; fewer people than the share stated as smallest seen."
         ),
         quantities=QUANTITIES,
         risk="inference",
@@ -107,9 +111,12 @@ class PartialKnowledge:
             lambda half: looked_at(columns, n, people, half),
             context.child("partial knowledge", "sets").rng,
         )
+        rng = context.child("partial knowledge", "weak").rng
+        blocks, weak = weak_sets(columns, weak_columns(columns), n, rng)
         sets = replace(
             sets,
-            weak=weak_sets(columns, weak_columns(columns), n, context.child("partial knowledge", "weak").rng),
+            weak=weak,
+            blocks=blocks,
             derived=derived_sets(
                 len(columns),
                 [c.parents for c in derived],

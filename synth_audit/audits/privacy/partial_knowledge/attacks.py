@@ -11,6 +11,7 @@ import numpy as np
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
 from synth_audit.audits.privacy.partial_knowledge.derived_sets import following
+from synth_audit.audits.privacy.partial_knowledge.grown_sets import with_grown
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.parts import TIME
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
@@ -111,9 +112,9 @@ class Attacks:
         able = np.array([half in k.halves for k in of])
         return self.table.worst(half, able, np.array([_CAUTION_EQUAL if k.equal else CAUTION for k in of]))
 
-    def again(self, knowledge: Knowledge) -> ClaimsOfSet:
-        """One of the attacks, person by person."""
-        return self.search.claims(knowledge, self.people, self.alpha)
+    def again(self, knowledge: Knowledge, about: int | None = None) -> ClaimsOfSet:
+        """One attack, person by person; about one secret alone, where it is given."""
+        return self.search.claims(knowledge, self.people, self.alpha, about)
 
     def name(self, column: int) -> str:
         """Of the column at a position, or of that of a secret."""
@@ -152,6 +153,7 @@ def attack_all(
     able = np.array([[half in k.halves and len(k.known) > 1 for k in tried] for half in (0, 1)])
     able &= len(people.control) >= FEWEST_STRANGERS
     shared = _shared(columns, n_release, people).beside([k.known for k in tried], nearest, able)
+    shared = with_grown(shared, columns, n_release, people)
     return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs, shared)
 
 
@@ -223,16 +225,21 @@ class _Search:
             votes[:, i] = np.isnan(cells) * SECRET_STEP if gap else np.nan_to_num(cells, nan=_NO_GUESS)
         return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, owners, {})
 
-    def claims(self, knowledge: Knowledge, people: AskedPeople, alpha: float) -> ClaimsOfSet:
+    def claims(
+        self, knowledge: Knowledge, people: AskedPeople, alpha: float, about: int | None = None
+    ) -> ClaimsOfSet:
         """Look all people up by the known columns."""
         matches = self._cells(knowledge).matches()
         told = following(knowledge.known, [c.parents for c in self.columns])
         # A difference to what is known is another form of the other column, which is a secret itself.
         told |= {i for i, c in enumerate(self.columns) if told.intersection(c.parents)}
         secrets = np.flatnonzero(~np.isin(self.owners, list(told)))
+        asked = slice(None) if about is None else slice(about, about + 1)
+        within = secrets if about is None else np.zeros(1, dtype=np.intp)
+        secrets = secrets if about is None else np.array([about])
         nearest = np.flatnonzero(matches.claimed(~people.member, _FALSE_ALARMS))
         who = np.flatnonzero(matches.equal if knowledge.equal else matches.claimed(~people.member, alpha))
-        guesses = matches.guesses(who, self.votes, TOLERANCE)[:, secrets]
+        guesses = matches.guesses(who, self.votes[:, asked], TOLERANCE)[:, within]
         truth = self.secrets[who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)

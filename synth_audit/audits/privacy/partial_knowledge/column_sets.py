@@ -28,7 +28,8 @@ class ColumnSets:
         drawn: at random, or all there are. mirrored: of columns whose numbers are turned round.
         guided: chosen on one half of the people, which alone may choose among them; one tuple for each half.
         possible: sets of two to :data:`LARGEST` columns that there are, by size.
-        weak: larger ones, of columns that tell little each. derived: with differences of columns among them.
+        weak: larger ones, of columns that tell little each. blocks: such columns, each the secret in turn.
+        derived: with differences of columns among them.
     """
 
     drawn: tuple[tuple[int, ...], ...]
@@ -36,6 +37,7 @@ class ColumnSets:
     guided: tuple[tuple[tuple[int, ...], ...], ...]
     possible: dict[int, int]
     weak: tuple[tuple[int, ...], ...] = ()
+    blocks: tuple[tuple[int, ...], ...] = ()
     derived: tuple[tuple[int, ...], ...] = ()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
 from synth_audit.audits.privacy.partial_knowledge.attacks import Attacks, Knowledge
+from synth_audit.audits.privacy.partial_knowledge.pooled_answers import pooled_excess
 from synth_audit.core.measurement import (
     Direction,
     Estimate,
@@ -21,6 +23,7 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attack_success import SuccessCount
+from synth_audit.kernels.grown_blocks import smallest_seen
 from synth_audit.kernels.held_out import held_out_area, mean_of_halves
 from synth_audit.kernels.proportion_interval import proportion_difference
 
@@ -47,6 +50,13 @@ RECOGNISED = Quantity(
     help="Share of people in the training data who share a few telling values with one row of the release, "
     "in any of several sets of columns together, less the share of strangers who do; 0 is none.",
 )
+SMALLEST = Quantity(
+    "smallest_seen",
+    "The smallest leak of a few columns that would mostly show",
+    proportional=False,  # it follows from the numbers of people
+    help="Share of people who would have to leave the same few values in single rows for it to be told from "
+    "chance in four draws of five, if three strangers in a hundred share such values.",
+)
 CLAIMED = Quantity(
     "claimed",
     "Training people of whom a claim is made",
@@ -66,7 +76,7 @@ CONTROL_RATE = Quantity(
     help="The same for people the generator never saw: what the population gives away, not the release.",
 )
 
-QUANTITIES = (AREA, EXCESS, RECOGNISED, CLAIMED, TRAIN_RATE, CONTROL_RATE)
+QUANTITIES = (AREA, EXCESS, RECOGNISED, SMALLEST, CLAIMED, TRAIN_RATE, CONTROL_RATE)
 
 _SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
 
@@ -82,6 +92,7 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
     notes = [_tried(attacks), "nearest to training people: " + " and ".join(nearest)]
     if not attacks.pairs:
         return Findings(tuple(found), notes=tuple(notes))
+    found.append(SMALLEST.at(smallest_seen(len(people.train) // 2, len(people.control) // 2)))
     shared, joined = attacks.shared.united(people.member, people.second, level)
     null = Reference(0.0, "strangers share as much with single rows")
     found.append(RECOGNISED.at(shared.value, interval=shared.interval, reference=null, **counts))
@@ -89,6 +100,10 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
         columns = ", ".join(dict.fromkeys(attacks.name(i) for s in joined for i in s))
         notes.append(f"recognised by {len(joined)} sets of columns together, of {columns}")
     excess, worst = _worst_claims(attacks, level)
+    pooled = pooled_excess(attacks, attacks.sets.blocks, level)
+    if pooled and _high(pooled) > _high(excess):
+        excess = pooled
+        notes.append("as many are given away on average over the columns of a block that tell little each")
     null = Reference(0.0, "claims about people the generator never saw are right as often")
     found.append(EXCESS.at(excess.value, interval=excess.interval, reference=null, **counts))
     named = [f"{_known(k, attacks)} claim {attacks.secret(secret)}" for k, secret in worst]
@@ -97,6 +112,10 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
     found += _rates(exposure, people, requested, level)
     notes += _success(exposure, subject)
     return Findings(tuple(found), notes=tuple(notes), exposures=(exposure,))
+
+
+def _high(estimate: Estimate) -> float:
+    return math.inf if estimate.interval is None else estimate.interval.high
 
 
 def _worst_area(attacks: Attacks, level: float) -> tuple[Estimate, list[str]]:

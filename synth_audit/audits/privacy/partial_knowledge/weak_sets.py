@@ -13,6 +13,9 @@ from synth_audit.kernels.weak_blocks import WeakBlock, few_labels, weak_blocks
 FEWEST, MOST = 6, 16
 """Columns of a set."""
 
+BLOCKS = (8, 11, 14)
+"""Surest columns of a block of which all but one are known, each the secret in turn."""
+
 _MOST_BITS = 3.0
 """A column tells little where two rows agree in it by a chance of one in eight, or more."""
 
@@ -27,10 +30,10 @@ def weak_columns(columns: Sequence[KnownColumn]) -> list[int]:
 
 def weak_sets(
     columns: Sequence[KnownColumn], weak: Sequence[int], n_release: int, rng: np.random.Generator
-) -> tuple[tuple[int, ...], ...]:
-    """Sets of 6 to 16 weak columns, each ascending, of the two most evident blocks.
+) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """The surest columns of the two most evident blocks, and sets of 6 to 16 of them; each ascending.
 
-    These are the surest columns, more and more, and all of a block but one, which is then the secret.
+    The sets are the surest columns, more and more, and all of a block but one, which is then the secret.
 
     Whoever is looked up is looked at, of train and control alike, without asking who is of which.
 
@@ -38,11 +41,14 @@ def weak_sets(
         columns: rows of the release first, then those of the people.
     """
     if len(weak) <= FEWEST:
-        return ()
+        return (), ()
     codes = np.column_stack([few_labels(columns[i].values, _LABELS) for i in weak])
     blocks = weak_blocks(codes[:n_release], codes[n_release:], rng)
     found = (s for block in blocks for s in _sets(block))
-    return tuple(dict.fromkeys(tuple(weak[i] for i in s) for s in found))
+    parts = (sorted(block.order[:k].tolist()) for block in blocks for k in BLOCKS if k <= len(block.order))
+    return tuple(tuple(weak[i] for i in s) for s in parts), tuple(
+        dict.fromkeys(tuple(weak[i] for i in s) for s in found)
+    )
 
 
 def _sets(block: WeakBlock) -> Iterator[tuple[int, ...]]:

@@ -36,6 +36,7 @@ from sdv.single_table import (
     GaussianCopulaSynthesizer,
     TVAESynthesizer,
 )
+from sdv.utils import load_synthesizer
 
 NETWORKS = {"ctgan": CTGANSynthesizer, "tvae": TVAESynthesizer, "copula_gan": CopulaGANSynthesizer}
 FILE = "synthesizer.pkl"
@@ -54,16 +55,17 @@ def fit(
         made = GaussianCopulaSynthesizer(metadata)
     else:
         made = NETWORKS[name](metadata, epochs=settings["epochs"])
-    made.fit(train)
+    made.fit({TABLE: train})
     made.save(str(folder / FILE))
 
 
 def sample(folder: Path, rows: int, seed: int | None, settings: dict[str, Any]) -> pd.DataFrame:
     """Draw rows."""
-    made = GaussianCopulaSynthesizer.load(str(folder / FILE))
+    made = load_synthesizer(str(folder / FILE))
     _seeded(seed)
-    drawn: pd.DataFrame = made.sample(rows)
-    return drawn
+    drawn = made.sample(rows)
+    table: pd.DataFrame = drawn[TABLE] if isinstance(drawn, dict) else drawn
+    return table
 
 
 def _seeded(seed: int | None) -> None:

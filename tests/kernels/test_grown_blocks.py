@@ -1,0 +1,60 @@
+"""Mixed blocks: two numbers and a few answers of yes or no single people out together, and are found so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.kernels.grown_blocks import grown_blocks, recognised, smallest_seen
+
+STEP = 1e4
+N, K = 500, 150
+BLOCK = (1, 3, 8, 9, 10)
+
+
+def rows_of(rng, n):
+    """Six labels of ninety, and six answers."""
+    return np.hstack([rng.integers(0, 90, (n, 6)), rng.integers(0, 2, (n, 6))]) * STEP
+
+
+def dealt(share):
+    rng = np.random.default_rng(1)
+    release, people = rows_of(rng, N), rows_of(rng, N + K)
+    copied = int(share * N)
+    release[:copied, BLOCK] = people[:copied, BLOCK]
+    return release, people, np.arange(N + K) < N
+
+
+@pytest.mark.parametrize("share", [0.2, 0.0])
+def test_a_block_of_numbers_and_answers_grows_where_it_was_copied(share):
+    release, people, member = dealt(share)
+    chosen = np.arange(N + K) % 2 == 0
+    found = grown_blocks(release, people, member, chosen, STEP, 5)
+    if not share:
+        assert not found
+        return
+    assert set(found[0]) <= set(BLOCK)
+    assert {1, 3} < set(found[0])
+    hit = recognised(release[:, found[0]], people[:, found[0]], STEP)
+    judged = hit[~chosen[hit]]
+    assert (judged < N).sum() / (N / 2) > 0.15
+    assert (judged >= N).sum() / (K / 2) < 0.05
+
+
+def test_people_are_recognised_who_share_all_columns_with_one_row():
+    release = np.array([[1, 1], [2, 2], [3, 3]]) * STEP
+    people = np.array([[1, 1], [1, 2], [3, 3], [4, 4]]) * STEP
+    assert recognised(release, people, STEP).tolist() == [0, 2]
+
+
+def test_what_nearly_everybody_shares_recognises_nobody():
+    same = np.zeros((5000, 2))
+    assert not len(recognised(same, same, STEP))
+
+
+def test_with_more_people_smaller_shares_are_seen():
+    seen = [smallest_seen(n, n // 4) for n in (100, 300, 1000, 3000)]
+    assert seen == sorted(seen, reverse=True)
+    assert seen[0] > 0.15
+    assert seen[2] == 0.05
+    assert smallest_seen(5, 2) > 0.9
