@@ -18,6 +18,7 @@ from synth_audit.core.execution.deadline import NEVER, Deadline
 from synth_audit.core.generator_needs import Needs
 from synth_audit.core.noise import Noise
 from synth_audit.core.public_domain import PublicDomain
+from synth_audit.core.training_course import TrainingCourse
 from synth_audit.core.workplace import Device
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class FitContext:
         accountant: sells privacy: spend on every mechanism *before* it runs. The guarantee is read off it; a
             generator that buys none may tell it why with ``void``.
         device: what networks are computed on. deadline: to be checked between steps. progress: to be told.
+        course: collects what :meth:`trained` is told.
         checkpoint: a private folder in which a long fit may leave what it would resume from; None for none.
         scratch: where temporary folders are made; the system's place for them if None.
         base: where relative paths in settings start.
@@ -71,6 +73,7 @@ class FitContext:
     device: Device = "cpu"
     deadline: Deadline = NEVER
     progress: Progress = silent
+    course: TrainingCourse = field(default_factory=TrainingCourse)
     checkpoint: Path | None = None
     scratch: Path | None = None
     base: Path = field(default_factory=Path.cwd)
@@ -79,6 +82,19 @@ class FitContext:
     def noise(self) -> type[Noise]:
         """Noise that buys privacy: from the operating system's entropy, and never seeded."""
         return Noise
+
+    def trained(self, what: str, done: int, steps: int, loss: float) -> None:
+        """Tell of step ``done`` of ``steps`` and its loss: for progress, and for the curves of the report.
+
+        Args:
+            what: which training it is, in a word or two.
+
+        Raises:
+            OutOfTime: the deadline is over.
+        """
+        self.deadline.check()
+        self.progress(f"{what}, loss {loss:.3g}", done, steps)
+        self.course.step(what, done, steps, loss)
 
     def build(self, choice: str | Mapping[str, Any]) -> Generator:
         """An inner generator, named as in a plan: ``vine``, or ``{vine: {truncation: 3}}``.

@@ -83,8 +83,7 @@ def fit_diffusion(
         noise = GradientNoise(settings.clip, steps.noise_multiplier, context.noise.gaussian)
 
     def told(done: int, loss: float) -> None:
-        context.deadline.check()
-        context.progress(f"train, loss {loss:.3g}", done, settings.steps)
+        context.trained("train", done, settings.steps, loss)
 
     layout, draw = transformer.layout, _draw(settings, target)
     weights: Weights = {}

@@ -158,8 +158,7 @@ def loop_of(steps: Steps, what: str) -> Loop:
     from synth_audit.kernels.deep.training import Loop
 
     def told(done: int, loss: float) -> None:
-        steps.context.deadline.check()
-        steps.context.progress(f"{what}, loss {loss:.3g}", done, steps.count)
+        steps.context.trained(what, done, steps.count, loss)
 
     return Loop(steps.count, steps.batch, told)
 

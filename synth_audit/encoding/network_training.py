@@ -74,8 +74,7 @@ def fit_unprotected(
         steps = epochs * max(1, train.n_rows // size)
 
     def told(done: int, loss: float) -> None:
-        context.deadline.check()
-        context.progress(f"train, loss {loss:.3g}", done, steps)
+        context.trained("train", done, steps, loss)
 
     weights: Weights = {}
     if layout.width:

@@ -94,8 +94,7 @@ class PateGan:
             return context.noise.laplace(scale, count)
 
         def told(done: int, loss: float) -> None:
-            context.deadline.check()
-            context.progress(f"train, loss {loss:.3g}", done, self.rounds)
+            context.trained("train", done, self.rounds, loss)
 
         weights: Weights = {}
         if layout.width:

@@ -29,6 +29,7 @@ from synth_audit.core.schema import Schema, quantitative
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.storage_types import refuse_huge
 from synth_audit.core.table import Table, read_table
+from synth_audit.core.training_course import training_series
 from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
@@ -160,12 +161,9 @@ def fit_plan(
     timed = replace(context, deadline=context.deadline.again())
     rng = salt.rng(*streams, "fit")
     context.progress(f"fit {name}", 0, 2)
+    handed = fit_context(known, rng, accountant, timed, plan.base, checkpoint)
     try:
-        fitted = fit(
-            generator,
-            known.released_only(),
-            fit_context(known, rng, accountant, timed, plan.base, checkpoint),
-        )
+        fitted = fit(generator, known.released_only(), handed)
     except OutOfTime as late:
         raise DataError(
             f"the generator {late.what}",
@@ -175,7 +173,7 @@ def fit_plan(
         ) from None
     context.progress(f"sample {name}", 1, 2)
     account = spending.account(accountant, known) if spending else account_of(accountant)
-    record = GeneratorRecord(name, config_of(generator), account)
+    record = GeneratorRecord(name, config_of(generator), account, training_series(handed.course, accountant))
     rows = plan.rows or train.n_rows
     draws = salt.rng(*streams, "sample")
     return FittedPlan(fitted.model, record, train.schema, rows, draws, coarsening)

@@ -192,7 +192,8 @@ def _columns(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
 
 
 def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    body = certificate(evidence.generator.privacy, evidence.outcomes)
+    generator = evidence.generator
+    body = certificate(generator.privacy, evidence.outcomes, generator.training)
     return Chapter("certificate", "Formal privacy guarantee", "certificate.html.j2", body)
 
 

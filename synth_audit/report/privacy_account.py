@@ -7,19 +7,26 @@ from typing import Any
 
 from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.outcome import AuditOutcome
+from synth_audit.core.series import Series
 from synth_audit.judging.proven_cost import proven_cost
 from synth_audit.report import words
+from synth_audit.report.series_figures import picture_of
 from synth_audit.report.view import Cells, Fact
 
 
-def certificate(account: PrivacyAccount, outcomes: Sequence[AuditOutcome]) -> dict[str, Any]:
-    """The section on the formal guarantee: what is claimed, what the release proves, the account."""
+def certificate(
+    account: PrivacyAccount, outcomes: Sequence[AuditOutcome], training: Sequence[Series] = ()
+) -> dict[str, Any]:
+    """The section on the formal guarantee: what is claimed, what the release proves, the account, and how the
+    fit came to it."""
     proved = proven_cost(outcomes)
+    curves = tuple(picture_of(series, f"training-{i}") for i, series in enumerate(training, 1))
     return {
         "claim": _claim(account),
         "proved": "" if proved is None else proved.sentence,
         "reason": words.sentence(account.reason),
         **privacy_account(account),
+        "curves": curves,
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema
+from synth_audit.core.series import Series
 from synth_audit.core.table import Table
 
 _RECORDED_PACKAGES = (
@@ -77,11 +78,13 @@ class GeneratorRecord:
 
     Attributes:
         privacy: what its fit spent and what that guarantees, or why there is no guarantee.
+        training: how its loss fell, or ε was spent; empty for a generator that has no steps.
     """
 
     name: str
     config: Mapping[str, Any]
     privacy: PrivacyAccount
+    training: tuple[Series, ...] = ()
 
 
 def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:

@@ -17,9 +17,10 @@ from synth_audit.store.wire_v1.audit_models import (
     WireInterval,
     WireOutcome,
     WirePart,
+    WireSeries,
 )
 
-VERSION = "1.3"
+VERSION = "1.4"
 
 
 class WireTableCheck(WirePart):
@@ -176,6 +177,7 @@ class WireGenerator(WirePart):
     name: str
     config: dict[str, Any]
     privacy: WireAccount
+    training: tuple[WireSeries, ...]
 
 
 class WireLedgerHead(WirePart):
@@ -208,7 +210,7 @@ class WireEvidence(WirePart):
     records: WireRecords
     warnings: tuple[str, ...]
     versions: dict[str, str]
-    schema_version: Literal["1.3"]
+    schema_version: Literal["1.4"]
     digest: str
     created: str
     timings: dict[str, Number]

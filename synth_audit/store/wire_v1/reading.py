@@ -59,7 +59,10 @@ def _evidence(w: models.WireEvidence) -> Evidence:
             ),
             tables={name: TableRecord(t.rows, t.hmac, t.sha256) for name, t in w.tables.items()},
             generator=GeneratorRecord(
-                w.generator.name, w.generator.config, read_account(w.generator.privacy)
+                w.generator.name,
+                w.generator.config,
+                read_account(w.generator.privacy),
+                tuple(map(_series, w.generator.training)),
             ),
             outcomes=tuple(map(_outcome, w.outcomes)),
             table_checks=tuple(TableCheck(c.key, c.met, c.explanation) for c in w.table_checks),

@@ -65,6 +65,13 @@ def _from_1_2(old: Plain) -> Plain:
     }
 
 
+def _from_1_3(old: Plain) -> Plain:
+    """1.4 has curves of the generator's training."""
+    if "training" in old["generator"]:
+        raise ValueError("not what version 1.3 wrote")
+    return {**old, "generator": {**old["generator"], "training": []}, "schema_version": "1.4"}
+
+
 @dataclass(frozen=True)
 class _Claim:
     """What a generator said of itself up to version 1.2."""
@@ -90,7 +97,7 @@ class _Claim:
         }
 
 
-_STEPS: Mapping[str, Callable[[Plain], Plain]] = {"1.1": _from_1_1, "1.2": _from_1_2}
+_STEPS: Mapping[str, Callable[[Plain], Plain]] = {"1.1": _from_1_1, "1.2": _from_1_2, "1.3": _from_1_3}
 
 _BY_COLUMN = {"associations", "attribute_game", "inference", "marginals"}
 """Audits whose scopes were names of columns, as far as they were any."""

@@ -68,7 +68,7 @@ def _evidence(e: Evidence) -> models.WireEvidence:
         records=_records(e.records),
         warnings=e.warnings,
         versions=dict(e.versions),
-        schema_version="1.3",
+        schema_version="1.4",
         digest=e.digest,
         created=e.created,
         timings=dict(e.timings),
@@ -80,7 +80,12 @@ def _ledger_head(h: Head) -> models.WireLedgerHead:
 
 
 def _generator(g: GeneratorRecord) -> models.WireGenerator:
-    return models.WireGenerator(name=g.name, config=dict(g.config), privacy=write_account(g.privacy))
+    return models.WireGenerator(
+        name=g.name,
+        config=dict(g.config),
+        privacy=write_account(g.privacy),
+        training=tuple(map(_series, g.training)),
+    )
 
 
 def _outcome(o: AuditOutcome) -> audit_models.WireOutcome:

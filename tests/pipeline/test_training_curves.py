@@ -1,0 +1,53 @@
+"""What the record of a fit says of its steps: losses without protection, ε with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline.made_candidate import real_tables
+from synth_audit.pipeline.making import fit_plan
+from synth_audit.store.salts import known_salt
+
+SMALL = {"steps": 4, "levels": 2, "hidden": 8, "blocks": 1}
+BUDGET = {"epsilon": 1.0, "delta": 1e-5}
+
+
+@pytest.fixture
+def record(tmp_path, make_case):
+    """The record of a fit with these settings."""
+
+    def make(**settings):
+        columns = {"x": {"bounds": [0, 1]}}
+        case = make_case(tmp_path / "case", columns=columns, rules=[], rows=20, **settings)
+        x = np.random.default_rng(0).random(120)
+        pq.write_table(pa.table({"x": x}), case.folder / "people.parquet")
+        pipeline.split_table(case.plan, case.workspace)
+        train = real_tables(case.plan, case.workspace)[0]
+        return fit_plan(case.plan, train, known_salt(case.workspace)).record
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "generator", [{"tvae": {"epochs": 3, "hidden": 8, "latent": 2}}, {"table_diffusion": SMALL}]
+)
+def test_a_fit_without_protection_shows_its_loss(record, generator):
+    [curve] = record(generator=generator).training
+    assert curve.id.quantity == "loss"
+    assert len(curve.lines["train"]) == len(curve.x) == curve.x[-1] > 1
+
+
+def test_a_private_fit_shows_what_it_spent_and_no_loss(record):
+    found = record(generator={"table_diffusion": {**SMALL, "margins": 0}}, privacy=BUDGET)
+    [curve] = found.training
+    assert curve.id.quantity == "epsilon"
+    assert curve.x == (0, 1, 2, 3, 4)
+    assert curve.lines["spent at most"][-1] == found.privacy.guarantee.epsilon
+
+
+def test_a_generator_without_steps_has_no_curve(record):
+    assert record(generator="independent").training == ()
