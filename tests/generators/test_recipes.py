@@ -5,6 +5,8 @@ import json
 import re
 import sys
 import types
+from contextlib import nullcontext
+from dataclasses import replace
 from importlib.metadata import EntryPoint, requires
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from synth_audit.core.generator import FitContext, refits, repeats
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.registry import build, config_of
 from synth_audit.generators.external import External, recipe_environment
+from synth_audit.generators.external.program import PLACEHOLDERS
 from synth_audit.generators.external.recipe import _read, recipe_named, recipes
 from synth_audit.generators.external.recipe_environment import HOME, RecipeEnvironment, python_for
 from synth_audit.generators.external.recipe_trial import ROWS, made_up_table, trial
@@ -46,14 +49,20 @@ HEADER = """# /// script
 BODY = '''
 """Hands out the first rows again and again."""
 import json
+import os
 import numpy as np
 import pandas as pd
 
 def fit(train, columns, folder, seed, settings):
+    if settings["way"] == "writes where it is":
+        train.to_csv("train.csv")
+        open(folder / "place", "w").write(os.getcwd())
     if settings["way"] == "does not fit":
+        train.to_csv("train.csv")
         raise RuntimeError("canary")
     train.to_pickle(folder / "train.pickle")
-    seen = {"columns": columns, "types": {n: str(t) for n, t in train.dtypes.items()}, "seed": seed}
+    types = {n: str(t) for n, t in train.dtypes.items()}
+    seen = {"columns": columns, "types": types, "seed": seed, "way": settings["way"]}
     (folder / "seen.json").write_text(json.dumps(seen))
     with open(folder / "fits", "a") as fits:
         fits.write("x")
@@ -128,6 +137,31 @@ def test_a_new_file_is_a_recipe(copies):
     assert seen["columns"]["owner"]["labels"] == ["false", "true"]
 
 
+@pytest.mark.parametrize(("way", "fails"), [("writes where it is", False), ("does not fit", True)])
+def test_what_a_recipe_writes_where_it_starts_is_not_left_with_the_plan(copies, way, fails, tmp_path):
+    plan = tmp_path / "plan"
+    plan.mkdir()
+    train = made_up_table()
+    handed = replace(context(train), base=plan, scratch=tmp_path)
+    model = External(recipe="copies", settings={"way": way}).fit(train, handed)
+    with pytest.raises(DataError) if fails else nullcontext():
+        model.sample(5, np.random.default_rng(0))
+    assert not [*plan.iterdir()]
+    assert not [*tmp_path.rglob("train.csv")]
+    if not fails:
+        started = Path((model.program.folder.path / "model/place").read_text())
+        assert started.parent == model.program.folder.path, "it started where nobody else looks"
+
+
+@pytest.mark.parametrize("mark", PLACEHOLDERS)
+def test_a_setting_is_handed_over_as_it_is_written(copies, mark):
+    train = made_up_table()
+    model = External(recipe="copies", settings={"way": f'"{mark} {{'}).fit(train, context(train))
+    model.sample(5, np.random.default_rng(0))
+    seen = json.loads((model.program.folder.path / "model/seen.json").read_text())
+    assert seen["way"] == f'"{mark} {{', "no seed gets in by way of a setting"
+
+
 def test_what_a_plan_does_not_declare_is_not_told(copies):
     train = make_table({"a": [1.5, 2.5, 3.5], "b": ["x", "y", "x"]})
     model = External(recipe="copies").fit(train, context())
@@ -192,14 +226,17 @@ def test_what_a_recipe_does_wrong_is_named_without_what_it_said(copies, way, mes
     with pytest.raises(DataError, match=message) as caught:
         model.sample(20, np.random.default_rng(0))
     assert "canary" not in str(caught.value)
+    assert caught.value.where == "generator.external.recipe"
+    assert "status" not in message or "synth-audit recipes try copies" in caught.value.fix
     assert "canary" not in "".join(capfd.readouterr())
 
 
 def test_a_trial_shows_what_a_recipe_prints(copies, capfd):
     assert trial(recipe_named("copies")).n_rows == ROWS
-    with pytest.raises(DataError, match="exit status 4"):
+    with pytest.raises(DataError, match="exit status 4") as caught:
         api.try_recipe("copies", {"way": "does not fit"}, shown=True)
     assert "RuntimeError: canary" in capfd.readouterr().err
+    assert caught.value.fix == "see above for what it printed"
     with pytest.raises(PlanError, match="no setting 'wya'"):
         api.try_recipe("copies", {"wya": "works"})
 
@@ -244,11 +281,14 @@ def test_a_plan_with_a_recipe_is_read_where_it_is_not_installed(tmp_path, monkey
         (BODY, "no `# /// script`"),
         (HEADER.replace("licence", "license") + BODY, "licence"),
         (HEADER.replace("{epsilon:g}", "{epsilom:g}") + BODY, "cannot be read (KeyError)"),
+        (HEADER.replace("{epsilon:g}", "{epsilon.x}") + BODY, "cannot be read (AttributeError)"),
+        (HEADER.replace("{epsilon:g}", "{epsilon[0]}") + BODY, "cannot be read (TypeError)"),
+        (HEADER + BODY + "\udcff", "cannot be read (UnicodeDecodeError)"),
         (HEADER.replace('"MIT"', "MIT") + BODY, "cannot be read (TOMLDecodeError)"),
     ],
 )
 def test_a_faulty_recipe_is_named(folder, text, message):
-    (folder / "faulty.py").write_text(text, encoding="utf-8")
+    (folder / "faulty.py").write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(PluginError, match=re.escape(message)) as caught:
         recipe_named("faulty")
     assert "recipes.faulty" in caught.value.where

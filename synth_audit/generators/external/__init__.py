@@ -27,6 +27,7 @@ from synth_audit.core.table import Table, read_table
 from synth_audit.generators.external.program import PLACEHOLDERS, Format, PrivateFolder, Program
 from synth_audit.generators.external.recipe import Setting, recipe_named
 from synth_audit.generators.external.recipe_environment import RecipeEnvironment
+from synth_audit.generators.external.recipe_model import WHERE as RECIPE
 from synth_audit.generators.external.recipe_model import RecipeModel, as_recipes_see
 
 _FINISHED = "the table was made elsewhere; nothing is known of how"
@@ -117,6 +118,7 @@ class ProgramModel:
 
     def save(self, folder: Path) -> None:
         """Write the schema, and the private folder with its training rows and what the program learnt."""
+        assert self.program.base is not None
         _write(folder, self.schema, self.program.base)
         self.program.copy_to(folder / "program")
 
@@ -135,7 +137,8 @@ class External:
     the evidence, and while the program runs every user of the machine can list them: keys and passwords
     belong in its environment, which it inherits.
 
-    A recipe is such a program for somebody else's generator, with packages and an interpreter of its own:
+    A recipe is such a program for somebody else's generator, with packages and an interpreter of its own; it
+    starts in an empty folder, since libraries write where they are:
     ``synth-audit recipes list`` shows them, ``synth-audit recipes install NAME`` fetches one's packages under
     their own licence. What a recipe says of its privacy is its word: it is told, and no gate passes by it.
 
@@ -219,7 +222,7 @@ class External:
     def load(self, folder: Path) -> ExternalModel | ProgramModel | RecipeModel:
         """The model that was saved there."""
         plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        schema, base = schema_from_plain(plain["schema"]), Path(plain["base"])
+        schema, base = schema_from_plain(plain["schema"]), Path(plain.get("base", ""))  # a recipe has none
         if not self.refits:
             return ExternalModel(schema, self._source(), base)
         own = PrivateFolder()
@@ -233,7 +236,11 @@ class External:
             return Program(self.command, base, folder, self.format, self.timeout)
         recipe = recipe_named(self.recipe)
         command = recipe.command(RecipeEnvironment.of(recipe).checked().interpreter, self.settings)
-        return Program(command, base, folder, "parquet", self.timeout)
+        fix = (
+            f"`synth-audit recipes try {recipe.name}` shows what it prints on made-up rows; 3 is the exit "
+            "status of an import that failed, 4 of a fit, 5 of a draw"
+        )
+        return Program(command, None, folder, "parquet", self.timeout, where=RECIPE, fix=fix)
 
     def _origin(self, domain: PublicDomain) -> str:
         """Why nothing is claimed; what a recipe claims is told as its word."""

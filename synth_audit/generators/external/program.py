@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ Format = Literal["parquet", "csv"]
 PLACEHOLDERS = ("{train}", "{synthetic}", "{rows}", "{seed}", "{model}", "{columns}")
 
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-_WHERE = "generator.external.command"
+_COMMAND = "generator.external.command"
 _BY_HAND = "run the program by hand to see what it prints, which is not shown here: it may quote rows"
 
 
@@ -40,7 +41,7 @@ class PrivateFolder:
     """A folder of mode 0700 that is deleted with the last reference to it, at the latest when Python ends."""
 
     def __init__(self, where: Path | None = None) -> None:
-        self.path = lasting_folder(where)
+        self.path = lasting_folder(where).absolute()  # programs start elsewhere
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
@@ -50,24 +51,28 @@ class Program:
 
     Attributes:
         command: the program and its arguments with placeholders.
-        base: the folder it starts in.
+        base: the folder it starts in; None for an empty one among its files, so that libraries which write
+            where they are leave no rows with the plan.
         folder: where its files are. timeout: longest run, in seconds.
         shown: what it prints goes to standard error; for rows that are made up.
+        where: the field of the plan that names it. fix: how its user sees what it prints.
     """
 
     command: tuple[str, ...]
-    base: Path
+    base: Path | None
     folder: PrivateFolder = field(repr=False)
     format: Format
     timeout: float
     shown: bool = False
+    where: str = _COMMAND
+    fix: str = _BY_HAND
 
     def lay_out(self, train: Table) -> None:
         """Write the training rows, and what is declared of them, where the program will find them."""
         (self.folder.path / "model").mkdir()
         described = json.dumps(columns_of(train.schema), ensure_ascii=False)
         self._columns.write_text(described, encoding="utf-8")
-        hand_over(train, self._file("train"), self.base)
+        hand_over(train, self._file("train"), self.folder.path)
         self._place("train").chmod(0o600)  # a source writes for all to read
 
     def copy_to(self, folder: Path) -> None:
@@ -83,23 +88,30 @@ class Program:
         made = self._place("synthetic")
         made.unlink(missing_ok=True)
         values = (self._place("train"), made, rows, seed, self.folder.path / "model", self._columns)
-        status = _run(self._filled(values), self.base, self.timeout, shown=self.shown)
+        status = self._status(self._filled(values))
         if status != 0:
             raise DataError(
-                f"the program ended with exit status {status}", where=_WHERE, expected="0", fix=_BY_HAND
+                f"the program ended with exit status {status}", where=self.where, expected="0", fix=self.fix
             )
         if not made.is_file():
             raise DataError(
                 "the program wrote no table",
-                where=_WHERE,
+                where=self.where,
                 expected=f"a {self.format} file at {{synthetic}}",
-                fix=_BY_HAND,
+                fix=self.fix,
             )
         try:
-            found: pa.Table = self._file("synthetic").read(self.base)
+            found: pa.Table = self._file("synthetic").read(self.folder.path)
             return found
         finally:
             made.unlink(missing_ok=True)
+
+    def _status(self, words: list[str]) -> int:
+        """Run it where it starts; what it leaves in a folder of its own to start in goes."""
+        if self.base is not None:
+            return _run(words, self.base, self.timeout, shown=self.shown, where=self.where)
+        with TemporaryDirectory(dir=self.folder.path, ignore_cleanup_errors=True) as start:
+            return _run(words, Path(start), self.timeout, shown=self.shown, where=self.where)
 
     def _filled(self, values: tuple[Any, ...]) -> list[str]:
         first, *words = self.command
@@ -153,7 +165,7 @@ def _end_with_caller() -> Callable[[], None] | None:
     return settle
 
 
-def _run(words: list[str], base: Path, timeout: float, *, shown: bool = False) -> int:
+def _run(words: list[str], start: Path, timeout: float, *, shown: bool = False, where: str = _COMMAND) -> int:
     """The exit status; with the program, or at an interruption or a timeout, all that it started ends."""
     quiet = subprocess.DEVNULL
     said = sys.stderr if shown else quiet
@@ -161,7 +173,7 @@ def _run(words: list[str], base: Path, timeout: float, *, shown: bool = False) -
         # No shell reads the words; the plan that names the program is trusted as the code of a plug-in is.
         process = subprocess.Popen(  # noqa: S603
             words,
-            cwd=base,
+            cwd=start,
             stdin=quiet,
             stdout=said,
             stderr=said,
@@ -172,7 +184,7 @@ def _run(words: list[str], base: Path, timeout: float, *, shown: bool = False) -
     except (OSError, ValueError) as error:  # the latter for a word with a null character
         raise DataError(
             f"the program cannot be started ({type(error).__name__})",
-            where=_WHERE,
+            where=where,
             expected="a program on the path, or its full path",
             fix="check the first word of the command",
         ) from None
@@ -181,7 +193,7 @@ def _run(words: list[str], base: Path, timeout: float, *, shown: bool = False) -
     except subprocess.TimeoutExpired:
         raise DataError(
             f"the program had not ended after {timeout:g} s",
-            where=_WHERE,
+            where=where,
             expected="an end within `timeout`",
             fix="raise `timeout`, or let the program do less",
         ) from None

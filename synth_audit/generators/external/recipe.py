@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synth_audit.core import registry
 from synth_audit.core.errors import PluginError, problems_of
+from synth_audit.generators.external.program import PLACEHOLDERS
 
 Setting = bool | int | float | str
 
@@ -98,6 +99,8 @@ class Recipe:
     def command(self, interpreter: Path, given: Mapping[str, Setting]) -> tuple[str, ...]:
         """The words that run it: in isolation, so that no package of ours is in its way."""
         settings = json.dumps(self.settled(given))
+        for mark in PLACEHOLDERS:  # in a setting it is text: a seed must not get in that way
+            settings = settings.replace(mark, rf"\u007b{mark[1:]}")
         files = ("{train}", "{synthetic}", "{rows}", "{model}", *(("{seed}",) if self.info.repeats else ()))
         return (str(interpreter), "-I", str(RUNNER), str(self.path), "{columns}", settings, *files)
 
@@ -131,7 +134,10 @@ def _read(name: str, module: str) -> Recipe:
     if spec is None or spec.origin is None:
         raise _faulty(module, "cannot be found")
     path = Path(spec.origin)
-    found = _HEADER.search(path.read_text(encoding="utf-8"))
+    try:
+        found = _HEADER.search(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:  # such as a compiled module
+        raise _faulty(module, f"cannot be read ({type(error).__name__})") from None
     if found is None:
         raise _faulty(module, "has no `# /// script` on top")
     text = re.sub(r"^# ?", "", found["lines"], flags=re.MULTILINE)
@@ -141,7 +147,7 @@ def _read(name: str, module: str) -> Recipe:
         recipe.claim(recipe.info.trial)
     except ValidationError as error:
         raise _faulty(module, problems_of(error)) from None
-    except (ValueError, KeyError) as error:  # no TOML, or a claim that names no setting
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # no TOML, or a claim of no setting
         raise _faulty(module, f"has metadata that cannot be read ({type(error).__name__})") from None
     return recipe
 

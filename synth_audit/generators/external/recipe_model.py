@@ -19,7 +19,7 @@ from synth_audit.core.table import Table, assemble
 from synth_audit.generators.external.program import Program
 
 FILE = "model.json"
-_WHERE = "generator.external.recipe"
+WHERE = "generator.external.recipe"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class RecipeModel:
         if set(made.column_names) != set(self.schema.names) or made.num_rows != n:
             raise DataError(
                 "the recipe drew other columns, or another number of rows, than it was asked for",
-                where=_WHERE,
+                where=WHERE,
                 expected="the columns of train, and as many rows as were asked for",
                 fix="correct the recipe",
             )
@@ -56,8 +56,8 @@ class RecipeModel:
         except (pa.ArrowException, ValueError, TypeError) as error:
             raise DataError(
                 f"the recipe drew values that do not fit their columns ({type(error).__name__})",
-                where=_WHERE,
-                expected="numbers, and labels that train has",
+                where=WHERE,
+                expected="numbers where train has them, and else text as labels of train are written",
                 fix="correct the recipe",
             ) from None
 
@@ -67,7 +67,7 @@ class RecipeModel:
 
     def save(self, folder: Path) -> None:
         """Write the schema, and the private folder with its training rows and what the recipe learnt."""
-        plain = {"schema": schema_to_plain(self.schema), "base": str(self.program.base)}
+        plain = {"schema": schema_to_plain(self.schema)}
         (folder / FILE).write_text(json.dumps(plain), encoding="utf-8")
         self.program.copy_to(folder / "program")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from synth_audit.generators.external.recipe_model import RecipeModel, as_recipes
 
 ROWS = 300
 _LONGEST = 600.0
+_ABOVE, _NOT_SHOWN = "see above for what it printed", "have it shown what it prints"
 _LABELS = {"north": 0.5, "south": 0.3, "élan": 0.2}
 
 
@@ -61,7 +61,8 @@ def trial(recipe: Recipe, settings: Mapping[str, Setting] | None = None, *, show
     train = made_up_table()
     interpreter = RecipeEnvironment.of(recipe).checked().interpreter
     command = recipe.command(interpreter, recipe.info.trial if settings is None else settings)
-    program = Program(command, Path.cwd(), PrivateFolder(), "parquet", _LONGEST, shown=shown)
+    told = {"where": f"recipe {recipe.name!r}", "fix": _ABOVE if shown else _NOT_SHOWN}
+    program = Program(command, None, PrivateFolder(), "parquet", _LONGEST, shown=shown, **told)
     program.lay_out(as_recipes_see(train))
     model, rng = RecipeModel(train.schema, program), np.random.default_rng(0)
     model.sample(10, rng)
