@@ -88,7 +88,7 @@ def find(room: PluginGroup, name: str, *, where: str = "") -> PluginRef:
             f"unknown {room} {name!r}",
             where=where or f"{room}s",
             expected=f"one of {', '.join(known)}",
-            fix="`synth-audit list` shows every plug-in with a description",
+            fix=f"`synth-audit {'recipes list' if room == 'recipe' else 'list'}` shows each, described",
         )
     return known[name]
 

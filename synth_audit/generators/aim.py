@@ -86,7 +86,7 @@ class Aim:
                 raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
-        """Measure columns, then choose and measure; all is paid for before a row is looked at.
+        """Count values, measure columns, then choose and measure; each is paid for before it looks at a row.
 
         Raises:
             BudgetSpent: the budget does not bear it, or has no delta.

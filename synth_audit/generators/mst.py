@@ -70,7 +70,7 @@ class Mst:
             raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
-        """Measure columns, choose pairs, measure them; all is paid for before a row is looked at.
+        """Count values, measure columns, choose pairs, measure them; each is paid for before it looks.
 
         Raises:
             BudgetSpent: the budget does not bear it, or has no delta.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -15,7 +16,7 @@ from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.marginal_budget import UNPAID, PureShares, pure_shares
 from synth_audit.core.table import Table
 from synth_audit.encoding.binned_model import BinnedModel
-from synth_audit.encoding.binning import Binning, counted_binning
+from synth_audit.encoding.binning import binning_for, counted_binning
 from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.bayesian_network import (
     DEPENDENCE_SENSITIVITY,
@@ -35,7 +36,8 @@ class PrivBayes:
     Under a budget the network costs ``share`` of what ``margins`` leave of ε: one exponential mechanism for
     each column but the first, which is drawn at random, on half the L1 distance of counts from independence
     (sensitivity 2 for one row added or removed, whatever the number of rows). The rest buys the tables of
-    counts, with Laplace noise; of each the nearest without counts below 0 is taken.
+    counts, with Laplace noise; of each the nearest without counts below 0 is taken. ε is pure where δ is 0;
+    else ``margins`` buy at δ, for which many counts have less noise.
 
     Attributes:
         degree: parents of a column at most.
@@ -54,7 +56,7 @@ class PrivBayes:
     most_cells: int = 1_000_000
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="PrivBayes",
-        summary="Differentially private Bayesian network: pure ε, by counts with Laplace noise.",
+        summary="Differentially private Bayesian network, by counts with Laplace noise; δ may be 0.",
         source="Zhang et al. 2017",
     )
 
@@ -69,14 +71,15 @@ class PrivBayes:
             raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
-        """Choose the network, then count; both are paid for before a row is looked at.
+        """Count values, choose the network, count; each is paid for before it looks at a row.
 
         Raises:
             BudgetSpent: the budget does not bear it.
         """
         train = train.released_only()
+        public = binning_for(train, context, self.bins).sizes  # those of counted cells are answers already
         binning = counted_binning(train, context, self.bins, self.margins, pure=True)
-        shares = self._bought(binning, context)
+        shares = self._bought(public, context)
         codes, sizes = binning.codes(train), binning.sizes
         families = greedy_network(
             codes,
@@ -99,13 +102,14 @@ class PrivBayes:
         """The model that was saved there."""
         return BinnedModel.load(folder)
 
-    def _bought(self, binning: Binning, context: FitContext) -> PureShares | None:
+    def _bought(self, sizes: Sequence[int], context: FitContext) -> PureShares | None:
+        """What choices and tables cost, by the most cells that columns can have: by what is public alone."""
         accountant = context.accountant
         if accountant.budget is None:
             accountant.void(UNPAID)
             return None
-        choices = len(binning.sizes) - 1
-        tables = tables_needed(binning.sizes, self.degree, self.most_cells)
+        choices = len(sizes) - 1
+        tables = tables_needed(sizes, self.degree, self.most_cells)
         shares = pure_shares(accountant, choices=choices, tables=tables, share=self.share)
         if choices:
             accountant.exponential(shares.choice, what="choice of the network", count=choices)

@@ -69,6 +69,20 @@ def test_without_noise_it_draws_the_pairs_of_train(epsilon):
     assert np.corrcoef(drawn.numbers("x")[known], drawn.numbers("y")[known])[0, 1] > 0.98
 
 
+def test_what_is_bought_does_not_follow_from_what_counts_returned():
+    """Else its price would tell of the rows, and none of what is composed was fixed beforehand."""
+    bounds = ColumnSpec(kind="integer", bounds=(0, 999), nullable=False)
+    bought = []
+    for values in (np.arange(1000), np.full(1000, 500)):
+        data = pa.table({"a": values, "b": values, "c": values})
+        table = read_table(data, infer_schema(data, dict.fromkeys("abc", bounds)), where="train")
+        handed = context(table, 1e3)
+        made(table, handed, n=1, most_cells=400)
+        bought.append(handed.accountant.guarantee().mechanisms)
+    assert bought[0] == bought[1]
+    assert bought[0][-1].count == 3, "as tables of 25 times 25 cells would take, whichever there are"
+
+
 def test_little_budget_costs_more_than_much():
     table = rows(300)
     far, near = (distance(table, made(table, context(table, e)), "x", "label") for e in (0.02, 50.0))

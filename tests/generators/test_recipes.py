@@ -11,19 +11,24 @@ from importlib.metadata import EntryPoint, requires
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from synth_audit import api
 from synth_audit.core import registry
 from synth_audit.core.accounting import Accountant, Budget, Unit
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import DataError, PlanError, PluginError
 from synth_audit.core.generator import FitContext, refits, repeats
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.registry import build, config_of
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
 from synth_audit.generators.external import External, recipe_environment
 from synth_audit.generators.external.program import PLACEHOLDERS
 from synth_audit.generators.external.recipe import _read, recipe_named, recipes
 from synth_audit.generators.external.recipe_environment import HOME, RecipeEnvironment, python_for
+from synth_audit.generators.external.recipe_model import RecipeModel
 from synth_audit.generators.external.recipe_trial import ROWS, made_up_table, trial
 
 from .conftest import make_table
@@ -231,6 +236,44 @@ def test_what_a_recipe_does_wrong_is_named_without_what_it_said(copies, way, mes
     assert "canary" not in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize(
+    ("kind", "drawn"),
+    [
+        (pa.uint8(), -1.0),
+        (pa.int8(), 127.6),
+        (pa.int64(), 2.0**63),
+        (pa.int64(), np.inf),
+        (pa.float32(), 1e39),
+        (pa.float64(), -np.inf),
+        (pa.timestamp("ns"), 1e16),
+        (pa.date32(), 1e19),
+    ],
+)
+def test_a_number_that_a_column_cannot_hold_is_not_made_another(kind, drawn):
+    whole = pa.array([0, 1000, 2000, 3000], pa.int32() if kind == pa.date32() else pa.int64())
+    if pa.types.is_integer(kind):
+        whole = pa.array([1, 2, 3, 5])
+    data = pa.table({"x": whole.cast(kind)})
+    model = drawing(read_table(data, infer_schema(data), where="train"), [1.0, drawn, 3.0, None])
+    with pytest.raises(DataError, match="do not fit their columns"):
+        model.sample(4, np.random.default_rng(0))
+
+
+def test_what_a_plan_cuts_off_needs_not_fit():
+    data = pa.table({"age": pa.array([21, 33, 47, 50], pa.int8())})
+    bounds = {"age": ColumnSpec(kind="integer", bounds=(18, 90))}
+    train = read_table(data, infer_schema(data, bounds), where="train")
+    drawn = drawing(train, [-5.0, 1e6, 33.0, None]).sample(4, np.random.default_rng(0))
+    assert drawn.data.column("age").to_pylist() == [18, 90, 33, None]
+
+
+def drawing(train, numbers):
+    """A model whose recipe draws these numbers for the one column."""
+    drawn = pa.table({train.names[0]: pa.array(numbers, pa.float64())})
+    program = types.SimpleNamespace(run=lambda n, seed: drawn)
+    return RecipeModel(train.schema, program)
+
+
 def test_a_trial_shows_what_a_recipe_prints(copies, capfd):
     assert trial(recipe_named("copies")).n_rows == ROWS
     with pytest.raises(DataError, match="exit status 4") as caught:
@@ -264,6 +307,12 @@ def test_a_recipe_of_another_package_joins_by_entry_point(folder, monkeypatch):
 def test_settings_that_make_no_sense(config, message):
     with pytest.raises(PlanError, match=re.escape(message)):
         build("generator", "external", config)
+
+
+def test_who_names_an_unknown_recipe_is_told_where_they_are_listed():
+    with pytest.raises(PlanError, match="one of dpmm") as caught:
+        recipe_named("../dpmm")
+    assert "synth-audit recipes list" in caught.value.fix
 
 
 def test_a_plan_with_a_recipe_is_read_where_it_is_not_installed(tmp_path, monkeypatch):

@@ -91,10 +91,6 @@ class RecipeEnvironment:
         self._run([str(self.interpreter), "-I", "-c", tried])  # what installs need not go together
         (self.folder / _DONE).write_text(json.dumps({"version": version}), encoding="utf-8")
 
-    def remove(self) -> None:
-        """Delete it, if it is there."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
     def _run(self, words: Sequence[str]) -> str:
         """What a program prints; what it says of its work goes to standard error."""
         done = subprocess.run(  # noqa: S603  (words of a recipe, which is code like a plug-in)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.errors import DataError
-from synth_audit.core.schema import Schema, quantitative
+from synth_audit.core.schema import Column, Schema, quantitative
 from synth_audit.core.schema_json import schema_to_plain
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.table import Table, assemble
@@ -52,12 +52,14 @@ class RecipeModel:
         numeric = {column.name for column in quantitative(self.schema)}
         try:
             read = {name: _plain(made.column(name), name in numeric) for name in self.schema.names}
+            for name in numeric:
+                _check_held(self.schema[name], np.asarray(read[name], dtype=np.float64))
             return assemble(self.schema, read)
         except (pa.ArrowException, ValueError, TypeError) as error:
             raise DataError(
                 f"the recipe drew values that do not fit their columns ({type(error).__name__})",
                 where=WHERE,
-                expected="numbers where train has them, and else text as labels of train are written",
+                expected="finite numbers that the column's type holds, and else text as train's labels",
                 fix="correct the recipe",
             ) from None
 
@@ -89,3 +91,33 @@ def _plain(values: pa.ChunkedArray, numeric: bool) -> Floats | Labels:
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     return np.asarray(values.cast(pa.string()).to_numpy(), dtype=object)
+
+
+def _check_held(column: Column, numbers: Floats) -> None:
+    """Refuse what would be another number in the column's type.
+
+    Raises:
+        ValueError: a number is infinite, or beyond what the type holds and the plan does not cut it off.
+    """
+    if np.isinf(numbers).any():
+        raise ValueError("infinite")
+    if column.resolution is not None and column.declared_bounds is not None:  # then they are cut off there
+        numbers = np.clip(numbers, *column.declared_bounds)
+    known = np.rint(numbers[~np.isnan(numbers)])
+    low, after = _ends_of(column.storage)
+    if ((known < low) | (known >= after)).any():
+        raise ValueError("too large or too small")
+
+
+def _ends_of(storage: pa.DataType) -> tuple[float, float]:
+    """The least number of a type, and the first beyond the largest; of times in microseconds."""
+    if pa.types.is_integer(storage):
+        ends = np.iinfo(storage.to_pandas_dtype())
+        return float(ends.min), float(min(int(ends.max) + 1, 2**63))  # they go through int64
+    if pa.types.is_floating(storage):
+        largest = float(np.finfo(storage.to_pandas_dtype()).max)
+        return -largest, largest
+    if pa.types.is_temporal(storage):
+        nanoseconds = pa.types.is_timestamp(storage) and storage.unit == "ns"
+        return (-(2.0**63) / 1000, 2.0**63 / 1000) if nanoseconds else (-(2.0**63), 2.0**63)
+    return -np.inf, np.inf
