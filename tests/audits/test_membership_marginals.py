@@ -76,6 +76,23 @@ def test_what_a_guarantee_allows_is_drawn_beside(split, neighbouring, times, sub
     assert line == pytest.approx([most_found(x, epsilon, 0) for x in drawn.x], abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("unit", "rows_each", "lines"), [(Unit.ROW, 2, 3), (Unit.ENTITY, 2, 4), (Unit.ROW, 1, 4)]
+)
+def test_what_is_promised_to_rows_is_not_drawn_for_people_with_several(
+    unit, rows_each, lines, subject_of, measure
+):
+    rng = np.random.default_rng(0)
+    keys = {"person": np.arange(60) // rows_each}
+    others = {"person": 100 + np.arange(60)}
+    subject = subject_of(
+        people(60, rng) | keys, people(60, rng) | others, people(60, rng), person={"role": "split_key"}
+    )
+    guarantee = replace(guaranteed(0.5, Neighbouring.REPLACE), unit=unit)
+    [drawn] = measure(AUDIT, replace(subject, guarantee=guarantee))[1].series
+    assert len(drawn.lines) == lines
+
+
 def test_missing_values_text_and_single_columns_are_no_obstacle(subject_of, measure):
     rng = np.random.default_rng(0)
     gaps = {"x": [None if rng.random() < 0.2 else float(rng.normal()) for _ in range(60)]}

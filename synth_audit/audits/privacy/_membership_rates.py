@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.audits.privacy._attacker_limit import AttackerLimit
+from synth_audit.core.accounting import PrivacyGuarantee
 from synth_audit.core.arrays import Floats
+from synth_audit.core.entities import persons
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.series import Series
@@ -178,11 +180,19 @@ def worst(scored: Sequence[Scored], level: float) -> Measurement:
     )
 
 
+def _about_people(subject: Subject) -> PrivacyGuarantee | None:
+    """The guarantee; None where it is made to single rows and some people have several, all in train."""
+    guarantee = subject.guarantee
+    if guarantee is None or guarantee.covers_entities:
+        return guarantee
+    return guarantee if len(np.unique(persons(subject.train))) == subject.train.n_rows else None
+
+
 def curves(scored: Sequence[Scored], subject: Subject) -> Series:
     """The attackers' curves, in steps of the smallest count that may be shown, below what is promised."""
     grid, suppression = np.linspace(0.0, 1.0, 51), subject.suppression
     by_coin = subject.random_split is not None and subject.random_split.train is not None
-    promise = AttackerLimit.of(subject.guarantee, replaced=not by_coin)
+    promise = AttackerLimit.of(_about_people(subject), replaced=not by_coin)
 
     def found(attack: Scored) -> tuple[float, ...]:
         counts = [float(alarms.sum()) for alarms in membership.alarms(attack.members, attack.others, grid)]
