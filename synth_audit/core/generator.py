@@ -83,6 +83,12 @@ class FitContext:
         """Noise that buys privacy: from the operating system's entropy, and never seeded."""
         return Noise
 
+    @property
+    def resumable(self) -> Path | None:
+        """:attr:`checkpoint` where nothing private depends on it: None under a budget, whose noise a training
+        that is taken up again would draw twice."""
+        return None if self.accountant.budget is not None else self.checkpoint
+
     def trained(self, what: str, done: int, steps: int, loss: float) -> None:
         """Tell of step ``done`` of ``steps`` and its loss: for progress, and for the curves of the report.
 

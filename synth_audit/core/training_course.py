@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from synth_audit.core.accounting.accountant import Accountant
 from synth_audit.core.accounting.composition import by_basic, by_rdp
@@ -56,6 +58,15 @@ class TrainingCourse:
         if math.isfinite(loss) and len(self._runs) <= _CURVES:
             found[-1].done.append(done)
             found[-1].losses.append(loss)
+
+    def state(self) -> dict[str, NDArray[np.str_]]:
+        """All that was noted, as a text in an array, for a training that is taken up again."""
+        return {"runs": np.array(json.dumps([(what, r.steps, r.done, r.losses) for what, r in self._runs]))}
+
+    def restore(self, state: Mapping[str, NDArray[np.str_]]) -> None:
+        """Be as when ``state`` was taken."""
+        runs = json.loads(str(state["runs"]))
+        self._runs[:] = [(what, _Run(steps, done, losses)) for what, steps, done, losses in runs]
 
     def of_losses(self) -> tuple[Series, ...]:
         """A curve for each training, in order: the mean loss of stretches of equal length, by their ends."""

@@ -16,6 +16,7 @@ from synth_audit.core.table import Table
 from synth_audit.encoding.known_margins import with_margins
 from synth_audit.encoding.network_model import Draw, NetworkModel, Weights, transformer_for
 from synth_audit.encoding.torch_device import torch_device
+from synth_audit.encoding.training_loop import training_loop
 from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.row_layout import RowLayout
 
@@ -67,7 +68,6 @@ def fit_diffusion(
     device = torch_device(context.device, "this generator")
     from synth_audit.kernels.deep import diffusion
     from synth_audit.kernels.deep.gradients import GradientNoise
-    from synth_audit.kernels.deep.training import Loop
 
     train = train.released_only()
     transformer = with_margins(transformer_for(train, context), train, context, settings.margins)
@@ -82,13 +82,10 @@ def fit_diffusion(
     if steps.noise_multiplier is not None:
         noise = GradientNoise(settings.clip, steps.noise_multiplier, context.noise.gaussian)
 
-    def told(done: int, loss: float) -> None:
-        context.trained("train", done, settings.steps, loss)
-
     layout, draw = transformer.layout, _draw(settings, target)
     weights: Weights = {}
     if layout.width:
-        loop = Loop(steps.count, steps.batch, told)
+        loop = training_loop(context, "train", steps.count, steps.batch, steps.rate)
         draws = steps.draws()
         rows = transformer.encode(train, draws)
         weights = diffusion.fitted(rows, layout, _of(settings, target), loop, noise, draws, device)

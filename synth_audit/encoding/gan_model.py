@@ -18,6 +18,7 @@ from synth_audit.encoding.known_margins import with_margins
 from synth_audit.encoding.network_model import Draw, NetworkModel, Weights, transformer_for
 from synth_audit.encoding.network_training import check_positive
 from synth_audit.encoding.torch_device import torch_device
+from synth_audit.encoding.training_loop import training_loop
 from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.row_layout import RowLayout
 
@@ -154,13 +155,8 @@ def taught(
 
 
 def loop_of(steps: Steps, what: str) -> Loop:
-    """The steps that were bought, with progress told and the deadline kept."""
-    from synth_audit.kernels.deep.training import Loop
-
-    def told(done: int, loss: float) -> None:
-        steps.context.trained(what, done, steps.count, loss)
-
-    return Loop(steps.count, steps.batch, told)
+    """The steps that were bought."""
+    return training_loop(steps.context, what, steps.count, steps.batch, steps.rate)
 
 
 def noise_of(steps: Steps, clip: float) -> GradientNoise | None:

@@ -14,6 +14,7 @@ from synth_audit.core.table import Table
 from synth_audit.encoding.column_transforms import ModeTransform
 from synth_audit.encoding.network_model import Draw, NetworkModel, Weights
 from synth_audit.encoding.torch_device import torch_device
+from synth_audit.encoding.training_loop import training_loop
 from synth_audit.encoding.transformer import OfNumbers, on_train
 from synth_audit.kernels.row_layout import RowLayout
 
@@ -63,8 +64,6 @@ def fit_unprotected(
         of_numbers: how numbers are read; None for by their modes.
     """
     device = torch_device(context.device, "this generator")
-    from synth_audit.kernels.deep.training import Loop
-
     context.accountant.void(NO_NOISE)
     train = train.released_only()
     transformer = on_train(train, of_numbers or _by_modes(context.rng))
@@ -73,13 +72,11 @@ def fit_unprotected(
         size = min(size, max(_FEWEST, train.n_rows // _STEPS_EACH))
         steps = epochs * max(1, train.n_rows // size)
 
-    def told(done: int, loss: float) -> None:
-        context.trained("train", done, steps, loss)
-
     weights: Weights = {}
     if layout.width:
         rows = transformer.encode(train, context.rng)
-        loop = Loop(steps, _Shuffled(train.n_rows, size, context.rng), told)
+        sample = _Shuffled(train.n_rows, size, context.rng)
+        loop = training_loop(context, "train", steps, sample, order=sample)
         weights = fit(rows, layout, loop, context.rng, device)
     return NetworkModel(transformer, weights, draw)
 
@@ -95,6 +92,15 @@ class _Shuffled:
     def __init__(self, n: int, size: int, rng: np.random.Generator) -> None:
         self.n, self.size, self.rng = n, size, rng
         self.order, self.place = rng.permutation(n), 0
+
+    def state(self) -> dict[str, Positions]:
+        """The order of rows, how many of them were drawn, and how many are at a time."""
+        counts = {"place": self.place, "size": self.size}
+        return {"order": self.order, **{name: np.array(n, dtype=np.intp) for name, n in counts.items()}}
+
+    def restore(self, state: Mapping[str, Positions]) -> None:
+        """Be as when ``state`` was taken."""
+        self.order, self.place = state["order"], int(state["place"])
 
     def __call__(self) -> Positions:
         if self.place + self.size > self.n:

@@ -115,7 +115,12 @@ def fitted_variational(
     with one_thread():
         network = built(lambda: AttentionVariational(layout, settings, latent, divergence), rng).to(device)
         data, draws = torch.as_tensor(rows, device=device), generator_from(rng)
-        descend(network, lambda batch: network.losses(batch, draws), data, loop, settings.learning_rate)
+        known = settings, layout, divergence
+
+        def losses(batch: torch.Tensor) -> torch.Tensor:
+            return network.losses(batch, draws)
+
+        descend(network, losses, data, loop, settings.learning_rate, None, *known, draws=draws)
         return as_arrays(DecodedCodes(network.codes, network.outer.heads))
 
 
@@ -193,7 +198,7 @@ def _autoencoder(
 ) -> AttentionAutoencoder:
     network: AttentionAutoencoder = built(lambda: AttentionAutoencoder(layout, settings), rng).to(device)
     data = torch.as_tensor(rows, device=device)
-    descend(network, network.losses, data, loop, settings.learning_rate, steps)
+    descend(network, network.losses, data, loop, settings.learning_rate, steps, settings, layout)
     network.eval().requires_grad_(False)
     return network
 

@@ -113,7 +113,8 @@ def fitted_decoder(
         def losses(rows: torch.Tensor) -> torch.Tensor:
             return rebuilding_losses(network, layout, rows)
 
-        for step in range(loop.steps):
+        parts = {"network": network, "optimiser": optimiser}
+        for step in loop.taken("autoencoder", parts, settings, layout, data):
             batch = data[torch.as_tensor(loop.sample(), device=device)]
             if noise is None:
                 lost = mean_gradient(network, losses, batch)

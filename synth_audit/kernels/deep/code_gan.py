@@ -78,7 +78,15 @@ def play(
     def codes(n: int) -> torch.Tensor:
         return made.net(torch.randn((n, gan.noise), generator=draws).to(real.device))
 
-    for step in range(loop.steps - gan.steps, loop.steps):
+    parts = {
+        "made": made,
+        "critic": critic,
+        "of_made": of_made,
+        "of_critic": of_critic,
+        "draws": draws,
+    }
+    steps = range(loop.steps - gan.steps, loop.steps)
+    for step in loop.taken("codes", parts, gan, real, steps=steps):
         for _ in range(gan.critic_steps):
             batch = real[torch.as_tensor(loop.sample(), device=real.device)]
             with torch.no_grad():

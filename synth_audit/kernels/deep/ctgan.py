@@ -163,7 +163,15 @@ class _CtganTraining:
 
     def run(self, loop: Loop) -> Weights:
         """Critic and generator in turn."""
-        for step in range(loop.steps):
+        parts = {
+            "generator": self.generator,
+            "critic": self.critic,
+            "of_generator": self.of_generator,
+            "of_critic": self.of_critic,
+            "draws": self.draws,
+            "rng": self.rng,
+        }
+        for step in loop.taken("critic", parts, self.settings, self.layout, self.rows):
             size = max(1, len(loop.sample()) // self.settings.pack) * self.settings.pack
             self._teach_critic(size)
             loss = self._teach_generator(size)

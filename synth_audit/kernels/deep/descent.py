@@ -17,19 +17,23 @@ def descend(
     loop: Loop,
     learning_rate: float,
     steps: range | None = None,
+    *known: object,
+    draws: torch.Generator | None = None,
 ) -> None:
     """Train a network where it lies; the learning rate falls to 0 on a straight line.
 
     Args:
         losses: of each of some rows, shape (b, width) to (b,). data: all rows, shape (n, width).
         steps: of the loop's, those that are taken here; all if left out.
+        known: settings and layout. draws: what the losses move.
 
     Raises:
         PluginError: the loss is not a number any more.
     """
     optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
     steps = range(loop.steps) if steps is None else steps
-    for step in steps:
+    parts = {"network": network, "optimiser": optimiser, **({} if draws is None else {"draws": draws})}
+    for step in loop.taken("network", parts, learning_rate, data, *known, steps=steps):
         batch = data[torch.as_tensor(loop.sample(), device=data.device)]
         loss = losses(batch).mean()
         optimiser.param_groups[0]["lr"] = learning_rate * (1 - (step - steps.start) / len(steps))

@@ -115,7 +115,8 @@ def fitted(
         def losses(rows: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
             return row_losses(network, layout, settings.target, rows, added)
 
-        for step in range(loop.steps):
+        parts = {"network": network, "optimiser": optimiser, "draws": draws}
+        for step in loop.taken("network", parts, settings, layout, data):
             batch = data[torch.as_tensor(loop.sample(), device=device)]
             added = torch.randn((len(batch), settings.levels, layout.width), generator=draws) * scales
             if noise is None:

@@ -177,7 +177,15 @@ class _PrivateTraining:
 
     def run(self, loop: Loop) -> Weights:
         """So many steps of the critic, then one of the generator, and again."""
-        for step in range(loop.steps):
+        parts = {
+            "generator": self.generator,
+            "critic": self.critic,
+            "of_generator": self.of_generator,
+            "of_critic": self.of_critic,
+            "draws": self.draws,
+            "rng": self.rng,
+        }
+        for step in loop.taken("critic", parts, self.settings, self.layout, self.rows):
             batch = self.rows[torch.as_tensor(loop.sample(), device=self.device)]
             lost = self._teach_critic(batch)
             if len(batch):

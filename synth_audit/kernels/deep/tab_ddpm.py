@@ -191,7 +191,7 @@ def fitted(
             t = torch.randint(1, settings.levels + 1, (len(batch),), generator=draws).to(device)
             return model.losses(batch, t, draws)
 
-        descend(model, losses, data, loop, settings.learning_rate)
+        descend(model, losses, data, loop, settings.learning_rate, None, settings, layout, draws=draws)
         return as_arrays(model)
 
 

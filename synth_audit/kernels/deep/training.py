@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import nn
 
 from synth_audit.core.arrays import Floats32, Positions
 from synth_audit.core.errors import PluginError
+from synth_audit.kernels.deep.resuming import KeptTraining, Parts
 
 Weights = Mapping[str, Floats32]
 """A trained network as arrays."""
@@ -24,6 +26,21 @@ Built = TypeVar("Built", bound=nn.Module)
 
 
 @dataclass(frozen=True)
+class Resumption:
+    """Where a training may be taken up again.
+
+    Attributes:
+        folder: private, for its state. parts: what its batches and tellings move.
+        said: told why a state that lies there is left alone. known: what batches follow from beside draws.
+    """
+
+    folder: Path
+    parts: Parts
+    said: Callable[[str], None]
+    known: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
 class Loop:
     """How often, on which rows, and who is told.
 
@@ -31,11 +48,38 @@ class Loop:
         steps: gradient steps.
         sample: positions of the rows of the next batch.
         told: called with the number of steps done and the loss of the last.
+        resumption: where it goes on if it is broken off; None for from the start.
     """
 
     steps: int
     sample: Callable[[], Positions]
     told: Callable[[int, float], None]
+    resumption: Resumption | None = None
+
+    def taken(self, name: str, parts: Parts, *known: object, steps: range | None = None) -> Iterator[int]:
+        """The steps to be taken one by one: all, or those that are left of a training that was broken off.
+
+        The state is kept now and then, and after the last step.
+
+        Args:
+            name: of the training within the fit, for a file. parts: all that a step changes.
+            known: what else a step follows from: settings, layout, rows.
+            steps: of the loop's, those of this training; all if left out.
+        """
+        steps = range(self.steps) if steps is None else steps
+        if self.resumption is None or not steps:
+            yield from steps
+            return
+        moved = {f"loop {key}": part for key, part in self.resumption.parts.items()}
+        known = (name, steps, *self.resumption.known, *known)
+        kept = KeptTraining(self.resumption.folder, name, {**moved, **parts}, known)
+        done, why_not = kept.taken_up()
+        if why_not:
+            self.resumption.said(why_not)
+        for step in steps[done:]:
+            yield step
+            if kept.due or step == steps[-1]:
+                kept.keep(step + 1 - steps.start)
 
 
 def built(make: Callable[[], Built], rng: np.random.Generator) -> Built:

@@ -105,7 +105,8 @@ def fitted(
         decay = _DECAY if settings.regularised else 0.0
         optimiser = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, weight_decay=decay)
         data, draws = torch.as_tensor(rows, device=device), generator_from(rng)
-        for step in range(loop.steps):
+        parts = {"network": network, "optimiser": optimiser, "draws": draws}
+        for step in loop.taken("network", parts, settings, layout, data):
             batch = data[torch.as_tensor(loop.sample(), device=device)]
             loss = mean_loss(network, layout, settings, batch, draws)
             optimiser.zero_grad()

@@ -1,0 +1,184 @@
+"""A training that was broken off goes on where it was, unless it protects anybody."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.accounting import Accountant, Budget, Unit
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.generator import FitContext
+from synth_audit.core.public_domain import PublicDomain
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.kernels.deep import resuming
+
+_STEPPED = {"steps": 5, "hidden": 8}
+_BY_STEPS = {**_STEPPED, "margins": 0}
+_GAN = {**_BY_STEPS, "batch": 10, "noise": 4, "critic_steps": 2}
+_ATTENTION = {**_STEPPED, "width": 8, "mixtures": 2}
+_EPOCHS = {"epochs": 3, "hidden": 8}
+SETTINGS = {
+    "tvae": {**_EPOCHS, "latent": 2},
+    "ctgan": {**_EPOCHS, "noise": 4},
+    "tab_ddpm": {**_STEPPED, "levels": 3},
+    "attention_ae": _ATTENTION,
+    "attention_vae": _ATTENTION,
+    "attention_gan": {**_ATTENTION, "gan_steps": 4, "gan_hidden": 8, "critic_steps": 2},
+    "table_diffusion": {**_BY_STEPS, "levels": 2},
+    "dp_ctgan": _GAN,
+    "dp_auto_gan": {**_GAN, "latent": 2, "autoencoder_steps": 4},
+}
+SPECS = {
+    "x": ColumnSpec(kind="continuous", bounds=(-9, 9), nullable=False),
+    "label": ColumnSpec(kind="categorical", categories=("low", "high"), nullable=False),
+}
+
+
+class BrokenOff(Exception):
+    """What ends a training in these tests."""
+
+
+@pytest.fixture(autouse=True)
+def every_step(monkeypatch):
+    """The state is kept after every step."""
+    monkeypatch.setattr(resuming, "_EVERY", 0.0)
+
+
+def rows(seed=0, n=120):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    data = pa.table({"x": x, "label": np.where(x > 0, "high", "low")})
+    return read_table(data, infer_schema(data, SPECS), where="train")
+
+
+def context(folder, progress=lambda *said: None, seed=0, epsilon=None):
+    train = rows()
+    accountant = Accountant(None if epsilon is None else Budget(epsilon, 1e-5), unit=Unit.ROW)
+    return FitContext(
+        rng=np.random.default_rng(seed),
+        accountant=accountant,
+        public_domain=PublicDomain.of(train.schema),
+        checkpoint=folder,
+        progress=progress,
+    )
+
+
+def fitted(name, handed, train=None, **changes):
+    generator = registry.build("generator", name, SETTINGS[name] | changes)
+    model = generator.fit(train or rows(), handed)
+    drawn = model.sample(40, np.random.default_rng(1))
+    return drawn.numbers("x").tolist(), drawn.labels("label").tolist(), handed.course.of_losses()
+
+
+def breaking(told, at, end):
+    """Progress that is noted, and that ends the fit at its ``at``-th step."""
+
+    def progress(what, done, total):
+        told.append(done)
+        if len(told) == at:
+            end()
+
+    return progress
+
+
+def broken_off(name, folder, at=3, **changes):
+    def end():
+        raise BrokenOff
+
+    told = []
+    with pytest.raises(BrokenOff):
+        fitted(name, context(folder, breaking(told, at, end)), **changes)
+    assert any(folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "at"), [*((name, 3) for name in SETTINGS), ("attention_gan", 8), ("dp_auto_gan", 8)]
+)
+def test_what_was_broken_off_ends_as_if_nothing_had_been(tmp_path, name, at):
+    all_told, left = [], []
+    whole = fitted(name, context(None, lambda what, done, total: all_told.append(done)))
+    broken_off(name, tmp_path, at)
+    again = fitted(name, context(tmp_path, lambda what, done, total: left.append(done)))
+    assert again == whole, "rows and curves"
+    assert left == all_told[at - 1 :], "the step that was not ended, and those after it"
+
+
+def test_what_was_killed_ends_as_if_nothing_had_been(tmp_path):
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    whole = fitted("tvae", context(None))
+    child = os.fork()
+    if not child:
+        try:
+            fitted("tvae", context(tmp_path, breaking([], 3, die)))
+        finally:
+            os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    [kept] = tmp_path.iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert fitted("tvae", context(tmp_path)) == whole
+
+
+@pytest.mark.parametrize("name", ["table_diffusion", "dp_ctgan", "dp_auto_gan", "tvae"])
+def test_under_a_budget_nothing_is_left_and_nothing_is_taken_up(tmp_path, name):
+    changes = {} if name == "tvae" else {"sampling_rate": 1.0}  # whose cost is quick to add up
+    broken_off(name, tmp_path, at=4, **changes)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    told = []
+    handed = context(tmp_path, lambda what, done, total: told.append(done), epsilon=5.0)
+    fitted(name, handed, **changes)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert told[0] == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"train": rows(seed=1)},
+        {"seed": 1},
+        {"learning_rate": 0.01},
+        {"batch": 40},
+        {"epochs": 4},
+        {"regularised": False},
+    ],
+    ids=str,
+)
+def test_the_state_of_another_training_is_ignored_and_that_is_said(tmp_path, other):
+    seed = other.get("seed", 0)
+    changes = {key: value for key, value in other.items() if key != "seed"}
+    whole = fitted("tvae", context(None, seed=seed), **changes)
+    broken_off("tvae", tmp_path)
+    said = []
+    handed = context(tmp_path, lambda what, done, total: said.append((what, done)), seed=seed)
+    assert fitted("tvae", handed, **changes) == whole
+    assert said[0] == ("train: checkpoint of another table, plan or setting is ignored", 0)
+    assert said[1][1] == 1
+
+
+@pytest.mark.parametrize("kind", ["cut", "pickled", "empty"])
+def test_a_state_that_cannot_be_read_is_ignored_and_that_is_said(tmp_path, kind):
+    whole = fitted("tvae", context(None))
+    broken_off("tvae", tmp_path)
+    [path] = tmp_path.iterdir()
+    if kind == "pickled":
+        with np.load(path) as file:
+            arrays = dict(file)
+        np.savez(path, **{**arrays, "digest": np.array([{"code": "object"}], dtype=object)})
+    else:
+        path.write_bytes(path.read_bytes()[: 200 if kind == "cut" else 0])
+    said = []
+    assert fitted("tvae", context(tmp_path, lambda what, done, total: said.append(what))) == whole
+    assert said[0] == "train: checkpoint cannot be read and is ignored"
+
+
+def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fitted("tvae", context(None))
+    assert not any(tmp_path.iterdir())
