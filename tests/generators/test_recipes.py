@@ -378,6 +378,8 @@ def test_an_interrupted_installation_is_none(folder, monkeypatch):
     assert not place.installed
     assert api.install_recipe("copies").version == "3.0.1"
     assert said[-3][-2:] == ["pandas", "pyarrow"]
+    ran = [words for words in said if "uv" not in Path(words[0]).name]
+    assert all(words[1] == "-I" for words in ran), "packages of whoever calls it are not taken for its own"
     assert RecipeEnvironment.of(recipe_named("copies")).installed
 
 

@@ -80,10 +80,10 @@ class RecipeEnvironment:
         base = python_for(self.recipe, python)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        self._run([str(base), "-m", "venv", str(self.folder)])
+        self._run([str(base), "-I", "-m", "venv", str(self.folder)])  # nothing of where it is called goes in
         uv = shutil.which("uv")
         with_uv = [uv, "pip", "install", "--python", str(self.interpreter)] if uv else None
-        with_pip = [str(self.interpreter), "-m", "pip", "install", "--disable-pip-version-check"]
+        with_pip = [str(self.interpreter), "-I", "-m", "pip", "install", "--disable-pip-version-check"]
         self._run([*(with_uv or with_pip), *self.recipe.dependencies])
         code = f"from importlib.metadata import version; print(version({self.recipe.info.package!r}))"
         version = self._run([str(self.interpreter), "-I", "-c", code]).strip()
