@@ -98,7 +98,7 @@ def epsilon_series(guarantee: PrivacyGuarantee) -> Series:
     points = sorted({0, *between, *(ends if len(ends) <= _SPENDINGS else ())})
     return Series(
         id=EPSILON,
-        title="Privacy spent by the fit",
+        title="Privacy spent by the fit: an upper bound at each step, at the end what is claimed",
         kind="line",
         x_label="mechanisms run (steps)",
         y_label=f"ε at δ = {guarantee.delta:g}",

@@ -97,7 +97,7 @@ def corrected_share(m: Measurement, n: int) -> float:
     """
     assert m.interval is not None
     low, normal = m.interval.low, corrected_low(m, n)
-    if not low <= m.value < 1:
+    if normal <= 0 or not low <= m.value < 1:  # below 0 nothing is said to be proven
         return normal
     left = 1 - m.value
     stretched = left * math.pow((1 - low) / left, _stretch(m.interval.level, n))
