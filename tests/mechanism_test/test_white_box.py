@@ -75,7 +75,7 @@ def test_our_step_stands_against_its_own_accountant(rate):
 
 @pytest.mark.slow
 def test_measured_marginals_show_most_of_epsilon(asked):
-    """Of five times 0.68 to 0.86 was shown, 0.76 on average: the noise is the system's, and no seed moves it."""
+    """Of five times 0.68 to 0.86 was shown, 0.76 on average; the noise is the system's and has no seed."""
     measure = white_box.MarginalMeasurement(2, SIGMA)
     found = asked(white_box.marginal_measurement(measure, CLAIM, 2), CLAIM, runs=1_000_000, seed=1)
     assert 0.6 <= found.tightness <= 1
