@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib.util
 import json
 import os
@@ -79,6 +80,24 @@ os.fsync = _unflushed  # several hundred milliseconds of every run of a plan; pr
 settings.register_profile("patient", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("search", deadline=None, max_examples=200)  # new ones: --hypothesis-profile=search
 settings.load_profile("patient")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share what is made once for their file stay in one process, which makes it once."""
+    for item in items:
+        info = getattr(item, "_fixtureinfo", None)
+        scopes = {found[-1].scope for found in info.name2fixturedefs.values()} if info else set()
+        if "module" in scopes and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests are here to stay: looking through them for garbage again and again finds none."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
+
 
 CANARY = "Zanzibar-7391"
 """A rare value of the sensitive table that nobody without access to it may see."""

@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ PLD = "privacy loss distributions (dp-accounting)"
 _COARSE, _FINE = 1e-3, 1e-4  # grids of privacy loss; either rounds up
 _HOPEFUL = 1.5  # how far above a budget the coarse grid may be for the fine one to be asked
 _HOPELESS = 500.0  # beyond it the grid is not worth its time: the Rényi sum is within a few percent
+_REMEMBERED = 1024  # sums: a game asks the same of every fit, a guarantee what was asked when it was spent
 _WIDE = 10.0  # above this epsilon the grid grows with it, or noise of 0.05 would take half a minute
 
 
@@ -96,25 +98,25 @@ def by_basic(records: Sequence[MechanismRecord], delta: float, neighbouring: Nei
 
 def by_rdp(records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring) -> Spent:
     """Rényi divergences added order by order, read off at ``delta`` > 0; an (ε, δ) mechanism has none."""
+    return Spent(_renyi_sum(tuple(_merged(records)), delta, neighbouring), delta, RDP)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _renyi_sum(records: tuple[MechanismRecord, ...], delta: float, neighbouring: Neighbouring) -> float:
     from dp_accounting import rdp
 
     orders = rdp.RdpAccountant().orders
     total: Floats = np.zeros_like(orders)
     with _quiet():
-        for record in _merged(records):
+        for record in records:
             total = total + record.count * _divergences(record, neighbouring, orders)
-        epsilon = (
-            float(rdp.compute_epsilon(orders, total, delta)[0]) if np.isfinite(total).any() else math.inf
-        )
-    return Spent(epsilon, delta, RDP)
+        return float(rdp.compute_epsilon(orders, total, delta)[0]) if np.isfinite(total).any() else math.inf
 
 
 def by_pld(
     records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring, *, grid: float = _FINE
 ) -> Spent:
     """Privacy losses convolved on a grid and rounded up, read off at ``delta`` > 0."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
     size = _rough_size(records, delta, neighbouring)
     if size > _HOPELESS or any(r.mechanism is Mechanism.CONCENTRATED for r in records):
         return Spent(math.inf, delta, PLD)
@@ -123,10 +125,19 @@ def by_pld(
             grid, _COARSE
         )  # a mixture is inverted point by point, which takes half a minute on the fine one
     interval = grid * max(1.0, size / _WIDE)
+    return Spent(_convolved(tuple(_merged(records)), delta, neighbouring, interval), delta, PLD)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _convolved(
+    records: tuple[MechanismRecord, ...], delta: float, neighbouring: Neighbouring, interval: float
+) -> float:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
     total = pld.identity(value_discretization_interval=interval)
-    for record in _merged(records):
+    for record in records:
         total = total.compose(_losses(record, neighbouring, interval))
-    return Spent(float(total.get_epsilon_for_delta(delta)), delta, PLD)
+    return float(total.get_epsilon_for_delta(delta))
 
 
 def _rough_size(records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring) -> float:
