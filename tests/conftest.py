@@ -92,8 +92,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
 
 
+gc.disable()  # while modules are imported, which are here to stay
+
+
 def pytest_collection_finish() -> None:
-    """Modules and tests are here to stay: looking through them for garbage again and again finds none."""
+    """Looking for garbage among modules and tests again and again would find none."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)

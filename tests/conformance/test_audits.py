@@ -254,6 +254,16 @@ def only_in(part, **column):
     )
 
 
+def constant(tables):
+    numbers = with_column(tables, "income", lambda t, i: pa.array([0.1] * t.num_rows))
+    return with_column(numbers, "region", lambda t, i: pa.array(["a"] * t.num_rows))
+
+
+def all_missing(tables):
+    numbers = with_column(tables, "income", lambda t, i: pa.nulls(t.num_rows, pa.float64()))
+    return with_column(numbers, "region", lambda t, i: pa.nulls(t.num_rows, pa.string()))
+
+
 def many_labels(tables):
     return with_column(tables, "region", lambda t, i: pa.array([f"c{k % 200}" for k in range(t.num_rows)]))
 
@@ -266,14 +276,13 @@ def outliers(tables):
 
 HARD = {
     "missing values": gaps_everywhere,
-    "constant column": lambda t: with_column(t, "income", lambda x, i: pa.array([0.1] * x.num_rows)),
-    "constant label": lambda t: with_column(t, "region", lambda x, i: pa.array(["a"] * x.num_rows)),
-    "all-missing number": lambda t: with_column(t, "income", lambda x, i: pa.nulls(x.num_rows, pa.float64())),
-    "all-missing label": lambda t: with_column(t, "region", lambda x, i: pa.nulls(x.num_rows, pa.string())),
+    "constant columns": constant,
+    "all-missing columns": all_missing,
     "column of no type": lambda t: with_column(t, "region", lambda x, i: pa.nulls(x.num_rows)),
     "missing in the release only": only_in(2, income=None),
-    "missing in control only": only_in(1, income=None),
-    "missing in train only": only_in(0, income=None),
+    "one column missing in control and another in train only": lambda t: only_in(1, income=None)(
+        only_in(0, visits=None)(t)
+    ),
     "one synthetic row": one_row,
     "ten rows": tiny,
     "unseen label": only_in(2, region="never seen"),
