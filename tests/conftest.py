@@ -84,11 +84,15 @@ settings.load_profile("patient")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share what is made once for their file stay in one process, which makes it once."""
+    """Tests that share what is made once, for their file or at some cost, stay in one process."""
     for item in items:
+        if item.get_closest_marker("xdist_group") is not None:
+            continue
         info = getattr(item, "_fixtureinfo", None)
-        scopes = {found[-1].scope for found in info.name2fixturedefs.values()} if info else set()
-        if "module" in scopes and item.get_closest_marker("xdist_group") is None:
+        made = info.name2fixturedefs if info else {}
+        if "complete" in made:
+            item.add_marker(pytest.mark.xdist_group("complete"))
+        elif "module" in {found[-1].scope for found in made.values()}:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
 
 
