@@ -36,9 +36,10 @@ def verdict_of(built, tmp_path_factory):
     audits = {name: built(name) for name in dict.fromkeys([*usual, *asked])}
 
     def judged(subject):
+        checks = check_table(suite, subject.synthetic)
         for some in ({name: audits[name] for name in FIRST}, audits):
             found = run_examination(some, subject, KnownAnswerSpec(), RunContext(cache=shared))
-            report = judge(suite, found.outcomes, check_table(suite, subject.synthetic))
+            report = judge(suite, found.outcomes, checks)
             if any(g.result is Result.FAIL and g.blocking and g.gate not in BUILT_IN for g in report.results):
                 break
         return report.verdict
