@@ -39,12 +39,10 @@ def test_without_dagster_the_demo_says_what_to_install(
 QUICK = {
     "closest_record": {"n_bootstrap": 100},
     "coverage": {"n_bootstrap": 100},
-    "inference": {"n_trees": 4},
     "marginals": {"n_bootstrap": 100},
     "membership_data_only": {"n_trees": 20},
     "partial_knowledge": {"max_sets": 40},
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
-    "projection": {"n_bootstrap": 50},
     "propensity": {"trees": 20, "folds": 3},
 }
 """Settings that only save time; every other audit, and every gate, is as the demo ships."""
