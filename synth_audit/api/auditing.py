@@ -51,6 +51,7 @@ def audit(
     """
     from synth_audit.pipeline.coarsening import refuse_coarsening
     from synth_audit.report import write_report
+    from synth_audit.store.salts import workspace_salt
     from synth_audit.store.scratch import in_use
     from synth_audit.store.workspace import Workspace
 
@@ -60,7 +61,8 @@ def audit(
     audits = settled.build_audits() if only else None
     if out is None:
         return _audited(settled, frames, audits, None, None, running)
-    workspace = Workspace(Path(out)).prepare()
+    workspace = Workspace(Path(out))
+    workspace_salt(workspace)  # made before any rows lie there, which without it would be of a lost one
     with in_use(workspace) as scratch:
         evidence = _audited(settled, frames, audits, workspace, scratch, running)
     write_report(workspace)
@@ -91,9 +93,8 @@ def _audited(
     with temporary_folder(scratch) as folder:
         subject = _subject(plan, frames, Path(folder))
         warnings = _about_formulas(plan, subject, frames[-1])
-        salt, attempt = Salt.fresh(), None
+        salt, attempt = workspace_salt(workspace) if workspace else Salt.fresh(), None
         if workspace is not None:
-            salt = workspace_salt(workspace)
             candidate = TableRecord.of(subject.synthetic, salt).identity
             attempt = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
         with run_context(plan, scratch, **running) as context:
