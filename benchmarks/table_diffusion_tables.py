@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _table_diffusion_page import FRESH, INDEPENDENT, write  # beside this script
 
 from synth_audit.core import registry
 from synth_audit.core.accounting import Accountant, Budget, Unit
@@ -63,18 +64,6 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "MST": ("mst", {}),
     "AIM": ("aim", {}),
 }
-FRESH, INDEPENDENT = "fresh real rows", "columns by chance"
-PUBLISHED = {
-    "DP-WGAN": (1689, 0.355, 0.513, 0.009, 0.005),
-    "DP-auto-GAN": (1991, 0.291, 0.742, 0.001, 0.001),
-    "PATE-GAN": (2031, 0.692, 0.007, 0.001, 0.000),
-    "TableDiffusion": (590, 0.122, 0.667, 0.170, 0.115),
-    "TableDiffusion, denoiser": (1088, 0.089, 0.833, 0.161, 0.134),
-}
-"""The thesis' means at (1, 1e-5) on Adult, in the order of :data:`COLUMNS`."""
-
-COLUMNS = ("pMSE", "MD", "αP", "βR", "AUPRC")
-OURS = ("KS", "TV", "IPα", "IRβ")
 
 
 def adult(folder: Path) -> Table:
@@ -211,68 +200,6 @@ def runs_in(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
 
 
-def page(runs: list[dict[str, Any]], command: str) -> str:
-    """Markdown with a table for each ε."""
-    frame = pd.DataFrame(runs)
-    lines = [
-        "# Private generators, compared as TableDiffusion's thesis did",
-        "",
-        "Adult without `education` and `fnlwgt` (48,842 rows × 13), δ = 1e-5 (PrivBayes: 0); means.",
-        f"`{command}`",
-        "",
-        "The first five columns are computed as published: pMSE ratio, marginal distance with χ² on",
-        "proportions (near 0 for labels, whatever they are), and areas under the curves of α-precision and",
-        "β-recall, whose product is AUPRC. Fresh real rows have an α-precision of one half: more is not more",
-        "precise, but nearer to the mean than real rows are. The other columns ask as this tool does: mean",
-        "Kolmogorov–Smirnov distance of numbers, total variation of labels, and `1 − 2 ∫ |P(α) − α|` of",
-        "either curve, where 1 is best. In brackets the thesis' figures at (1, 1e-5).",
-        "",
-    ]
-    for epsilon in [None, *sorted(e for e in frame["epsilon"].dropna().unique())]:
-        there = frame[frame["epsilon"].isna() if epsilon is None else frame["epsilon"] == epsilon]
-        lines += ["## References" if epsilon is None else f"## ε = {epsilon:g}", "", *_table(there), ""]
-        lines += [] if epsilon is None else [*_tests(there), ""]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _table(runs: pd.DataFrame) -> list[str]:
-    head = ("release", "seeds", *COLUMNS, *OURS, "fit, CPU s")
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    names = [*(m for m in MODELS if m in set(runs["model"])), *(set(runs["model"]) - set(MODELS))]
-    for name in names:
-        own = runs[runs["model"] == name]
-        published = PUBLISHED.get(name) if (own["epsilon"] == 1).all() else None
-        cells = [name, str(len(own))]
-        for i, column in enumerate(COLUMNS):
-            text = f"{own[column].mean():.0f}" if column == "pMSE" else f"{own[column].mean():.3f}"
-            cells.append(text if published is None else f"{text} ({published[i]:g})")
-        cells += [f"{own[column].mean():.3f}" for column in OURS]
-        fitted = own["epsilon"].notna().all()
-        cells.append(f"{own['fit_cpu_s'].mean():.0f}" if fitted else "")
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
-
-
-def _tests(runs: pd.DataFrame) -> list[str]:
-    """Friedman's test over models with the same seeds, and Wilcoxon's of each against TableDiffusion."""
-    from scipy import stats
-
-    lines = []
-    for column in (*COLUMNS, *OURS):
-        wide = runs.pivot_table(index="seed", columns="model", values=column).dropna(axis=0)
-        if len(wide) < 5 or wide.shape[1] < 3:
-            return [f"Friedman's and Wilcoxon's tests need five seeds of all models; {len(wide)} are there."]
-        found = stats.friedmanchisquare(*(wide[m] for m in wide))
-        text = f"* {column}: Friedman {found.statistic:.1f}, p = {found.pvalue:.1g}"
-        if "TableDiffusion" in wide:
-            others = [model for model in wide if model != "TableDiffusion"]
-            chances = [stats.wilcoxon(wide[m], wide["TableDiffusion"]).pvalue for m in others]
-            against = ", ".join(f"{m} {p:.2g}" for m, p in zip(others, chances, strict=True))
-            text += f"; Wilcoxon against TableDiffusion: {against}"
-        lines.append(text)
-    return lines
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is missing, then write the page."""
     parser = argparse.ArgumentParser(
@@ -291,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     measure(chosen.folder, chosen.out, chosen.models, epsilons, seeds)
     if chosen.page:
         command = "benchmarks/table_diffusion_tables.py FOLDER --out FILE --page " + str(chosen.page)
-        chosen.page.write_text(page(runs_in(chosen.out), command), encoding="utf-8")
+        write(runs_in(chosen.out), chosen.page, command, list(MODELS))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib.util
 import json
 import os
@@ -79,6 +80,32 @@ os.fsync = _unflushed  # several hundred milliseconds of every run of a plan; pr
 settings.register_profile("patient", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("search", deadline=None, max_examples=200)  # new ones: --hypothesis-profile=search
 settings.load_profile("patient")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share what is made once, for their file or at some cost, stay in one process."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is not None:
+            continue
+        info = getattr(item, "_fixtureinfo", None)
+        made = info.name2fixturedefs if info else {}
+        if "complete" in made:
+            item.add_marker(pytest.mark.xdist_group("complete"))
+        elif "module" in {found[-1].scope for found in made.values()}:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+
+
+gc.disable()  # while modules are imported, which are here to stay
+
+
+def pytest_collection_finish() -> None:
+    """Looking for garbage among modules and tests again and again would find none."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
+
 
 CANARY = "Zanzibar-7391"
 """A rare value of the sensitive table that nobody without access to it may see."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,9 +62,14 @@ def modules(root: Path) -> Iterator[tuple[str, Path]]:
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
+@lru_cache(maxsize=1)  # of the file that is looked at, by all who look
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Line and full name of everything a file imports, inside functions and for typing too."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level:
@@ -79,7 +85,7 @@ KEEPERS = ("synth_audit.core.", "synth_audit.sources.", "synth_audit.store.")
 def whole_tables(module: str, path: Path) -> Iterator[int]:
     """Lines on which a module takes all rows of a table at once, which only those that keep tables may."""
     if module.startswith("synth_audit.") and not module.startswith(KEEPERS):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Attribute) and node.attr == "data":
                 yield node.lineno
 
@@ -96,7 +102,7 @@ def branches_on_kind(module: str, path: Path) -> Iterator[int]:
     if module.startswith(KINDS):
         return
     tested = {"kind"} if module.startswith("synth_audit.encoding.") else {"kind", "part"}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         match node:
             case ast.Attribute(attr=attr, value=ast.Attribute(attr="kind")) if attr in TOLD_APART:
                 yield node.lineno
@@ -143,24 +149,24 @@ def shared(importer: str, imported: str) -> bool:
 
 
 def faults(root: Path = ROOT) -> list[str]:
-    return (
-        [
-            f"{path.relative_to(root)}:{line} imports {imported}: {why}"
-            for module, path in modules(root)
+    nodes.cache_clear()
+    pointing, whole, asking = [], [], []
+    for module, path in modules(root):
+        at = path.relative_to(root)
+        pointing += [
+            f"{at}:{line} imports {imported}: {why}"
             for line, imported in imports(path)
             if (why := fault(module, imported))
         ]
-        + [
-            f"{path.relative_to(root)}:{line} takes a table's data: ask for columns, batches or a sample"
-            for module, path in modules(root)
+        whole += [
+            f"{at}:{line} takes a table's data: ask for columns, batches or a sample"
             for line in whole_tables(module, path)
         ]
-        + [
-            f"{path.relative_to(root)}:{line} asks which kind a column is of: ask the kind for what is needed"
-            for module, path in modules(root)
+        asking += [
+            f"{at}:{line} asks which kind a column is of: ask the kind for what is needed"
             for line in branches_on_kind(module, path)
         ]
-    )
+    return pointing + whole + asking
 
 
 if __name__ == "__main__":

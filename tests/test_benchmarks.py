@@ -14,6 +14,7 @@ SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if not path.name.startswit
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_it_says_what_it_measures(script, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(FOLDER))  # as it is where a script is given by its path
     monkeypatch.setattr(sys, "argv", [str(script), "--help"])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(script), run_name="__main__")

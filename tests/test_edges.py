@@ -60,7 +60,12 @@ def by_dagster(plan: Path) -> Evidence:
 
 
 @pytest.mark.parametrize(
-    ("way", "audits"), [(by_library, "finished"), (by_command_line, "complete"), (by_dagster, "finished")]
+    ("way", "audits"),
+    [
+        (by_library, "finished"),
+        pytest.param(by_command_line, "complete", marks=pytest.mark.xdist_group("complete")),
+        (by_dagster, "finished"),
+    ],
 )
 def test_every_way_in_says_the_same_and_releases_the_audited_bytes(way, audits, like, request):
     before = request.getfixturevalue(audits)

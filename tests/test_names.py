@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -12,6 +13,7 @@ ALLOWED: dict[str, str] = {}
 """Class names that occur more than once, each with the reason why it must."""
 
 
+@cache
 def classes(root):
     """Where each class is defined, by name; classes inside functions and classes count too."""
     found = defaultdict(list)

@@ -91,6 +91,7 @@ class Aim:
         Raises:
             BudgetSpent: the budget does not bear it, or has no delta.
         """
+        context.accountant.check_delta()
         train = train.released_only()
         binning = counted_binning(train, context, self.bins, self.margins)
         first, share = self._bought(len(binning.sizes), context)

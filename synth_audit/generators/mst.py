@@ -75,6 +75,7 @@ class Mst:
         Raises:
             BudgetSpent: the budget does not bear it, or has no delta.
         """
+        context.accountant.check_delta()
         train = train.released_only()
         binning = counted_binning(train, context, self.bins, self.margins)
         bought = self._bought(len(binning.sizes), context)

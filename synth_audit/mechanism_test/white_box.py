@@ -11,7 +11,8 @@ import numpy as np
 from synth_audit.core.accounting import Mechanism, MechanismRecord, Neighbouring
 from synth_audit.core.accounting.composition import spent
 from synth_audit.core.arrays import Codes, Floats, Positions
-from synth_audit.core.noise import Noise
+from synth_audit.core.generator import FitContext
+from synth_audit.encoding.noisy_counts import NoisyCounts
 from synth_audit.kernels.sampling_checks import largest_by_chance, recurrence_distance, sizes_distance
 from synth_audit.mechanism_test.claim import Claim
 from synth_audit.mechanism_test.function_mechanism import FunctionMechanism, Pair
@@ -75,7 +76,7 @@ def gradient_step(step: Callable[[Floats, int], Floats], clip: float = 1.0) -> F
 
 @dataclass(frozen=True)
 class MarginalMeasurement:
-    """Counts of a column's labels with Gaussian noise, as MST and AIM measure marginals.
+    """The measurement that MST and AIM make of the counts of a column's labels, with Gaussian noise.
 
     Attributes:
         cells: labels that may occur. multiplier: standard deviation of the noise over the L2 sensitivity, 1.
@@ -86,8 +87,8 @@ class MarginalMeasurement:
 
     def __call__(self, table: Codes, n: int) -> Floats:
         """``n`` measurements, shape (n, cells)."""
-        counts = np.bincount(table, minlength=self.cells).astype(np.float64)
-        return counts + Noise.gaussian(self.multiplier, (n, self.cells))
+        rows = NoisyCounts(table[:, None], (self.cells,), FitContext(rng=np.random.default_rng(0)))
+        return np.array([rows.measured((0,), self.multiplier).counts for _ in range(n)])
 
 
 def marginal_pairs(claim: Claim, cells: int) -> tuple[Pair, ...]:

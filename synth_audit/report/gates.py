@@ -16,6 +16,8 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.report_marks import gate_marks
 
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
+_NAMED = 2
+"""Advisory gates that did not pass are named beside the verdict where they are no more."""
 _BOUNDS = {
     "upper": "The upper end of the interval is compared with the limit.",
     "lower": "The lower end of the interval is compared with the limit.",
@@ -90,12 +92,18 @@ def _tally(evidence: Evidence) -> str:
         parts = [f"Of {total}, {', '.join(found)}"]
         if len(results) == 1:
             parts = [f"The only deciding gate {endings[results[0]]}"]
-    advisory = sum(not g.blocking and g.result is not Result.PASS for g in evidence.gates.results)
+    advisory = [g for g in evidence.gates.results if not g.blocking and g.result is not Result.PASS]
     if advisory:
-        parts.append(
-            f"{words.counted(advisory, 'advisory gate')} did not pass; advice does not stop a release"
-        )
+        told = words.counted(len(advisory), "advisory gate")
+        parts.append(f"{told} did not pass{_named(advisory)}; advice does not stop a release")
     return words.sentence(". ".join(parts))
+
+
+def _named(gates: Sequence[GateResult]) -> str:
+    """The titles of a few, in brackets; of many a reader finds them in the list."""
+    if len(gates) > _NAMED:
+        return ""
+    return f" ({', '.join(f'“{g.title}”' for g in sorted(gates, key=_rank))})"
 
 
 def _silence(unmeasured: Sequence[str]) -> str:

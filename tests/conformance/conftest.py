@@ -20,6 +20,7 @@ from synth_audit.core.rule_text import parse_rules
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import read_table
+from synth_audit.encoding import network_model
 from synth_audit.encoding.row_groups import row_groups
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.planted_generator import PlantedGenerator
@@ -147,6 +148,12 @@ def pasted():
 @pytest.fixture(autouse=True)
 def _with_the_handbooks_examples(pasted, monkeypatch):
     monkeypatch.setattr(registry, "_entry_points", lambda room: pasted.get(room, ()))
+
+
+@pytest.fixture(autouse=True)
+def _with_margins_of_few_rows(monkeypatch):
+    """Hardly trained networks are asked for their margins in passing, of which nothing here is asked."""
+    monkeypatch.setattr(network_model, "_DRAWN", 2000)
 
 
 @pytest.fixture(scope="session")

@@ -66,14 +66,14 @@ def test_another_formula_is_named_wherever_it_is_used(monkeypatch):
     assert exact > high
 
 
-def texts(tree):
+def texts(nodes):
     """Texts of a module that are not documentation."""
     inside = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
+        id(node.value) for node in nodes if isinstance(node, ast.Expr)
     }  # a text that stands alone says something, but does nothing
     return [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside
     ]
 
@@ -82,7 +82,7 @@ def test_no_other_file_names_the_formula_or_calls_it():
     for path in PACKAGE.rglob("*.py"):
         if path.name == HOME:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        assert not [t for t in texts(tree) if "wilson" in t.lower()], path
-        imported = [a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names]
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        assert not [t for t in texts(nodes) if "wilson" in t.lower()], path
+        imported = [a.name for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names]
         assert "wilson" not in imported, path

@@ -4,6 +4,7 @@ from types import ModuleType
 
 from report_reading import text  # made importable by conftest.py
 
+from synth_audit.core.verdict import Result
 from synth_audit.report import render_report
 
 
@@ -24,3 +25,16 @@ def test_without_warnings_or_a_release_nothing_is_said_of_them(build: ModuleType
     first = page[: page.index("Gates")]
     assert "fingerprint" not in first
     assert "warning" not in first[first.index("Audit of a synthetic table") :].lower()
+
+
+def test_a_few_advisory_gates_that_did_not_pass_are_named_beside_the_verdict(build: ModuleType) -> None:
+    def first_screen(*missed: str) -> str:
+        advice = tuple(build.gate(title, title, Result.FAIL, blocking=False) for title in missed)
+        page = text(render_report(build.evidence((), build.report_of((*build.gates(), *advice)))))
+        return page[: page.index("Gates")]
+
+    assert "2 advisory gates did not pass (“A leak would show”, “Rows are many”)" in first_screen(
+        "A leak would show", "Rows are many"
+    )
+    three = first_screen("A leak would show", "Rows are many", "Columns are few")
+    assert "3 advisory gates did not pass; advice does not stop a release" in three

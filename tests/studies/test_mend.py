@@ -28,7 +28,7 @@ from synth_audit.studies.mend_record import tried_before
 AUDITS = [
     {"singling_out": {"embedding": False, "multivariate": [3], "n_attacks": 200, "n_minimum": 50}},
     "exact_match",
-    "closest_record",
+    {"closest_record": {"distances": ["euclidean"]}},
 ]
 
 

@@ -373,7 +373,7 @@ def test_a_candidate_that_cannot_be_made_again_is_audited_anew_and_never_drawn_a
 
 
 def test_what_else_makes_another_candidate_of_it_draws_it(swept, once):
-    sweep(swept.plan, swept.workspace, fresh=True)
+    sweep(swept.replan(frontier={**SPEC, "generators": ["resample"]}), swept.workspace, fresh=True)
     sweep(swept.replan(rows=50), swept.workspace)
     assert once == [once[0], 50]
     spoil_synthetic(swept)

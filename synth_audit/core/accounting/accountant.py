@@ -128,6 +128,20 @@ class Accountant:
         """
         self._spend(Mechanism.CONCENTRATED, what, 1, noise_multiplier=(2 * rho) ** -0.5)
 
+    def check_delta(self) -> None:
+        """Refuse a budget without δ, before anything is bought of it by who will need δ later.
+
+        Raises:
+            BudgetSpent: there is a budget, and its delta is 0.
+        """
+        if self.budget is not None and self.budget.delta == 0:
+            raise BudgetSpent(
+                "Gaussian noise needs a delta above 0",
+                where="delta",
+                expected="a privacy budget with delta above 0, well below one over the number of people",
+                fix="declare a delta, or take the generator `priv_bayes`, whose noise needs none",
+            )
+
     def most_concentrated(self) -> float:
         """The most ρ for one row that what is left of the budget bears.
 

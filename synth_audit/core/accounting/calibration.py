@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from synth_audit.core.accounting.composition import fits
+from synth_audit.core.accounting.composition import COARSE, by_basic, by_pld, by_rdp
 from synth_audit.core.accounting.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring
 from synth_audit.core.errors import BudgetSpent
 
@@ -68,12 +68,24 @@ def _least_noise(
 ) -> float | None:
     """None where no noise is enough."""
     sampled = rate if kind is Mechanism.POISSON_SUBSAMPLED_GAUSSIAN else None
+    refused = 0.0  # by the Rényi sum, which then refuses all that is less: it need not be asked
 
     def enough(noise: float) -> bool:
+        nonlocal refused
         step = MechanismRecord(
             what="-", mechanism=kind, noise_multiplier=noise, sampling_rate=sampled, count=steps, rows=rows
         )
-        return fits((*before, step), budget, neighbouring, quick=True)
+        records = (*before, step)
+        if by_basic(records, budget.delta, neighbouring).epsilon <= budget.epsilon:
+            return True
+        if budget.delta == 0:
+            return False
+        if noise > refused:
+            if by_rdp(records, budget.delta, neighbouring).epsilon <= budget.epsilon:
+                return True
+            refused = noise
+        # The finest grid would at best find a percent less.
+        return by_pld(records, budget.delta, neighbouring, grid=COARSE).epsilon <= budget.epsilon
 
     low, high = _LEAST, 1.0
     while not enough(high):

@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,11 @@ BASIC = "basic composition"
 RDP = "Rényi differential privacy (dp-accounting)"
 PLD = "privacy loss distributions (dp-accounting)"
 
-_COARSE, _FINE = 1e-3, 1e-4  # grids of privacy loss; either rounds up
+COARSE, _FINE = 1e-3, 1e-4  # grids of privacy loss; either rounds up
 _HOPEFUL = 1.5  # how far above a budget the coarse grid may be for the fine one to be asked
 _HOPELESS = 500.0  # beyond it the grid is not worth its time: the Rényi sum is within a few percent
+_REMEMBERED = 1024  # sums: a game asks the same of every fit, a guarantee what was asked when it was spent
+_FEW = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 63.0)  # orders
 _WIDE = 10.0  # above this epsilon the grid grows with it, or noise of 0.05 would take half a minute
 
 
@@ -58,27 +61,20 @@ def spent(records: Sequence[MechanismRecord], delta: float, neighbouring: Neighb
     basic = by_basic(records, delta, neighbouring)
     if delta == 0:
         return basic
-    return min(
-        (basic, by_rdp(records, delta, neighbouring), by_pld(records, delta, neighbouring)), key=_epsilon
-    )
+    others = by_rdp(records, delta, neighbouring), by_pld(records, delta, neighbouring)
+    return min(basic, *others, key=lambda found: found.epsilon)
 
 
-def fits(
-    records: Sequence[MechanismRecord], budget: Budget, neighbouring: Neighbouring, *, quick: bool = False
-) -> bool:
-    """True when the mechanisms together stay within the budget; asks the costly sums only when it must.
-
-    Args:
-        quick: leave the finest grid out, which at worst says no where a percent less would have fitted.
-    """
+def fits(records: Sequence[MechanismRecord], budget: Budget, neighbouring: Neighbouring) -> bool:
+    """True when the mechanisms together stay within the budget; asks the costly sums only when it must."""
     if by_basic(records, budget.delta, neighbouring).epsilon <= budget.epsilon:
         return True
     if budget.delta == 0:
         return False
     if by_rdp(records, budget.delta, neighbouring).epsilon <= budget.epsilon:
         return True
-    coarse = by_pld(records, budget.delta, neighbouring, grid=_COARSE).epsilon
-    if quick or coarse <= budget.epsilon or coarse > _HOPEFUL * budget.epsilon:
+    coarse = by_pld(records, budget.delta, neighbouring, grid=COARSE).epsilon
+    if coarse <= budget.epsilon or coarse > _HOPEFUL * budget.epsilon:
         return coarse <= budget.epsilon
     return by_pld(records, budget.delta, neighbouring).epsilon <= budget.epsilon
 
@@ -96,46 +92,66 @@ def by_basic(records: Sequence[MechanismRecord], delta: float, neighbouring: Nei
 
 def by_rdp(records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring) -> Spent:
     """Rényi divergences added order by order, read off at ``delta`` > 0; an (ε, δ) mechanism has none."""
+    return Spent(_renyi_sum(tuple(_merged(records)), delta, neighbouring), delta, RDP)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _renyi_sum(
+    records: tuple[MechanismRecord, ...],
+    delta: float,
+    neighbouring: Neighbouring,
+    among: tuple[float, ...] | None = None,
+) -> float:
     from dp_accounting import rdp
 
-    orders = rdp.RdpAccountant().orders
+    orders = rdp.RdpAccountant(among).orders
     total: Floats = np.zeros_like(orders)
     with _quiet():
-        for record in _merged(records):
+        for record in records:
             total = total + record.count * _divergences(record, neighbouring, orders)
-        epsilon = (
-            float(rdp.compute_epsilon(orders, total, delta)[0]) if np.isfinite(total).any() else math.inf
-        )
-    return Spent(epsilon, delta, RDP)
+        return float(rdp.compute_epsilon(orders, total, delta)[0]) if np.isfinite(total).any() else math.inf
 
 
 def by_pld(
     records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring, *, grid: float = _FINE
 ) -> Spent:
     """Privacy losses convolved on a grid and rounded up, read off at ``delta`` > 0."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
     size = _rough_size(records, delta, neighbouring)
     if size > _HOPELESS or any(r.mechanism is Mechanism.CONCENTRATED for r in records):
         return Spent(math.inf, delta, PLD)
     if any(r.mechanism is Mechanism.POISSON_SUBSAMPLED_GAUSSIAN and r.rows > 1 for r in records):
-        grid = max(
-            grid, _COARSE
-        )  # a mixture is inverted point by point, which takes half a minute on the fine one
+        grid = max(grid, COARSE)  # a mixture is inverted point by point: half a minute on the fine one
     interval = grid * max(1.0, size / _WIDE)
+    return Spent(_convolved(tuple(_merged(records)), delta, neighbouring, interval), delta, PLD)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _convolved(
+    records: tuple[MechanismRecord, ...], delta: float, neighbouring: Neighbouring, interval: float
+) -> float:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
     total = pld.identity(value_discretization_interval=interval)
-    for record in _merged(records):
+    for record in records:
         total = total.compose(_losses(record, neighbouring, interval))
-    return Spent(float(total.get_epsilon_for_delta(delta)), delta, PLD)
+    return float(total.get_epsilon_for_delta(delta))
 
 
 def _rough_size(records: Sequence[MechanismRecord], delta: float, neighbouring: Neighbouring) -> float:
-    """Roughly the epsilon to expect. It sets the grid only, so that nothing sound hangs on it."""
+    """Roughly the epsilon to expect. It sets the grid only, so that nothing sound hangs on it.
+
+    Few orders bound it, which is enough where the grid would not grow; other than whole ones take long.
+    """
     opaque = [r for r in records if r.mechanism is Mechanism.APPROXIMATE]
     others = [r for r in records if r.mechanism is not Mechanism.APPROXIMATE]
     doubled = 2 if neighbouring is Neighbouring.REPLACE else 1
-    known = by_rdp(others, delta, Neighbouring.ADD_OR_REMOVE).epsilon if others else 0.0
-    return doubled * known + by_basic(opaque, math.inf, neighbouring).epsilon
+    rest = by_basic(opaque, math.inf, neighbouring).epsilon
+    if not others:
+        return rest
+    bound = doubled * _renyi_sum(tuple(_merged(others)), delta, Neighbouring.ADD_OR_REMOVE, _FEW) + rest
+    if bound <= _WIDE:
+        return bound
+    return doubled * by_rdp(others, delta, Neighbouring.ADD_OR_REMOVE).epsilon + rest
 
 
 def _guaranteed(record: MechanismRecord, neighbouring: Neighbouring) -> tuple[float, float]:
@@ -174,7 +190,7 @@ def _divergences(record: MechanismRecord, neighbouring: Neighbouring, orders: Fl
             return np.full_like(orders, math.inf)
         case _:
             return _pure_divergences(record, size, orders)
-    found: Floats = rdp.RdpAccountant().compose(event).rdp
+    found: Floats = rdp.RdpAccountant(orders).compose(event).rdp
     return found
 
 
@@ -191,7 +207,7 @@ def _pure_divergences(record: MechanismRecord, size: int, orders: Floats) -> Flo
     epsilon = size * _positive(record.epsilon)
     # A coin that lies with probability 1/(1 + e^ε): two answers, replaced at random with twice that.
     lie = 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
-    worst = rdp.RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_ONE)
+    worst = rdp.RdpAccountant(orders, dp.NeighboringRelation.REPLACE_ONE)
     found: Floats = worst.compose(dp.RandomizedResponseDpEvent(lie, 2)).rdp
     if record.mechanism is Mechanism.EXPONENTIAL:
         return np.minimum(found, epsilon**2 / 8 * orders)
@@ -266,10 +282,6 @@ def _merged(records: Sequence[MechanismRecord]) -> list[MechanismRecord]:
 def _positive(value: float | None) -> float:
     assert value is not None  # the record's own check
     return value
-
-
-def _epsilon(found: Spent) -> float:
-    return found.epsilon
 
 
 @contextmanager

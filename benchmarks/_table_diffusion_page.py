@@ -1,0 +1,222 @@
+"""The page and the picture of benchmarks/table_diffusion_tables.py, from its lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from synth_audit.report import svg, words
+
+COLUMNS = ("pMSE", "MD", "αP", "βR", "AUPRC")
+OURS = ("KS", "TV", "IPα", "IRβ")
+PUBLISHED = {
+    "DP-WGAN": (1689, 0.355, 0.513, 0.009, 0.005),
+    "DP-auto-GAN": (1991, 0.291, 0.742, 0.001, 0.001),
+    "PATE-GAN": (2031, 0.692, 0.007, 0.001, 0.000),
+    "TableDiffusion": (590, 0.122, 0.667, 0.170, 0.115),
+    "TableDiffusion, denoiser": (1088, 0.089, 0.833, 0.161, 0.134),
+}
+"""The thesis' means at (1, 1e-5) on Adult, in the order of :data:`COLUMNS`."""
+
+LESS_IS_BETTER = ("pMSE", "MD", "KS", "TV")
+FRESH, INDEPENDENT = "fresh real rows", "columns by chance"
+OWN, FEWEST = "TableDiffusion", 5
+
+INTRODUCTION = """# Private generators, compared as TableDiffusion's thesis did
+
+Adult without `education` and `fnlwgt` (48,842 rows × 13), δ = 1e-5 (PrivBayes: 0); means ± standard
+deviations over seeds. The page and its picture come from
+
+    {command}
+
+which goes on where it was stopped. The first five columns are computed as published: pMSE ratio, marginal
+distance with χ² on proportions (near 0 for labels, whatever they are), and areas under the curves of
+α-precision and β-recall, whose product is AUPRC. Fresh real rows have an α-precision of one half: more is
+not more precise, but nearer to the mean than real rows are. The other columns ask as this tool does: mean
+Kolmogorov–Smirnov distance of numbers, total variation of labels, and `1 − 2 ∫ |P(α) − α|` of either
+curve, where 1 is best. In brackets the thesis' figures at (1, 1e-5).
+"""
+
+WIDTH, HEIGHT, ACROSS, LEFT, TOP = 310.0, 210.0, 3, 52.0, 30.0
+PANELS = (*COLUMNS, "KS")
+COLOURS = ("#1b6a44", "#5fae87", "#5b3f8c", "#b04a7a", "#855700", "#1f6fb2", "#444c55", "#c0392b")
+
+
+def write(runs: Sequence[dict[str, Any]], page: Path, command: str, models: Sequence[str]) -> None:
+    """The page, and a picture of the same name where several ε were measured.
+
+    Args:
+        models: in the order of the tables.
+    """
+    frame = pd.DataFrame([*runs])
+    epsilons = sorted(frame["epsilon"].dropna().unique())
+    lines = [INTRODUCTION.format(command=command), "## References", ""]
+    lines += [*_table(frame[frame["epsilon"].isna()], models), ""]
+    for epsilon in epsilons:
+        there = frame[frame["epsilon"] == epsilon]
+        lines += [f"## ε = {epsilon:g}", "", *_table(there, models), ""]
+        if epsilon == 1:
+            lines += [*_reached(there, frame), "", *_ranking(there), ""]
+        lines += [*_tests(there, models), ""]
+    if len(epsilons) > 1:
+        picture = page.with_suffix(".svg")
+        picture.write_text(_picture(frame, models), encoding="utf-8")
+        lines += ["## Scores against ε", "", f"![Scores against ε]({picture.name})", ""]
+        lines += ["Dashed: fresh real rows; dotted: columns by chance. Means over the seeds of the tables."]
+    page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def _table(runs: pd.DataFrame, models: Sequence[str]) -> Iterator[str]:
+    head = ("release", "seeds", *COLUMNS, *OURS, "fit, CPU s")
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for name in _there(runs, [*models, INDEPENDENT, FRESH]):
+        own = runs[runs["model"] == name]
+        published = PUBLISHED.get(name) if (own["epsilon"] == 1).all() else None
+        cells = [name, str(len(own)), *(_spread(own[column], column) for column in COLUMNS)]
+        if published:
+            cells[2:] = [f"{cell} ({there:g})" for cell, there in zip(cells[2:], published, strict=True)]
+        cells += [f"{own[column].mean():.3f}" for column in OURS]
+        cells.append(f"{own['fit_cpu_s'].mean():.0f}" if own["epsilon"].notna().all() else "")
+        yield "| " + " | ".join(cells) + " |"
+
+
+def _spread(values: pd.Series[float], column: str) -> str:
+    """The mean, and the standard deviation where there are two or more."""
+    places = 0 if column == "pMSE" else 3
+    shown = f"{values.mean():.{places}f}"
+    return shown if len(values) < 2 else f"{shown} ± {values.std():.{places}f}"
+
+
+def _reached(runs: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
+    """The thesis' figures beside ours, and beside what fresh real rows have."""
+    own, fresh = (f[f["model"] == name] for f, name in ((runs, OWN), (frame, FRESH)))
+    if own.empty or fresh.empty:
+        return
+    yield f"`{OWN}` beside the thesis' figures:"
+    yield ""
+    for column, published in zip(COLUMNS, PUBLISHED[OWN], strict=True):
+        got, real = own[column].mean(), fresh[column].mean()
+        less = column in LESS_IS_BETTER
+        reached = got <= published if less else got >= published
+        bound = "at most" if less else "at least"
+        text = f"* {column}: {bound} {published:g}, got {got:.3g}: {'reached' if reached else 'not reached'}"
+        beyond = real > published if less else real < published
+        yield text + (f"; fresh real rows have {real:.3g}, no better." if beyond else ".")
+
+
+def _ranking(runs: pd.DataFrame) -> Iterator[str]:
+    """The order of the thesis' models by each of its figures, there and here."""
+    if set(PUBLISHED) - set(runs["model"]):
+        return
+    yield "| best first | in the thesis | here |"
+    yield "|---|---|---|"
+    for i, column in enumerate(COLUMNS):
+        there = {model: figures[i] for model, figures in PUBLISHED.items()}
+        here = {model: float(runs.loc[runs["model"] == model, column].mean()) for model in PUBLISHED}
+        rest = [", ".join(_ordered(of, column)) for of in (there, here)]
+        yield f"| {column} | " + " | ".join(rest) + " |"
+
+
+def _ordered(figures: dict[str, float], column: str) -> list[str]:
+    short = {model: model.replace(OWN + ", ", "").replace(OWN, "diffusion") for model in figures}
+    best = sorted(figures, key=lambda m: figures[m], reverse=column not in LESS_IS_BETTER)
+    return [short[model] for model in best]
+
+
+def _tests(runs: pd.DataFrame, models: Sequence[str]) -> Iterator[str]:
+    """Friedman's test over the models with the most seeds, and Wilcoxon's of each against TableDiffusion."""
+    from scipy import stats
+
+    seeds = runs.groupby("model")["seed"].nunique()
+    names = [m for m in _there(runs, models) if seeds[m] == seeds.max()]
+    wide = runs[runs["model"].isin(names)].pivot_table(
+        index="seed", columns="model", values=list(COLUMNS + OURS)
+    )
+    if len(wide) < FEWEST or len(names) < 3:
+        yield f"Friedman's and Wilcoxon's tests need {FEWEST} seeds; {seeds.max()} are there."
+        return
+    others = [name for name in names if name != OWN]
+    least = 2 ** (1 - len(wide))
+    yield f"Friedman's test over {len(names)} models and {len(wide)} seeds; of each model Wilcoxon's"
+    yield f"signed-rank test against {OWN}: p, and + where the model is better in the mean."
+    yield f"{len(wide)} seeds can give no p below {least:.2g}, which is the same side on every seed."
+    yield ""
+    head = ("", "Friedman", "p", *others)
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for column in COLUMNS + OURS:
+        found = stats.friedmanchisquare(*(wide[column, m] for m in names))
+        cells = [column, f"{found.statistic:.1f}", f"{found.pvalue:.1g}"]
+        for name in others:
+            gap = wide[column, name] - wide[column, OWN]
+            better = (gap.mean() < 0) == (column in LESS_IS_BETTER)
+            cells.append(f"{stats.wilcoxon(gap).pvalue:.2g} {'+' if better else '−'}")
+        yield "| " + " | ".join(cells) + " |"
+
+
+def _there(runs: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Those of the names that were measured."""
+    return [name for name in names if (runs["model"] == name).any()]
+
+
+def _picture(frame: pd.DataFrame, models: Sequence[str]) -> str:
+    """A panel for each score: a line for each model that was measured at several ε."""
+    own = frame[frame["epsilon"].notna()]
+    counts = own.groupby("model")["epsilon"].nunique()
+    names = [m for m in _there(own, models) if counts[m] > 1][: len(COLOURS)]
+    own = own[own["model"].isin(names)]
+    colours = dict(zip(names, COLOURS, strict=False))
+    low, high = (math.log10(end) for end in (own["epsilon"].min(), own["epsilon"].max()))
+    body = ""
+    for k, column in enumerate(PANELS):
+        inside = _panel(own, frame, column, colours, (low, high))
+        place = f"translate({WIDTH * (k % ACROSS)},{HEIGHT * (k // ACROSS)})"
+        body += svg.element("g", inside, transform=place)
+    bottom = HEIGHT * -(-len(PANELS) // ACROSS) + 16
+    for k, name in enumerate(names):
+        x, y = 20 + WIDTH * ACROSS / 4 * (k % 4), bottom + 18 * (k // 4)
+        body += svg.element("line", x1=x, y1=y - 4, x2=x + 18, y2=y - 4, stroke=colours[name], stroke_width=2)
+        body += svg.text(x + 24, y, name)
+    about = f"{', '.join(PANELS)} of {', '.join(names)} at ε from {10**low:g} to {10**high:g}."
+    height = bottom + 18 * -(-len(names) // 4)
+    return svg.document(
+        WIDTH * ACROSS, height, body, anchor="scores", title="Scores against ε", description=about
+    )
+
+
+def _panel(
+    own: pd.DataFrame, frame: pd.DataFrame, column: str, colours: dict[str, str], ends: tuple[float, float]
+) -> str:
+    """One score; pMSE by its logarithm, and each reference as a level line."""
+    scaled: Callable[[float], float] = math.log10 if column == "pMSE" else float
+    means = own.groupby(["model", "epsilon"])[column].mean()
+    levels = {name: frame[frame["model"] == name][column].mean() for name in (FRESH, INDEPENDENT)}
+    levels = {name: scaled(level) for name, level in levels.items() if level > 1e-9 or column != "pMSE"}
+    low, high = svg.domain([*map(scaled, means), *levels.values()])
+    bottom, right = HEIGHT - 34, WIDTH - 14
+    across, up = svg.Linear(*ends, LEFT, right), svg.Linear(low, high, bottom, TOP)
+    better = "lower" if column in LESS_IS_BETTER else "higher"
+    body = svg.text(LEFT, 16, f"{column} ({better} is better)", weight="bold")
+    marks, step = svg.ticks(low, high, 5, whole=column == "pMSE" and high - low > 2)
+    for mark in marks:
+        body += svg.line(LEFT, up(mark), right, up(mark), rule=True)
+        name = f"{10**mark:,.0f}" if column == "pMSE" else words.tick(mark, step)
+        body += svg.text(LEFT - 5, up(mark) + 4, name, size=10, anchor="end", muted=True)
+    for epsilon in sorted(own["epsilon"].unique()):
+        at = across(math.log10(epsilon))
+        body += svg.text(at, bottom + 14, f"{epsilon:g}", size=10, anchor="middle", muted=True)
+    body += svg.text(right, bottom + 28, "ε", size=11, anchor="end", muted=True)
+    for name, level in levels.items():
+        dash = "6 3" if name == FRESH else "2 3"
+        body += svg.line(LEFT, up(level), right, up(level), dash=dash)
+    for name, colour in colours.items():
+        points = [(across(math.log10(e)), up(scaled(v))) for e, v in means[name].items()]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        body += svg.element("polyline", points=path, fill="none", stroke=colour, stroke_width=1.8)
+        body += "".join(svg.element("circle", cx=x, cy=y, r=2.5, fill=colour) for x, y in points)
+    return body

@@ -1,0 +1,70 @@
+"""What the pages of benchmarks say of several seeds."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.fixture
+def module(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module
+
+
+def seed_of(page, ratios, values):
+    rows = [
+        {"ratio": r, "ours": dict.fromkeys(page.MEASURES.values(), (v, v, v))}
+        for r, v in zip(ratios, values, strict=True)
+    ]
+    return page.Seed("adult", rows, {"releases": {}, "losses": []})
+
+
+def test_seeds_are_averaged_at_the_ratios_that_all_have(module):
+    page = module("_overfitting_page")
+    seeds = [
+        seed_of(page, (1, 1.1, 1.2, 1.3), (0.0, 0.4, 0.2, 0.9)),
+        seed_of(page, (1, 1.1, 1.2), (0.1, 0.0, 0.4)),
+    ]
+    study = page.Study.of("adult", seeds)
+    assert study.ratios == [1, 1.1, 1.2]
+    assert study.found["linkability"].mean(axis=0) == pytest.approx([0.05, 0.2, 0.3])
+    assert study.rises("linkability") == pytest.approx(1)
+
+
+def runs(models, seeds):
+    columns = ("pMSE", "MD", "αP", "βR", "AUPRC", "KS", "TV", "IPα", "IRβ")
+    return [
+        {
+            "model": model,
+            "epsilon": 1.0,
+            "seed": seed,
+            "fit_cpu_s": 1.0,
+            **dict.fromkeys(columns, k + seed / 9),
+        }
+        for k, model in enumerate(models)
+        for seed in range(seeds[k])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"), [((5, 5, 5, 1), "over 3 models and 5 seeds"), ((4, 4, 4, 1), "need 5")]
+)
+def test_private_generators_are_tested_from_five_seeds_on(module, tmp_path, seeds, said):
+    page = module("_table_diffusion_page")
+    models = ("TableDiffusion", "DP-WGAN", "PATE-GAN", "MST")
+    page.write(runs(models, seeds), tmp_path / "page.md", "command", models)
+    text = (tmp_path / "page.md").read_text()
+    assert said in text
+    assert ("no p below 0.062" in text) == (seeds[0] == 5)
+    assert "| TableDiffusion | 5 | 0 ± 0 (590) |" in text or seeds[0] == 4
+
+
+def test_less_is_better_in_distances_and_more_in_recall(module):
+    page = module("_table_diffusion_page")
+    assert page._ordered({"DP-WGAN": 2.0, "TableDiffusion": 1.0}, "pMSE") == ["diffusion", "DP-WGAN"]
+    assert page._ordered({"DP-WGAN": 2.0, "TableDiffusion": 1.0}, "βR") == ["DP-WGAN", "diffusion"]
