@@ -42,8 +42,8 @@ test: $(READY)  ## run the tests
 test-all: $(READY)  ## run the tests, the slow ones too
 	@$(BIN)/python -m pytest $(SPREAD)
 
-# Types are checked by one process while the tests begin, so that no core waits.
-check: format lint layers  ## what CI runs: format, lint, layers, types, tests
+# Types are checked by one process while the tests, which look at the layers too, begin: no core waits.
+check: format lint  ## what CI runs: format, lint, layers, types, tests
 	@$(MAKE) --no-print-directory -j 2 types test
 
 format: $(READY)

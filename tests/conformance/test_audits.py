@@ -20,7 +20,7 @@ from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.core.sensitivity import Sensitivity
-from synth_audit.examination.audit_runner import AuditTask, run_tasks
+from synth_audit.examination.audit_runner import candidate_tasks, run_tasks
 from synth_audit.examination.examine import run_examination
 from synth_audit.report.plot_kinds import plot_kinds
 
@@ -172,16 +172,39 @@ def apart(table):
     return pa.table({name: table[name].take(rng.permutation(len(table))) for name in table.column_names})
 
 
+@pytest.fixture(scope="module")
+def leaking(made_once, as_subject, tables):
+    train, control, _ = tables
+    return made_once(lambda leak: as_subject(train, control, leak(train, np.random.default_rng(1))))
+
+
+@pytest.fixture(scope="module")
+def apart_from(made_once, outcome_of, as_subject, tables):
+    """Outcomes on a release whose columns are in an order of their own."""
+    train, control, synthetic = tables
+    subject = as_subject(train, control, apart(synthetic))
+    return made_once(lambda name: outcome_of(name, subject))
+
+
+@pytest.fixture(scope="module")
+def on_leak(made_once, built, leaking):
+    """What each audit finds of a leak, and whom it exposes."""
+
+    def run(name, leak):
+        [ended] = run_tasks(candidate_tasks({name: built(name)}, leaking[leak]), RunContext(seed=0))
+        return ended
+
+    return made_once(run)
+
+
 @by_name(PRIVACY)
 @pytest.mark.parametrize("leak", [copy, reordered_rows])
-def test_a_copy_is_the_worst_for_privacy(name, leak, fresh, outcome_of, as_subject, tables):
-    train, control, synthetic = tables
+def test_a_copy_is_the_worst_for_privacy(name, leak, fresh, on_leak, apart_from):
     info = registry.find("audit", name).load().info
     clean = fresh[name]
     if info.leak is Leak.ASSOCIATIONS and Need.GENERATOR not in info.needs:
-        clean = outcome_of(name, as_subject(train, control, apart(synthetic)))
-    leaky = outcome_of(name, as_subject(train, control, leak(train, np.random.default_rng(1))))
-    before, after = values(clean), values(leaky)
+        clean = apart_from[name]
+    before, after = values(clean), values(on_leak[name, leak].outcome)
     directed = [m for m in clean.measurements if m.direction is not Direction.NEUTRAL]
     worse = [(after[m.id] - before[m.id]) * (1 if m.direction is Direction.LOWER else -1) for m in directed]
     assert min(worse) >= -1e-9
@@ -190,10 +213,8 @@ def test_a_copy_is_the_worst_for_privacy(name, leak, fresh, outcome_of, as_subje
 
 @by_name(USEFULNESS)
 @pytest.mark.parametrize("leak", [copy, reordered_rows])
-def test_a_copy_is_the_best_for_usefulness(name, leak, fresh, outcome_of, as_subject, tables):
-    train, control, _ = tables
-    found = outcome_of(name, as_subject(train, control, leak(train, np.random.default_rng(1))))
-    for m in found.measurements:
+def test_a_copy_is_the_best_for_usefulness(name, leak, on_leak):
+    for m in on_leak[name, leak].outcome.measurements:
         if m.direction is Direction.LOWER:
             assert abs(m.value) <= (0.03 if registry.find("audit", name).family == "utility" else 1e-9)
 
@@ -378,10 +399,9 @@ def test_audits_beside_one_another_keep_their_numbers(examined, built, as_subjec
 
 
 @by_name(PRIVACY)
-def test_exposed_records_are_positions_of_attacked_rows(name, built, as_subject, tables):
+def test_exposed_records_are_positions_of_attacked_rows(name, on_leak, tables):
     train, control, _ = tables
-    subject = as_subject(train, control, train)
-    [ended] = run_tasks([AuditTask(name, built(name), subject, name, ("audit", name))], RunContext())
+    ended = on_leak[name, copy]
     for e in ended.exposures:
         for tried, hit, n in (
             (e.train_tried, e.train_hit, train.num_rows),

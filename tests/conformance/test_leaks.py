@@ -36,9 +36,10 @@ def verdict_of(built, tmp_path_factory):
     audits = {name: built(name) for name in dict.fromkeys([*usual, *asked])}
 
     def judged(subject):
+        checks = check_table(suite, subject.synthetic)
         for some in ({name: audits[name] for name in FIRST}, audits):
             found = run_examination(some, subject, KnownAnswerSpec(), RunContext(cache=shared))
-            report = judge(suite, found.outcomes, check_table(suite, subject.synthetic))
+            report = judge(suite, found.outcomes, checks)
             if any(g.result is Result.FAIL and g.blocking and g.gate not in BUILT_IN for g in report.results):
                 break
         return report.verdict
@@ -219,12 +220,12 @@ def test_a_fifth_of_disguised_records_does_not_pass(disguise, verdict_of, as_sub
 
 
 def test_swapped_files_do_not_pass(verdict_of, as_subject, population):
-    train, control = population(N, 1), population(N, 2)
+    train, control = population(N // 2, 1), population(N // 2, 2)
     assert verdict_of(as_subject(control, train, train)) is Result.FAIL
 
 
 def test_too_few_rows_do_not_pass(verdict_of, as_subject, population):
-    train, control, few = population(1500, 1), population(500, 2), population(60, 3)
+    train, control, few = population(1000, 1), population(400, 2), population(60, 3)
     assert verdict_of(as_subject(train, control, few)) is Result.INSUFFICIENT
 
 
@@ -241,12 +242,12 @@ def test_a_copy_of_labels_with_many_natural_duplicates_does_not_pass(leak, width
 
 
 def test_an_honest_release_passes(verdict_of, as_subject, population):
-    train, control, fresh = population(1500, 1), population(500, 2), population(1500, 3)
+    train, control, fresh = population(1000, 1), population(400, 2), population(1000, 3)
     assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
 
 
 def test_an_honest_release_of_a_narrow_table_passes(verdict_of, as_subject):
-    train, control, fresh = (measurements(n, seed, width=3) for n, seed in ((1500, 1), (500, 2), (1500, 3)))
+    train, control, fresh = (measurements(n, seed, width=3) for n, seed in ((1000, 1), (400, 2), (1000, 3)))
     assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
 
 
