@@ -8,7 +8,7 @@ from synth_audit import audit
 
 ONLY = (
     *("closest_record", "exact_match", "identifiability", "inference", "linkability", "membership_data_only"),
-    *("novel_content", "one_run", "partial_knowledge", "singling_out"),
+    *("novel_content", "one_run", "partial_knowledge", "recoded_copies", "singling_out"),
 )
 """Fidelity and utility are no question of the zoo, and no blocking gate of the suite that ships."""
 

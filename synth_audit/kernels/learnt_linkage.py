@@ -1,0 +1,156 @@
+"""Record linkage whose weights are learnt from the tables at hand, whoever was in train: arrays only.
+
+After Fellegi and Sunter: a pair of a person and a release row weighs ``Σ_j W_j(x_j, s_j)``, the sum of the
+log ratios of how often two records of one person have these cells and of how often any two have. What is
+unknown, which label of the release stands for which and how far numbers were moved, is learnt: the best row
+of each person is found by all columns but one, and its pair of cells in that column is counted, in excess of
+those of the next best rows, which are alike for the same reasons without being copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from synth_audit.core.arrays import Codes, Counts, Floats, Floats32, Positions
+from synth_audit.kernels.linked_columns import LEVELS, Blocks, LinkedColumn
+
+_RUNNERS_UP = 16
+"""Next best rows that say how alike rows are without being copies."""
+
+_PRIOR, _PRIOR_LEVELS = 4.0, 20.0
+"""Pairs of cells that the weights before learning count as: of one label, and of a column of numbers."""
+
+_LIGHTEST, _HEAVIEST = -4.0, 7.0
+"""Weights of a pair of cells at most."""
+
+_CANDIDATES = 256
+"""Rows among which the best by all columns but one are; see :meth:`LinkageWeights._best_without`."""
+
+_OUT = -1e3
+"""What a row that was compared already weighs in each column."""
+
+_FIRST, _LAST = 4, 8
+"""The best row must stand out from those at these places, where further copies of one person do not reach."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkageWeights:
+    """What a pair of cells weighs in each column.
+
+    Attributes:
+        tables: of person's and release's cell, shape (k, k) each.
+    """
+
+    columns: Sequence[LinkedColumn]
+    blocks: Blocks
+    tables: Sequence[Floats32]
+
+    @classmethod
+    def before(cls, columns: Sequence[LinkedColumn], blocks: Blocks, labels_known: bool) -> Self:
+        """Weights to begin with: numbers by likeness, labels by being equal or, if not known, by nothing."""
+        tables = []
+        for c in columns:
+            table = np.zeros((c.size, c.size))
+            if c.numeric:
+                table = c.levels * np.log(2) - np.log(LEVELS)
+            elif labels_known:
+                same = np.eye(c.size, dtype=np.bool_)
+                table = np.where(same, np.log(0.5 + 0.5 / c.shares), np.log(0.5))
+            tables.append(_ready(table, c))
+        return cls(columns, blocks, tables)
+
+    def learnt(self) -> LinkageWeights:
+        """Weights after a look at the best rows and the next best ones of all people."""
+        n, d = len(self.columns[0].people), len(self.columns)
+        best = np.empty((n, d, min(_RUNNERS_UP + 1, self.blocks.compared)), np.int64)
+        for person, (cells, weights) in enumerate(self._people()):
+            best[person] = np.take_along_axis(cells, _best_without(weights), axis=1)
+        tables = []
+        for j, c in enumerate(self.columns):
+            pairs = c.people[:, None] * c.size + best[:, j]
+            first, others = (
+                np.bincount(cells.ravel(), minlength=c.size**2).reshape(c.size, c.size)
+                for cells in (pairs[:, :1], pairs[:, 1:])
+            )
+            usual = others / max(1, best.shape[2] - 1)
+            tables.append(_ready((_by_level if c.numeric else _by_label)(first, usual, c), c))
+        return LinkageWeights(self.columns, self.blocks, tables)
+
+    def standing_out(self, repeats: int = 1) -> Floats:
+        """By how much each person's best row outweighs the mean of the fifth to eighth best, shape (n,).
+
+        Args:
+            repeats: release rows for each person of train; so many times further down the others are.
+        """
+        found = np.zeros(len(self.columns[0].people))
+        for person, (_, weights) in enumerate(self._people()):
+            total = weights.sum(axis=0)
+            n = min(_LAST * repeats, len(total))
+            top = np.sort(np.partition(total, -n)[-n:])
+            found[person] = top[-1] - top[: max(1, n - _FIRST * repeats)].mean()
+        return found
+
+    def _people(self) -> Iterator[tuple[Codes, Floats32]]:
+        """Of each person the cells of the rows compared, and what each weighs; shape (d, rows) both."""
+        for person in range(len(self.columns[0].people)):
+            blocks = self.blocks.of_person(person)
+            weighed = []
+            for cells, seen in blocks:
+                weights = np.empty(cells.shape, np.float32)
+                for j, (c, table) in enumerate(zip(self.columns, self.tables, strict=True)):
+                    table[c.people[person]].take(cells[j], out=weights[j], mode="clip")
+                if seen is not None:
+                    weights[:, seen] = _OUT
+                weighed.append(weights)
+            yield (
+                blocks[0][0] if len(blocks) == 1 else np.hstack([cells for cells, _ in blocks]),
+                (weighed[0] if len(blocks) == 1 else np.hstack(weighed)),
+            )
+
+
+def _best_without(weights: Floats32) -> Positions:
+    """Rows that weigh most by all columns but one, from the best down, for each column; shape (d, some).
+
+    They are looked for among those that weigh most without their lightest column: no row weighs more without
+    another one.
+    """
+    total = weights.sum(axis=0)
+    n = min(_RUNNERS_UP + 1, len(total))
+    able = np.arange(len(total))
+    if len(able) > _CANDIDATES:
+        able = np.argpartition(total - weights.min(axis=0), -_CANDIDATES)[-_CANDIDATES:]
+    without = total[able] - weights[:, able]
+    top = np.argpartition(without, -n, axis=1)[:, -n:]
+    order = np.argsort(-np.take_along_axis(without, top, axis=1), axis=1, kind="stable")
+    found: Positions = able[np.take_along_axis(top, order, axis=1)]
+    return found
+
+
+def _by_label(first: Counts, usual: Floats, column: LinkedColumn) -> Floats:
+    """Log ratios of labels, from the excess of each pair beyond a standard error."""
+    excess = np.maximum(0.0, first - usual - np.sqrt(usual + 0.5))
+    share = (excess + _PRIOR * column.shares) / (excess.sum(axis=1, keepdims=True) + _PRIOR)
+    table: Floats = np.log(share / column.shares)
+    return table
+
+
+def _by_level(first: Counts, usual: Floats, column: LinkedColumn) -> Floats:
+    """Log ratios of numbers, the same for all pairs that are as alike."""
+    levels = column.levels
+    found, expected = (np.bincount(levels.ravel(), counts.ravel(), LEVELS) for counts in (first, usual))
+    excess = np.maximum(0.0, found - expected - np.sqrt(expected + 0.5))
+    share = (excess + _PRIOR_LEVELS / LEVELS) / (excess.sum() + _PRIOR_LEVELS)
+    # Of the rows as near as a level asks for, half are as near as the next one asks for.
+    table: Floats = np.log(share[levels]) + (levels + 1) * np.log(2)
+    return table
+
+
+def _ready(table: Floats, column: LinkedColumn) -> Floats32:
+    kept = np.clip(table, _LIGHTEST, _HEAVIEST).astype(np.float32)
+    if column.nameless >= 0:
+        kept[column.nameless] = kept[:, column.nameless] = 0.0
+    return kept

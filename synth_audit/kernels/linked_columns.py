@@ -1,0 +1,159 @@
+"""Columns as record linkage compares them: cells, how alike two numbers are, and which rows are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from synth_audit.core.arrays import Bools, Codes, Counts, Floats, Integers, Positions
+
+LEVELS = 10
+"""Levels of likeness of two numbers: within 1, 1/2, … 1/512 of the release."""
+
+_CELLS = 256
+"""Cells that a number is cut into, and labels that are told apart, at most."""
+
+_BLOCK = 2048
+"""Rows that are compared for each of two columns, those nearest in it, where the release has many more."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedColumn:
+    """One column of the release and of the people.
+
+    Attributes:
+        release, people: cells, 0 … k−1; of numbers in their order; shape (m,) and (n,).
+        size: k. numeric: whether cells have an order. mirrored: numbers are alike whose ranks, one of them
+            counted from the other end, are near.
+        nameless: the cell of all labels too rare to learn anything about; −1 where there is none.
+    """
+
+    release: Codes
+    people: Codes
+    size: int
+    numeric: bool
+    mirrored: bool = False
+    nameless: int = -1
+
+    @classmethod
+    def of(cls, values: Floats, n_release: int, numeric: bool) -> Self:
+        """Cut into cells.
+
+        Args:
+            values: those of the release first, none NaN; equal where labels are.
+        """
+        found, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+        nameless = -1
+        if numeric and len(found) > _CELLS:
+            edges = np.unique(np.quantile(values, np.linspace(0, 1, _CELLS + 1)[1:-1]))
+            codes = np.unique(np.searchsorted(edges, values, side="right"), return_inverse=True)[1]
+        elif not numeric and (rare := _rare(counts)).any():
+            codes = np.where(rare, 0, np.cumsum(~rare))[codes]
+            nameless = 0
+        codes = codes.astype(np.int64)
+        return cls(codes[:n_release], codes[n_release:], int(codes.max()) + 1, numeric, nameless=nameless)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Rows of the release in each cell, shape (k,)."""
+        return np.bincount(self.release, minlength=self.size)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of the release in each cell, shape (k,); that of an empty one is half a row's."""
+        shares: Floats = np.maximum(self.counts, 0.5) / len(self.release)
+        return shares
+
+    @cached_property
+    def levels(self) -> Integers:
+        """How alike two numbers are: −log2 of the share of rows as near by rank, as a whole; shape (k, k)."""
+        weights = self.counts / len(self.release)
+        middle = np.cumsum(weights) - weights / 2
+        levels = np.empty((self.size, self.size), np.int64)
+        for cell, place in enumerate(1 - middle if self.mirrored else middle):
+            away = np.abs(middle - place)
+            order = np.argsort(away, kind="stable")
+            as_near = np.cumsum(weights[order])
+            last = np.searchsorted(away[order], away[order] + 1e-12, side="right") - 1
+            levels[cell, order] = np.floor(1e-9 - np.log2(np.maximum(as_near[last], 2.0**-LEVELS)))
+        return np.clip(levels, 0, LEVELS - 1)
+
+    @property
+    def telling(self) -> float:
+        """Entropy of the release's cells, in nats."""
+        return float(-np.sum(self.counts / len(self.release) * np.log(self.shares)))
+
+
+def _rare(counts: Counts) -> Bools:
+    """Labels that are too rare, or too many, to learn anything about."""
+    least = int(np.sort(counts)[-_CELLS]) if len(counts) >= _CELLS else 0
+    rare: Bools = counts <= max(3, least)
+    return rare
+
+
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """The release in the order of one column.
+
+    Attributes:
+        rows: of the release, shape (m,). starts: of each person's block among these, shape (n,).
+        cells: of every column in this order, shape (d, m).
+    """
+
+    rows: Positions
+    starts: Positions
+    cells: Codes
+
+    @classmethod
+    def by(cls, column: LinkedColumn, columns: Sequence[LinkedColumn]) -> Self:
+        rows, m = np.argsort(column.release, kind="stable"), len(column.release)
+        ends = np.concatenate([[0], np.cumsum(column.counts)])
+        places = (ends[column.people] + ends[column.people + 1]) // 2
+        starts = np.clip((m - places if column.mirrored else places) - _BLOCK // 2, 0, m - _BLOCK)
+        return cls(rows, starts, np.array([c.release[rows] for c in columns]))
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Which rows of the release each person is compared with: all, or those near in one of two numbers.
+
+    Attributes:
+        cells: of every column, shape (d, m). orders: none where all rows are compared.
+        first_place: of the rows in the second order, their place in the first.
+    """
+
+    cells: Codes
+    orders: Sequence[_Order] = ()
+    first_place: Positions | None = None
+
+    @classmethod
+    def of(cls, columns: Sequence[LinkedColumn]) -> Self:
+        """By the two numbers that tell most, where there are more rows than both blocks hold together."""
+        cells = np.array([c.release for c in columns])
+        best = sorted((c for c in columns if c.numeric), key=lambda c: -c.telling)[:2]
+        if cells.shape[1] <= 2 * _BLOCK or not best:
+            return cls(cells)
+        orders = [_Order.by(c, columns) for c in best]
+        places = np.empty(cells.shape[1], np.intp)
+        places[orders[0].rows] = np.arange(cells.shape[1])
+        return cls(cells, orders, places[orders[1].rows] if len(orders) > 1 else None)
+
+    @property
+    def compared(self) -> int:
+        """Rows compared with one person, at most."""
+        return len(self.orders) * _BLOCK or self.cells.shape[1]
+
+    def of_person(self, person: int) -> list[tuple[Codes, Bools | None]]:
+        """Cells of the rows of each block, shape (d, rows), and which of these were in the first block."""
+        if not self.orders:
+            return [(self.cells, None)]
+        starts = [int(o.starts[person]) for o in self.orders]
+        found = [o.cells[:, s : s + _BLOCK] for o, s in zip(self.orders, starts, strict=True)]
+        if self.first_place is None:
+            return [(found[0], None)]
+        place = self.first_place[starts[1] : starts[1] + _BLOCK] - starts[0]
+        return [(found[0], None), (found[1], (place >= 0) & (place < _BLOCK))]
