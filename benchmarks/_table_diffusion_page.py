@@ -111,9 +111,9 @@ def _reached(runs: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
     recall = PUBLISHED[OWN][COLUMNS.index("βR")]
     yield ""
     yield from wrap(
-        f"AUPRC is the product of αP and βR: with the αP of fresh real rows the thesis' βR of {recall:g} has an "
-        f"AUPRC of {recall * fresh['αP'].mean():.3f}. What it has above that is αP beyond real rows', which is "
-        "had by drawing nearer to the mean.",
+        "AUPRC is the product of αP and βR: with the αP of fresh real rows the thesis' βR of "
+        f"{recall:g} has an AUPRC of {recall * fresh['αP'].mean():.3f}. What it has above that is αP "
+        "beyond real rows', which is had by drawing nearer to the mean.",
         LINE,
     )
 
@@ -152,9 +152,9 @@ def _tests(runs: pd.DataFrame, models: Sequence[str]) -> Iterator[str]:
     others = [name for name in names if name != OWN]
     least = 2 ** (1 - len(wide))
     yield from wrap(
-        f"Friedman's test over {len(names)} models and {len(wide)} seeds; of each model Wilcoxon's signed-rank "
-        f"test against {OWN}: p, and + where the model is better in the mean. {len(wide)} seeds can give no p "
-        f"below {least:.2g}, which is the same side on every seed.",
+        f"Friedman's test over {len(names)} models and {len(wide)} seeds; of each model Wilcoxon's "
+        f"signed-rank test against {OWN}: p, and + where the model is better in the mean. {len(wide)} "
+        f"seeds can give no p below {least:.2g}, which is the same side on every seed.",
         LINE,
     )
     yield ""
