@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from synth_audit.core.arrow_files import PlacedRows
     from synth_audit.core.source import Source
 
     Frame: TypeAlias = pd.DataFrame | pa.Table | str | Path
@@ -43,6 +44,22 @@ def as_arrow(table: Frame, where: str) -> pa.Table:
             fix="convert it first",
         )
     return _from_pandas(table, where)
+
+
+def placed_rows(table: Frame, where: str, folder: Path) -> pa.Table | PlacedRows:
+    """A table as :func:`as_arrow` reads it; many rows of a file lie in a folder, where others map them too.
+
+    Args:
+        folder: of mode 0700, deleted by its owner when nobody needs the rows any more.
+
+    Raises:
+        DataError: as :func:`as_arrow`.
+    """
+    from synth_audit.core.source import read_placed
+
+    if isinstance(table, (str, Path)):
+        return read_placed(_source(table), Path.cwd(), folder)
+    return as_arrow(table, where)
 
 
 def hash_of(table: Frame, where: str) -> str:

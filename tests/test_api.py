@@ -91,6 +91,33 @@ def test_rows_of_files_are_mapped_and_nothing_of_them_stays(plan, tmp_path, monk
     assert [o.measurements for o in found.outcomes] == [o.measurements for o in before.outcomes]
 
 
+@pytest.mark.parametrize("filed", [False, True])
+def test_processes_map_the_rows_where_they_were_laid_out(plan, tmp_path, monkeypatch, filed):
+    """Else each audit that goes elsewhere would take a second copy of all tables along."""
+    room, places = tmp_path / "system", []
+    room.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(room))
+    monkeypatch.setattr(arrow_files, "MOST_HELD", 1000)
+    files = [tmp_path / f"{name}.parquet" for name in ("train", "control", "synthetic")]
+    for file, rows in zip(files, (TRAIN, CONTROL, SYNTHETIC), strict=True):
+        rows.to_parquet(file, index=False)
+
+    class Seen(Exception):
+        pass
+
+    def examine(plan, subject, *_, **__):
+        places.extend(table.place.path for table in (subject.train, subject.control, subject.synthetic))
+        assert all(place.exists() for place in places)
+        raise Seen
+
+    monkeypatch.setattr("synth_audit.pipeline.stages.examine", examine)
+    with pytest.raises(Seen):
+        api.audit(*files, plan, out=tmp_path / "out" if filed else None)
+    where = tmp_path / "out/restricted/scratch" if filed else room
+    assert [place.is_relative_to(where) for place in places] == [True] * 3
+    assert not list(where.iterdir())
+
+
 def test_copies_fail_and_inputs_are_left_alone(plan):
     before = TRAIN.copy(deep=True)
     evidence = synth_audit.audit(TRAIN, CONTROL, TRAIN.sample(frac=1, random_state=0), plan)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from synth_audit.api.plans import PlanLike, as_plan, named_after, narrowed, workspace_of
 from synth_audit.api.running import Running, run_context
-from synth_audit.frames import as_arrow
+from synth_audit.frames import placed_rows
 
 if TYPE_CHECKING:
     from synth_audit.core.audit import Audit
@@ -51,48 +49,83 @@ def audit(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
-    from synth_audit.core.salt import Salt
     from synth_audit.pipeline.coarsening import refuse_coarsening
-    from synth_audit.pipeline.stages import MADE_ELSEWHERE, anchored_subject, examine
+    from synth_audit.report import write_report
+    from synth_audit.store.salts import workspace_salt
+    from synth_audit.store.scratch import in_use
     from synth_audit.store.workspace import Workspace
 
     settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only, seed)
     refuse_coarsening(settled)
-    with _room_for_files(out):
-        subject = anchored_subject(
-            as_arrow(train, "train"),
-            None if control is None else as_arrow(control, "control"),
-            as_arrow(synthetic, "synthetic"),
-            settled,
-        )
-    warnings = _about_formulas(settled, subject, synthetic)
+    frames = (train, control, synthetic)
     audits = settled.build_audits() if only else None
-    if out is not None:
-        return _filed(settled, subject, audits, warnings, Workspace(Path(out)), running)
-    with run_context(settled, **running) as context:
-        return examine(
-            settled,
-            subject,
-            MADE_ELSEWHERE,
-            context,
-            Salt.fresh(),
-            salted=False,
-            audits=audits,
-            warnings=warnings,
-        ).evidence
+    if out is None:
+        return _audited(settled, frames, audits, None, None, running)
+    workspace = Workspace(Path(out))
+    workspace_salt(workspace)  # made before any rows lie there, which without it would be of a lost one
+    with in_use(workspace) as scratch:
+        evidence = _audited(settled, frames, audits, workspace, scratch, running)
+    write_report(workspace)
+    return evidence
 
 
-@contextmanager
-def _room_for_files(out: str | Path | None) -> Iterator[None]:
-    """Let the rows of large files be laid out and mapped: in the workspace if it is there, else in the
-    system's place for temporary files. What lies there has no name, and goes when nobody holds it."""
-    from synth_audit.core.files import scratch_in, temporary_folder
-    from synth_audit.store.scratch import in_use
-    from synth_audit.store.workspace import Workspace
+def _audited(
+    plan: Plan,
+    frames: tuple[Frame, Frame | None, Frame],
+    audits: dict[str, Audit] | None,
+    workspace: Workspace | None,
+    scratch: Path | None,
+    running: Running,
+) -> Evidence:
+    """Audit train, control and synthetic; with a workspace as an attempt of it, with evidence filed there.
 
-    room = nullcontext() if out is None else in_use(Workspace(Path(out)))
-    with room as scratch, temporary_folder(scratch) as folder, scratch_in(Path(folder)):
-        yield
+    Many rows of files are laid out once, in a folder that is there as long as the audits are, so that all
+    processes map the same pages.
+    """
+    from synth_audit.core.files import temporary_folder
+    from synth_audit.core.salt import Salt
+    from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
+    from synth_audit.pipeline.write_evidence import write_evidence
+    from synth_audit.store.attempts import begin_attempt
+    from synth_audit.store.evidence_records import TableRecord
+    from synth_audit.store.salts import workspace_salt
+
+    with temporary_folder(scratch) as folder:
+        subject = _subject(plan, frames, Path(folder))
+        warnings = _about_formulas(plan, subject, frames[-1])
+        salt, attempt = workspace_salt(workspace) if workspace else Salt.fresh(), None
+        if workspace is not None:
+            candidate = TableRecord.of(subject.synthetic, salt).identity
+            attempt = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
+        with run_context(plan, scratch, **running) as context:
+            audited = examine(
+                plan,
+                subject,
+                MADE_ELSEWHERE,
+                context,
+                salt,
+                salted=workspace is not None,
+                audits=audits,
+                warnings=warnings,
+            )
+        if workspace is None or attempt is None:
+            return audited.evidence
+        return write_evidence(audited.numbered(*attempt), workspace)
+
+
+def _subject(plan: Plan, frames: tuple[Frame, Frame | None, Frame], folder: Path) -> Subject:
+    """The three tables, those of large files laid out in a folder."""
+    from synth_audit.core.files import scratch_in
+    from synth_audit.pipeline.stages import anchored_subject
+
+    train, control, synthetic = frames
+    with scratch_in(folder):
+        return anchored_subject(
+            placed_rows(train, "train", folder),
+            None if control is None else placed_rows(control, "control", folder),
+            placed_rows(synthetic, "synthetic", folder),
+            plan,
+        )
 
 
 def _about_formulas(plan: Plan, subject: Subject, synthetic: Frame) -> tuple[str, ...]:
@@ -103,33 +136,6 @@ def _about_formulas(plan: Plan, subject: Subject, synthetic: Frame) -> tuple[str
     by_target = plan.release is not None and plan.release.name == "csv"
     as_csv = isinstance(synthetic, (str, Path)) and Path(synthetic).suffix.lower() == ".csv" and not by_target
     return about_formulas(plan, subject.synthetic, as_csv=True) if as_csv else ()
-
-
-def _filed(
-    plan: Plan,
-    subject: Subject,
-    audits: dict[str, Audit] | None,
-    warnings: tuple[str, ...],
-    workspace: Workspace,
-    running: Running,
-) -> Evidence:
-    """Audit as an attempt of a workspace, with evidence and report filed there."""
-    from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
-    from synth_audit.pipeline.write_evidence import write_evidence
-    from synth_audit.report import write_report
-    from synth_audit.store.attempts import begin_attempt
-    from synth_audit.store.evidence_records import TableRecord
-    from synth_audit.store.salts import workspace_salt
-    from synth_audit.store.scratch import in_use
-
-    salt = workspace_salt(workspace)
-    candidate = TableRecord.of(subject.synthetic, salt).identity
-    attempt = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
-    with in_use(workspace) as scratch, run_context(plan, scratch, **running) as context:
-        audited = examine(plan, subject, MADE_ELSEWHERE, context, salt, audits=audits, warnings=warnings)
-        evidence = write_evidence(audited.numbered(*attempt), workspace)
-    write_report(workspace)
-    return evidence
 
 
 def run(

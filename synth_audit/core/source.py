@@ -16,6 +16,7 @@ from synth_audit.core.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from synth_audit.core.arrow_files import PlacedRows
     from synth_audit.core.table import Table
 
 
@@ -98,9 +99,18 @@ def read_whole(source: Source, base: Path) -> pa.Table:
     Raises:
         DataError: as :func:`batches`; the rows cannot be laid out.
     """
+    return read_placed(source, base, None).data
+
+
+def read_placed(source: Source, base: Path, folder: Path | None) -> PlacedRows:
+    """All rows of a source; see :func:`synth_audit.core.arrow_files.kept` for ``folder``.
+
+    Raises:
+        DataError: as :func:`batches`; the rows cannot be laid out.
+    """
     from synth_audit.core.arrow_files import kept  # here: the catalogue of sources needs no Arrow
 
-    return kept(batches(source, base), None).data
+    return kept(batches(source, base), folder)
 
 
 def _alike(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
-
 from synth_audit.core import registry
 from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.audit import Audit
@@ -26,7 +24,7 @@ from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import Promise
 from synth_audit.pipeline.coarsening import about_coarsening, coarsening_of, without_void_guarantee
 from synth_audit.pipeline.made_candidate import MadeCandidate
-from synth_audit.pipeline.making import anchored, fit_plan, pull_source, split_source
+from synth_audit.pipeline.making import Given, anchored, fit_plan, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
@@ -256,7 +254,7 @@ def subject_of(plan: Plan, train: Table, control: Table | None, synthetic: Table
     )
 
 
-def anchored_subject(train: pa.Table, control: pa.Table | None, synthetic: pa.Table, plan: Plan) -> Subject:
+def anchored_subject(train: Given, control: Given | None, synthetic: Given, plan: Plan) -> Subject:
     """Three tables made elsewhere as a subject; the schema is read off train and the plan."""
     known, other = anchored(train, control, plan)
     candidate = read_table(synthetic, known.schema, where="synthetic", partial=True)
