@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import replace
 from functools import partial
@@ -225,3 +226,26 @@ def test_when_the_parent_ends_its_processes_do(kill: signal.Signals, tmp_path: P
     assert ended_soon(log)
     if kill is signal.SIGINT:
         assert not list(scratch.iterdir()), "rows were left behind"
+
+
+def test_a_call_beside_the_pool_is_made_while_the_pool_works() -> None:
+    began = threading.Event()
+
+    def call() -> str:
+        began.set()
+        return threading.current_thread().name
+
+    with in_processes(2).beside(call) as result:
+        assert began.wait(10)
+        assert result() != threading.current_thread().name
+    with Executor().beside(call) as result:
+        began.clear()
+        assert result() == threading.current_thread().name
+        assert began.is_set()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_call_beside_the_pool_fails_where_its_result_is_asked_for(workers: int) -> None:
+    called = in_processes(workers).beside(partial(refused, 2))
+    with called as result, pytest.raises(NotApplicable, match="no 2"):
+        result()
