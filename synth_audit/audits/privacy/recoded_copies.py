@@ -43,7 +43,7 @@ _FEWEST_PEOPLE, _FEWEST_STRANGERS = 400, 100
 """People looked up in any case, and control people with fewer of whom nothing is decided."""
 
 _ROUNDS = 2
-"""Times that weights are learnt."""
+"""Times that weights are learnt where labels are not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +60,9 @@ class RecodedCopies:
     Somebody is linked whose best row outweighs the mean of the fifth to eighth best (further down where the
     release has more rows than train) by more than 1.15 times the 98 % quantile of control (with
     n below 400 of these ``1 + 60 / n`` times). ``linked_people`` is the share of train people who are, less
-    that of control, the worst of three ways: labels as they are, labels learnt, and labels learnt with all
-    numbers turned round by rank; the interval allows for three.
+    that of control, the worst of four ways: labels as they are, the same with weights learnt once (labels
+    renamed in a part of the columns and rows), labels learnt, and labels learnt with all numbers turned
+    round by rank; the interval allows for four.
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
@@ -117,9 +118,12 @@ class RecodedCopies:
         turned = [replace(c, mirrored=c.numeric) for c in columns]
         repeats = math.ceil(subject.synthetic.n_rows / subject.train.n_rows)
         ways = {
-            "labels as they are": _standing_out(columns, repeats, labels_known=True),
-            "labels learnt": _standing_out(columns, repeats, labels_known=False),
-            "labels learnt, numbers turned round": _standing_out(turned, repeats, labels_known=False),
+            "labels as they are": _standing_out(columns, repeats, 0, labels_known=True),
+            "labels as they are at first": _standing_out(columns, repeats, 1, labels_known=True),
+            "labels learnt": _standing_out(columns, repeats, _ROUNDS, labels_known=False),
+            "labels learnt, numbers turned round": _standing_out(
+                turned, repeats, _ROUNDS, labels_known=False
+            ),
         }
         return _measured(ways, len(train), subject.level, max(self.max_people, len(control)))
 
@@ -147,9 +151,11 @@ def _linked(column: KnownColumn, n_release: int) -> LinkedColumn:
     return LinkedColumn.of(values, n_release, numeric=bool(column.numbers.any()))
 
 
-def _standing_out(columns: Sequence[LinkedColumn], repeats: int, *, labels_known: bool) -> Floats:
+def _standing_out(
+    columns: Sequence[LinkedColumn], repeats: int, rounds: int, *, labels_known: bool
+) -> Floats:
     weights = LinkageWeights.before(columns, Blocks.of(columns), labels_known)
-    for _ in range(0 if labels_known else _ROUNDS):
+    for _ in range(rounds):
         weights = weights.learnt()
     return weights.standing_out(repeats)
 
