@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -198,6 +199,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored wh
 import test_execution
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from synth_audit.core.execution import in_processes
 
 if __name__ == "__main__":
@@ -225,3 +227,12 @@ def test_when_the_parent_ends_its_processes_do(kill: signal.Signals, tmp_path: P
     assert ended_soon(log)
     if kill is signal.SIGINT:
         assert not list(scratch.iterdir()), "rows were left behind"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc is asked")
+def test_what_a_call_freed_goes_back_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("ctypes.CDLL", lambda _: SimpleNamespace(malloc_trim=asked.append))
+    assert attempt(None, partial(squared, 3)).result == 9
+    assert attempt(None, partial(refused, 2)).failed
+    assert asked == [0, 0]
