@@ -43,7 +43,7 @@ class Seed:
 
 @dataclass(frozen=True)
 class Study:
-    """The seeds of one table at the ratios that all of them have.
+    """The seeds of one table that have come farthest, at the ratios that all of these have.
 
     Attributes:
         found: values of shape (seeds, ratios), by measure.
@@ -56,6 +56,8 @@ class Study:
 
     @classmethod
     def of(cls, table: str, seeds: Sequence[Seed]) -> Study:
+        farthest = max(len(seed.rows) for seed in seeds)
+        seeds = [seed for seed in seeds if len(seed.rows) == farthest]
         ratios = sorted(set.intersection(*({row["ratio"] for row in seed.rows} for seed in seeds)))
         rows = [{row["ratio"]: row["ours"] for row in seed.rows} for seed in seeds]
         found = {
@@ -110,7 +112,25 @@ the inference attack asks for each column in turn.
 """
 
 
-CLOSING = ""
+CLOSING = """## What rises, and what does not
+
+* **Single trainings are too noisy to tell.** A release of 500 rows has a privacy score in steps of .002 and a
+  standard error of .006; an attack on 500 people has one of .02. Within one seed few measures reach 0.8, and
+  some fall. What the seeds have in common shows in their mean.
+* **At twice the least loss rows are not copied yet.** The loss on validation rows doubles because the network
+  grows sure of what it learnt (its deviations of numbers shrink, its labels' chances go to 0 and 1), long
+  before it draws training rows again: the privacy score rises by a row or two of a hundred.
+* **Singling out** asks for combinations that one row of the release has alone. As long as whole rows are not
+  repeated, such a combination singles somebody out in train hardly more often than in control. The embedding
+  is learnt anew from 500 rows in 400 steps, which is presumably too little to place a row beside its source.
+* **The worst secret** is the largest of all columns' risks, another column from release to release, and is
+  high at the least loss already: what is largest of many is chance before it is overfitting.
+
+Other settings that were tried, on Adult with one seed: 1,000 rows, layers of 128, codes of 64, 2e-3. The loss
+came to 1.7 times its minimum in 6,000 steps, and no measure rose by more than 0.76 (the worst secret; the
+privacy score 0.64, linkability −0.10, singling out −0.62). Fewer rows, wider layers and shorter codes overfit
+sooner and further.
+"""
 
 
 def told(study: Study, wanted: Sequence[float]) -> Iterator[str]:

@@ -62,11 +62,9 @@ SMALL: dict[str, dict[str, int]] = {
 
 
 def game_of(part: str, candidate: Candidate, *, whole: bool) -> dict[str, int]:
-    """Sizes of what is measured; where a fit takes seconds, fewer iterations than elsewhere."""
-    if whole or (part == "attribute" and not candidate.slow):
-        return dict(PUBLISHED[part])
-    fewer = {"iterations": 1} if part == "membership" and candidate.slow else {}
-    return {**SMALL[part], **fewer}
+    """Sizes of what is measured; where a fit takes seconds, fewer iterations of the attribute game."""
+    full = whole or (part == "attribute" and not candidate.slow)
+    return dict((PUBLISHED if full else SMALL)[part])
 
 
 def utility(subject: Subject, context: RunContext, sets: int) -> Run:
@@ -137,7 +135,8 @@ def measure(args: argparse.Namespace) -> bool:
         for part, table in ((p, t) for p in args.parts for t in args.tables):
             names = pq.read_schema(args.folder / f"{table}_train.parquet").names
             for candidate in candidates(CASES[table], names, whole=args.whole):
-                if (table, candidate.name, part) in done:
+                unasked = args.candidates and candidate.name not in args.candidates
+                if unasked or (table, candidate.name, part) in done:
                     continue
                 if time.monotonic() - started > 60 * args.minutes:
                     return False
@@ -179,6 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="a line for each candidate and part")
     parser.add_argument("--tables", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--candidates", nargs="+", help="of these names alone, as in the page's tables")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin nothing new after so many")
     parser.add_argument("--fits", type=Path, help="keeps the vine's fits, which its levels share")
     parser.add_argument("--whole", action="store_true", help="games and epochs as published")

@@ -28,7 +28,8 @@ def test_seeds_are_averaged_at_the_ratios_that_all_have(module):
     page = module("_overfitting_page")
     seeds = [
         seed_of(page, (1, 1.1, 1.2, 1.3), (0.0, 0.4, 0.2, 0.9)),
-        seed_of(page, (1, 1.1, 1.2), (0.1, 0.0, 0.4)),
+        seed_of(page, (1, 1.1, 1.2, 1.4), (0.1, 0.0, 0.4, 0.9)),
+        seed_of(page, (1,), (9.0,)),  # not measured to its end
     ]
     study = page.Study.of("adult", seeds)
     assert study.ratios == [1, 1.1, 1.2]

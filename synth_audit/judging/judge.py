@@ -6,6 +6,7 @@ Gates on measurements are one pure function; Great Expectations runs the checks 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
@@ -107,7 +108,11 @@ def _decide(suite: Suite, outcomes: Sequence[AuditOutcome]) -> dict[str, Decisio
     rows: dict[str, list[Row]] = {}  # by audit, so that no limit looks at the rows of another
     for row in (r for o in outcomes if o.status is Status.MEASURED for r in sensitivity_checked_rows(o)):
         rows.setdefault(row.id.audit, []).append(row)
-    return {g.id: decide(g.limit, rows.get(g.limit.audit, ())) for g in suite.measured if g.limit}
+    found = {g.id: decide(g.limit, rows.get(g.limit.audit, ())) for g in suite.measured if g.limit}
+    for gate in suite.measured:
+        if gate.undecided and found[gate.id].result is Result.FAIL:
+            found[gate.id] = replace(found[gate.id], result=Result.INSUFFICIENT)
+    return found
 
 
 def _measured(outcomes: Sequence[AuditOutcome]) -> list[Measurement]:
@@ -193,6 +198,8 @@ def _advice(
         general = "Do not release this table." if gate.blocking else "Weigh this before releasing."
     elif lost and gate.blocking:
         general = "Another gate has failed: more evidence here would not let the table leave."
+    elif gate.undecided:
+        general = "What was not found may be there unseen."
     elif decision.n_needed and not limit.allows(decision.value):
         general = "The value itself is beyond the limit, so more evidence would probably end in a fail."
     elif decision.n_needed:

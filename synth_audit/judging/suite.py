@@ -25,7 +25,7 @@ MEASUREMENT_TYPE = "expect_measurement_to_be_within"
 SEVERITIES = ("critical", "warning", "info")
 _SUITE_KEYS = {"name", "expectations", "meta", "notes", "id"}
 _EXPECTATION_KEYS = {"type", "kwargs", "meta", "severity", "notes", "description", "id"}
-_META_KEYS = ("id", "title", "reason", "advice", "blocking", "optional")
+_META_KEYS = ("id", "title", "reason", "advice", "blocking", "optional", "undecided")
 _LIMIT_KEYS = ("name", "scope", "bound", "minimum", "maximum", "strict")
 # Great Expectations lets these arguments override what stands beside `kwargs`, or the form of results.
 _RESERVED = {
@@ -48,6 +48,7 @@ class Gate:
         id: unique in the suite; reason: why the limit is what it is; advice: what to do when it is not met.
         limit: None for an expectation on the synthetic table itself.
         optional: left out where its audit has nothing to judge on this table; never of a blocking gate.
+        undecided: beyond its limit it decides nothing, as its number says what could be seen, not what was.
         plain: the expectation in Great Expectations' own form.
     """
 
@@ -57,6 +58,7 @@ class Gate:
     advice: str
     blocking: bool
     optional: bool
+    undecided: bool
     limit: Limit | None
     plain: Mapping[str, Any]
 
@@ -171,6 +173,7 @@ def _gate(plain: object, where: str, installed: bool) -> Gate:
         advice=meta.get("advice", ""),
         blocking=blocking,
         optional=_optional(meta, where, blocking=blocking),
+        undecided=_flag(meta, "undecided", where),
         limit=limit,
         plain=plain,
     )
@@ -201,9 +204,7 @@ def _blocking(severity: object, meta: Mapping[str, Any], where: str) -> bool:
 
 
 def _optional(meta: Mapping[str, Any], where: str, *, blocking: bool) -> bool:
-    optional = meta.get("optional", False)
-    if not isinstance(optional, bool):
-        raise _bad("meta.optional is neither true nor false", where, expected="true or false")
+    optional = _flag(meta, "optional", where)
     if optional and blocking:
         raise _bad(
             "a blocking gate cannot be optional",
@@ -212,6 +213,13 @@ def _optional(meta: Mapping[str, Any], where: str, *, blocking: bool) -> bool:
             fix="what decides a release must not vanish when its audit has nothing to judge",
         )
     return optional
+
+
+def _flag(meta: Mapping[str, Any], key: str, where: str) -> bool:
+    flag = meta.get(key, False)
+    if not isinstance(flag, bool):
+        raise _bad(f"meta.{key} is neither true nor false", where, expected="true or false")
+    return flag
 
 
 def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool) -> Limit | None:

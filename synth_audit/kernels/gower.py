@@ -201,7 +201,11 @@ def _of_repeats(
 
 
 def nearest_without(
-    queries: Mixed, reference: Mixed, left_out: Sequence[Positions], *, place: Positions | None = None
+    queries: Mixed,
+    reference: Mixed,
+    left_out: Sequence[Positions],
+    *,
+    place: Positions | Sequence[Positions] | None = None,
 ) -> Positions:
     """The nearest reference rows when some columns are left out, for several choices of these, in one search.
 
@@ -211,14 +215,17 @@ def nearest_without(
     Args:
         queries: n rows, at least one. reference: m ≥ 1 rows. left_out: g choices of columns, by their
             positions as :meth:`Mixed.without` counts them; none is of all columns.
-        place: as in :func:`nearest`.
+        place: as in :func:`nearest`, or one for each choice.
 
     Returns:
         Positions in the reference, the first of several, shape (g, n): those that :func:`nearest` tells of
         tables without the columns.
     """
-    repeats = Repeats.of(reference.numbers, reference.labels, place=place)
-    different = reference if repeats is None else reference.take(repeats.first)
+    places = [place] * len(left_out) if place is None or isinstance(place, np.ndarray) else list(place)
+    # Different rows come in one order, whichever of equal ones stands for them.
+    by_place = {id(p): Repeats.of(reference.numbers, reference.labels, place=p) for p in places}
+    repeats = [by_place[id(p)] for p in places]
+    different = reference if not repeats or repeats[0] is None else reference.take(repeats[0].first)
     weights = [float(queries.weights[columns].sum()) for columns in left_out]
     space = _GowerPairs.of(queries, different, max(weights, default=0.0))
 
@@ -227,9 +234,9 @@ def nearest_without(
         for chosen, weight in zip(left_out, weights, strict=True):
             yield np.round((total - space.apart(rows, columns, chosen)) / (1.0 - weight), 9)
 
-    if repeats is None:
-        return search_several(space, distances, place)
-    return repeats.first[search_several(space, distances, None if place is None else place[repeats.first])]
+    pairs = list(zip(repeats, places, strict=True))
+    found = search_several(space, distances, [p if r is None or p is None else p[r.first] for r, p in pairs])
+    return np.array([f if r is None else r.first[f] for r, f in zip(repeats, found, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)

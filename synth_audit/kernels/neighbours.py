@@ -8,7 +8,7 @@ it stands in leaves, and those whose bound says that nothing near is in them are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -183,20 +183,21 @@ def search_nearest_k(
 def search_several(
     space: SearchSpace,
     distances: Callable[[Positions, Positions], Iterator[Floats]],
-    place: Positions | None = None,
+    places: Sequence[Positions | None],
 ) -> Positions:
     """Positions of the nearest reference rows by several distances, the first of several; shape (g, n).
 
     Args:
         distances: how far pairs of a query and a reference row are apart, by each distance. The slack of the
             space allows for the nearest rows by any of them.
-        place: as in :func:`search`.
+        places: as in :func:`search`, for each distance.
     """
 
     def answer(block: slice, row: Positions, column: Positions) -> Positions:
         n = block.stop - block.start
         apart = distances(row + block.start, column)
-        return np.array([_first_least(row, column, d, n, place) for d in apart])
+        pairs = zip(apart, places, strict=True)
+        return np.array([_first_least(row, column, d, n, place) for d, place in pairs])
 
     return np.concatenate(_answers(space, 1, None, answer), axis=1)
 

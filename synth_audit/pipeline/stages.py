@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from synth_audit.core import registry
@@ -174,8 +175,9 @@ def examine(
     cache = replace(context.cache, scope=salt.commitment)
     seed = seed_of_draws(plan.seed, subject.synthetic, salt if salted else None)
     context = replace(context, seed=seed, deadline=context.deadline.again(), cache=cache)
-    found = run_examination(audits or audits_of(plan, suite), subject, plan.known_answer, context)
-    checks = gate.check_table(suite, subject.synthetic)
+    with context.executor.beside(partial(gate.check_table, suite, subject.synthetic)) as checking:
+        found = run_examination(audits or audits_of(plan, suite), subject, plan.known_answer, context)
+        checks = checking()
     gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
     public = {"synthetic"} if gates.verdict is Result.PASS else set()

@@ -278,6 +278,32 @@ def test_over_many_columns_one_search_guesses_what_a_search_each_would(subject_o
     assert not together.notes
 
 
+def test_one_search_for_all_secrets_guesses_what_a_search_for_each_does(subject_of, measure, monkeypatch):
+    """Also where records lack a secret, and where release rows repeat, of which a random one is taken."""
+    tables = [people(n, seed) for n, seed in ((60, 1), (40, 2), (50, 3))]
+    for table in tables:
+        table["wage"][::5] = np.nan
+    tables[2] = {name: np.tile(values, 2) for name, values in tables[2].items()}
+    searches = []
+    true_search = targets.nearest_without
+    monkeypatch.setattr(
+        targets, "nearest_without", lambda *a, **k: searches.append(len(a[0])) or true_search(*a, **k)
+    )
+    # Fewer are guessed at than there are, others for every secret.
+    attack, subject = Inference(n_attacks=30, n_trees=2), subject_of(*tables)
+    at_once = measure(attack, subject)[1]
+    assert searches
+    searches.clear()
+    monkeypatch.setattr(targets, "_SHARED", np.inf)
+    one_by_one = measure(attack, subject)[1]
+    assert not searches
+    assert at_once.measurements == one_by_one.measurements
+    for mine, theirs in zip(at_once.exposures, one_by_one.exposures, strict=True):
+        assert mine.train_tried.tolist() == theirs.train_tried.tolist()
+        assert mine.train_hit.tolist() == theirs.train_hit.tolist()
+        assert mine.control_hit.tolist() == theirs.control_hit.tolist()
+
+
 def test_over_many_columns_the_work_is_bounded_and_said(subject_of, measure, monkeypatch):
     monkeypatch.setattr(inference, "MOST_LEARNT", 90)
     train = many(100, 1)

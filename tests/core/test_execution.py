@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import replace
 from functools import partial
@@ -199,7 +200,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored wh
 import test_execution
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from synth_audit.core.execution import in_processes
 
 if __name__ == "__main__":
@@ -236,3 +236,26 @@ def test_what_a_call_freed_goes_back_to_the_system(monkeypatch: pytest.MonkeyPat
     assert attempt(None, partial(squared, 3)).result == 9
     assert attempt(None, partial(refused, 2)).failed
     assert asked == [0, 0]
+
+
+def test_a_call_beside_the_pool_is_made_while_the_pool_works() -> None:
+    began = threading.Event()
+
+    def call() -> str:
+        began.set()
+        return threading.current_thread().name
+
+    with in_processes(2).beside(call) as result:
+        assert began.wait(10)
+        assert result() != threading.current_thread().name
+    with Executor().beside(call) as result:
+        began.clear()
+        assert result() == threading.current_thread().name
+        assert began.is_set()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_call_beside_the_pool_fails_where_its_result_is_asked_for(workers: int) -> None:
+    called = in_processes(workers).beside(partial(refused, 2))
+    with called as result, pytest.raises(NotApplicable, match="no 2"):
+        result()

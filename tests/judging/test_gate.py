@@ -82,6 +82,17 @@ def verdict_of(*outcomes, suite=SUITE, checks=HELD):
     return report.verdict, {r.gate: r for r in report.results}
 
 
+@pytest.mark.parametrize("undecided", [True, False])
+def test_what_could_not_be_seen_is_no_fail(undecided):
+    plain = gate("unseen", name="copies.least", maximum=0.05, bound="value")
+    plain["meta"]["undecided"] = undecided
+    large, small = (outcome(measured(x, name="copies.least")) for x in (0.1, 0.04))
+    verdict, results = verdict_of(large, suite=suite_of(plain))
+    assert verdict is (Result.INSUFFICIENT if undecided else Result.FAIL)
+    assert ("may be there unseen" in results["unseen"].advice) is undecided
+    assert verdict_of(small, suite=suite_of(plain))[0] is Result.PASS
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [

@@ -105,6 +105,7 @@ DAMAGES = {
     "reason that is no text": (meta(reason=1), "meta.reason is not text"),
     "misspelt blocking": (meta(bloking=True), "'bloking'"),
     "blocking as text": (meta(blocking="no"), "neither true nor false"),
+    "undecided as text": (meta(undecided="no"), "undecided is neither true nor false"),
     "no kwargs": (lambda _, f: f.pop("kwargs"), "no kwargs"),
     "misspelt limit": (put(maxmum=1), "unknown argument 'maxmum'"),
     "no limit": (lambda _, f: f["kwargs"].pop("maximum"), "give a finite"),
@@ -316,6 +317,9 @@ def test_the_suite_for_sensitive_tables_is_the_stricter_one(tmp_path):
             [strict_side], [usual_side] = other.limit.sides, one.limit.sides
             assert abs(strict_side.number) <= abs(usual_side.number)
         assert len(other.reason) > 100
+    unseen = next(g for g in strict.gates if g.id == "small_leaks_would_show")
+    assert unseen.blocking
+    assert unseen.undecided
 
 
 @pytest.mark.usefixtures("shipped")

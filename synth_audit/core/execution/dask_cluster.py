@@ -57,10 +57,7 @@ class DaskWorkers:
 
     def submit(self, call: Callable[[], Done]) -> Future[Done]:
         """Have a call made, once at least: it is made again when its worker dies."""
-        with warnings.catch_warnings():
-            # Tables travel with the call: a file could only be named if every worker had it.
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            made: Future[Done] = self.calls.submit(call)
+        made: Future[Done] = self.calls.submit(call)
         return made
 
     def stop(self, at_work: Collection[Future[Any]]) -> None:
@@ -113,6 +110,10 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
                 fix="start `dask scheduler` and `dask worker ADDRESS`, or correct the address",
             ) from None
         _compare(client, _versions())
+        # Tables travel with the calls: a file could only be named if every worker had it. For the whole
+        # block, since a thread beside it may be in the middle of warnings of its own.
+        stack.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         yield DaskWorkers(client, client.get_executor(pure=False), None if scheduler else target)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -74,6 +74,22 @@ class Executor:
     """Where equal pieces of work are done: one by one in this process, or by a pool."""
 
     pool: Pool | None = None
+
+    @contextmanager
+    def beside(self, call: Callable[[], Done]) -> Iterator[Callable[[], Done]]:
+        """Have a call made in this process while a pool works: this process only waits for it meanwhile.
+
+        Args:
+            call: must not depend on what is done in the block, nor on random draws of the process.
+
+        Yields:
+            What returns its result, or raises what it raised. Without a pool the call is made only then.
+        """
+        if self.pool is None:
+            yield call
+            return
+        with ThreadPoolExecutor(1) as thread:
+            yield thread.submit(call).result
 
     @contextmanager
     def pieces(

@@ -21,6 +21,10 @@ MOST_SEARCHED, MOST_CELLS = 50, 10**6
 """Known columns, and release rows times these, up to which every secret has records and a search of its own:
 with 2,000 records on either side these are 4·10⁹ pairs of rows."""
 
+_SHARED = 3
+"""Secrets that a record is guessed at for, on average, from which on one search that allows for all of them
+takes less than one for each: a query of it takes two to three times as long."""
+
 _MOST_LEARNT = 50_000
 """Control rows from which a model learns at most where the known columns are no more than that."""
 
@@ -120,6 +124,36 @@ class NearestGuesses:
     seed: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """What is drawn for the attack on one secret.
+
+    Attributes:
+        place: of each release row among equally near ones. others: see :class:`NearestGuesses`.
+    """
+
+    target: AttackedSecret
+    chosen: tuple[Positions, ...]
+    place: Positions
+    learnt: Positions
+    seed: int
+
+    @classmethod
+    def of(
+        cls, known: KnownColumns, secret: Column, tolerance: float, most: int, rng: np.random.Generator
+    ) -> _Question:
+        """Draw the records that are guessed at, and what else chance decides."""
+        target = AttackedSecret.of(known, secret, tolerance)
+        chosen = tuple(drawn(rows, most, rng) for rows in target.present)
+        place = random_places(len(known.rows[2]), rng)
+        seed = int(rng.integers(2**31))
+        return cls(target, chosen, place, drawn(target.present[1], _MOST_LEARNT, rng), seed)
+
+    def answered(self, found: Sequence[Positions]) -> tuple[AttackedSecret, NearestGuesses]:
+        """The guesses, taken from these release rows for train and for control."""
+        return self.target, NearestGuesses(self.chosen, tuple(found), self.learnt, self.seed)
+
+
 def guesses(
     known: KnownColumns,
     secrets: Sequence[Column],
@@ -137,16 +171,41 @@ def guesses(
     if known.many:
         yield from _at_once(known, secrets, tolerance, most, most_learnt, rng)
         return
-    for target in (AttackedSecret.of(known, secret, tolerance) for secret in secrets):
-        chosen = tuple(drawn(rows, most, rng) for rows in target.present)
-        train, control, synthetic = (known.without(target.secret, rows) for rows in known.rows)
-        place = random_places(len(synthetic), rng)
-        seed = int(rng.integers(2**31))
+    questions = (_Question.of(known, secret, tolerance, most, rng) for secret in secrets)
+    if _overlapping(known, len(secrets), most):
+        yield from _together(known, list(questions))
+        return
+    train, control, synthetic = known.rows
+    for question in questions:
         # One search for both sides, since a search of half as many rows takes more than half as long.
-        asked = train.take(chosen[0]).followed_by(control.take(chosen[1]))
-        found = nearest(asked, synthetic, place=place).index
-        learnt = drawn(target.present[1], _MOST_LEARNT, rng)
-        yield target, NearestGuesses(chosen, _halves(found, len(chosen[0])), learnt, seed)
+        asked = train.take(question.chosen[0]).followed_by(control.take(question.chosen[1]))
+        secret = question.target.secret
+        release = known.without(secret, synthetic)
+        found = nearest(known.without(secret, asked), release, place=question.place).index
+        yield question.answered(_halves(found, len(question.chosen[0])))
+
+
+def _overlapping(known: KnownColumns, n_secrets: int, most: int) -> bool:
+    """Whether most records are guessed at for so many secrets that one search for all takes less."""
+    sizes = [len(rows) for rows in known.rows[:2]]
+    return n_secrets * sum(min(most, n) for n in sizes) >= _SHARED * sum(sizes)
+
+
+def _together(
+    known: KnownColumns, questions: Sequence[_Question]
+) -> Iterator[tuple[AttackedSecret, NearestGuesses]]:
+    """The same answers as of a search for each secret, by one search of all records that are asked for."""
+    train, control, synthetic = known.rows
+    asked = [np.unique(np.concatenate(side)) for side in zip(*(q.chosen for q in questions), strict=True)]
+    found = nearest_without(
+        train.take(asked[0]).followed_by(control.take(asked[1])),
+        synthetic,
+        [known.places(q.target.secret) for q in questions],
+        place=[q.place for q in questions],
+    )
+    for question, answer in zip(questions, found, strict=True):
+        sides = zip(_halves(answer, len(asked[0])), asked, question.chosen, strict=True)
+        yield question.answered([one[np.searchsorted(every, some)] for one, every, some in sides])
 
 
 def _at_once(
