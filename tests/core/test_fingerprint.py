@@ -166,7 +166,7 @@ TYPES = pa.schema([("n", pa.int64()), ("f", pa.float64()), ("s", pa.string()), (
 ROWS = st.lists(st.fixed_dictionaries(CELLS), min_size=1, max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(rows=ROWS, data=st.data())
 def test_any_change_of_a_single_cell_changes_the_hash(rows, data):
     before = fingerprint(pa.Table.from_pylist(rows, TYPES))

@@ -12,6 +12,8 @@ from dagster_project import demo
 from synth_audit.core.audit import Audit
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import build
+from synth_audit.judging.suite import Suite
+from synth_audit.pipeline import stages
 from synth_audit.store.workspace import Workspace
 
 
@@ -39,10 +41,12 @@ def test_without_dagster_the_demo_says_what_to_install(
 QUICK = {
     "closest_record": {"n_bootstrap": 100},
     "coverage": {"n_bootstrap": 100},
+    "inference": {"n_trees": 4},
     "marginals": {"n_bootstrap": 100},
     "membership_data_only": {"n_trees": 20},
     "partial_knowledge": {"max_sets": 40},
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
+    "projection": {"n_bootstrap": 50},
     "propensity": {"trees": 20, "folds": 3},
 }
 """Settings that only save time; every other audit, and every gate, is as the demo ships."""
@@ -52,14 +56,14 @@ QUICK = {
 def _demo(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo with the settings above, and with the one attack that copies cannot pass for those."""
     if request.param == "quick":
-        usual = Plan.build_audits
+        usual = stages.audits_of  # with those that a gate brings along
 
-        def quickly(self: Plan) -> dict[str, Audit]:
-            if self.generator.name == "resample":
+        def quickly(plan: Plan, suite: Suite) -> dict[str, Audit]:
+            if plan.generator.name == "resample":
                 return {"exact_match": build("audit", "exact_match", {})}
-            return usual(self) | {name: build("audit", name, settings) for name, settings in QUICK.items()}
+            return usual(plan, suite) | {name: build("audit", name, config) for name, config in QUICK.items()}
 
-        monkeypatch.setattr(Plan, "build_audits", quickly)
+        monkeypatch.setattr(stages, "audits_of", quickly)
 
 
 @pytest.mark.usefixtures("_demo")

@@ -34,7 +34,7 @@ def distance(encoder, one, other):
     return np.sqrt(((a.dense[:, None] - b.dense[None]) ** 2).sum(axis=2) + 2 * unlike)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(parts=st.lists(st.lists(ROW, min_size=1, max_size=6), min_size=1, max_size=3))
 def test_row_groups_agree_with_a_dictionary_of_tuples(parts):
     data = [pa.Table.from_pylist(rows, TYPES) for rows in parts]

@@ -220,7 +220,7 @@ def clouds(draw):
     return cloud(), cloud()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     pair=clouds(),
     block=st.sampled_from([(1, 1), (5, 3), (2, 400), (16, 2**14)]),

@@ -21,7 +21,7 @@ from synth_audit.kernels.intervals import (
 from synth_audit.kernels.proportion_interval import proportion_difference, wilson
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(n=st.integers(1, 5000), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.9, 0.95, 0.999]))
 def test_wilson_agrees_with_scipy(n, share, level):
     successes = round(share * n)

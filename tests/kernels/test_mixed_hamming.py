@@ -33,7 +33,7 @@ def disagreements(one, other, span):
     return far + (labels[0] != labels[1])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     train=st.lists(ROW, min_size=2, max_size=8).map(
         lambda rows: [*rows, {"n": 0, "s": "a"}, {"n": 60, "s": "b"}]
@@ -71,7 +71,7 @@ def test_a_wild_value_is_one_disagreement():
     assert mixed_hamming.least_disagreement(queries, reference).tolist() == [1, 1, 1]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     train=st.lists(ROW, min_size=1, max_size=8).map(
         lambda rows: [*rows, {"n": 0, "s": "a"}, {"n": 60, "s": "b"}]

@@ -70,7 +70,7 @@ def in_leaves(patch, leaf):
 LEAVES = st.sampled_from([None, 0.3, 0.8, 2.0])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(clouds=grids(), block=BLOCKS, leaf=LEAVES)
 def test_nearest_agrees_with_brute_loops(clouds, block, leaf):
     (queries, query_labels), (reference, reference_labels) = clouds
@@ -87,7 +87,7 @@ def test_nearest_agrees_with_brute_loops(clouds, block, leaf):
         assert found.index[i] in tied
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(clouds=grids(), block=BLOCKS, leaf=LEAVES)
 def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block, leaf):
     (rows, labels), _ = clouds

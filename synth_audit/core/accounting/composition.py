@@ -214,6 +214,7 @@ def _pure_divergences(record: MechanismRecord, size: int, orders: Floats) -> Flo
     return found
 
 
+@lru_cache(maxsize=64)  # those of what was bought before, while noise is calibrated and when it is added up
 def _losses(record: MechanismRecord, neighbouring: Neighbouring, interval: float) -> Any:
     """The privacy loss distribution of all runs."""
     from dp_accounting.pld import common
@@ -287,11 +288,7 @@ def _positive(value: float | None) -> float:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without the note that an order was left out because its series did not converge; the rest bounds."""
-    logger = logging.getLogger("absl")
-
-    def silent(_: logging.LogRecord) -> bool:
-        return False
-
+    logger, silent = logging.getLogger("absl"), logging.Filter("no such logger")
     logger.addFilter(silent)
     try:
         yield
