@@ -30,8 +30,11 @@ LINKED = Quantity(
     "others as it does to hardly any stranger, less the share of strangers; 0 is none.",
 )
 
-_QUANTILE, _WELL_ABOVE = 0.98, 1.15
-"""The quantile of control above which, so many times, a best row stands out."""
+_QUANTILE = 0.98
+"""The quantile of control well above which a best row stands out."""
+
+_WELL_ABOVE, _OF_FEW = 1.15, 60
+"""So many times, or one and this over the number of strangers: of few the quantile is uncertain."""
 
 _WORK = 8e7
 """Cells compared in one pass over the people."""
@@ -55,9 +58,10 @@ class RecodedCopies:
     strangers are as near by luck as anybody.
 
     Somebody is linked whose best row outweighs the mean of the fifth to eighth best (further down where the
-    release has more rows than train) by more than 1.15 times the 98 % quantile of control. ``linked_people``
-    is the share of train people who are, less that of control, the worst of three ways: labels as they are,
-    labels learnt, and labels learnt with all numbers turned round by rank; the interval allows for three.
+    release has more rows than train) by more than 1.15 times the 98 % quantile of control (with
+    n below 400 of these ``1 + 60 / n`` times). ``linked_people`` is the share of train people who are, less
+    that of control, the worst of three ways: labels as they are, labels learnt, and labels learnt with all
+    numbers turned round by rank; the interval allows for three.
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
@@ -156,7 +160,8 @@ def _measured(ways: dict[str, Floats], n: int, level: float, requested: int) -> 
     shares, intervals = {}, []
     for name, found in ways.items():
         train, control = found[:n], found[n:]
-        limit = _WELL_ABOVE * float(np.quantile(control, _QUANTILE))
+        times = max(_WELL_ABOVE, 1 + _OF_FEW / len(control))
+        limit = times * float(np.quantile(control, _QUANTILE))
         out, others = int((train > limit).sum()), int((control > limit).sum())
         shares[name] = out / n - others / len(control)
         intervals.append(proportion_difference(out, n, others, len(control), each))
