@@ -56,8 +56,8 @@ class Study:
 
     @classmethod
     def of(cls, table: str, seeds: Sequence[Seed]) -> Study:
-        farthest = max(len(seed.rows) for seed in seeds)
-        seeds = [seed for seed in seeds if len(seed.rows) == farthest]
+        reached = [len({row["ratio"] for row in seed.rows}) for seed in seeds]
+        seeds = [seed for seed, n in zip(seeds, reached, strict=True) if n == max(reached)]
         ratios = sorted(set.intersection(*({row["ratio"] for row in seed.rows} for seed in seeds)))
         rows = [{row["ratio"]: row["ours"] for row in seed.rows} for seed in seeds]
         found = {

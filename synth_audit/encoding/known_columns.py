@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.core.arrays import Codes, Floats
 from synth_audit.core.schema import Column
@@ -22,6 +23,7 @@ from synth_audit.encoding.anchored_parts import (
 )
 from synth_audit.kernels import robust_scale
 from synth_audit.kernels.coordinates import drawn_in
+from synth_audit.kernels.labels import smallest_type
 
 SECRET_STEP = 1e4
 """Labels of a secret are that far apart from one another and from all numbers."""
@@ -37,7 +39,8 @@ class KnownColumn:
 
     Attributes:
         name: of the column.
-        labels: what must be equal, 0 … k−1, shape (n,); what a cell is, where it may be a number.
+        labels: what must be equal, 0 … k−1 in the smallest type that holds them, shape (n,); what a cell is,
+            where it may be a number.
         numbers: in robust ranges, beyond one range growing by their logarithm; 0 where there is none,
             shape (n, width).
         secret: the cell as a guess, NaN where missing, shape (n,): two cells are the same when they differ by
@@ -47,7 +50,7 @@ class KnownColumn:
     """
 
     name: str
-    labels: Codes
+    labels: npt.NDArray[Any]
     numbers: Floats
     secret: Floats
     parents: tuple[int, ...] = ()
@@ -69,7 +72,7 @@ class KnownColumn:
             placed = np.concatenate([vector.read(table) for table in tables])[:, :_TEXT_WIDTH]
             missing = np.isnan(placed).any(axis=1)
             near = np.where(missing[:, None], 0.0, placed / (vector.spread * _TEXT_WIDTH))
-            return cls(name, missing.astype(np.int64), near, secret)
+            return cls(name, missing.astype(np.int8), near, secret)
         return cls(name, _dense(codes), np.empty((len(codes), 0)), secret)
 
     @classmethod
@@ -87,9 +90,21 @@ class KnownColumn:
         return cls(name, _dense(kind), squashed[:, None], secret)
 
     @cached_property
-    def values(self) -> Codes:
+    def values(self) -> npt.NDArray[Any]:
         """Equal for equal cells, missing ones among them; 0 … k−1, shape (n,)."""
         return _dense(np.nan_to_num(self.secret, nan=-SECRET_STEP))
+
+    @property
+    def shares(self) -> Floats:
+        """Share of the rows that has each value, missing as one; without :attr:`values`, which stay."""
+        counts = np.unique(np.nan_to_num(self.secret, nan=-SECRET_STEP), return_counts=True)[1]
+        return counts / len(self.secret)
+
+    @property
+    def ranks(self) -> npt.NDArray[Any]:
+        """Dense ranks of each number in the smallest type that holds them, shape (n, width)."""
+        found = [_dense(numbers) for numbers in self.numbers.T]
+        return np.column_stack(found) if found else np.empty(self.numbers.shape, np.int8)
 
     def mirrored(self, n: int) -> Self:
         """The same with the numbers of the first n rows (the release) turned round by rank.
@@ -122,5 +137,6 @@ def known_columns(
     return [KnownColumn.of(parts[c.name], tables) for c in kept]
 
 
-def _dense(codes: Codes | Floats) -> Codes:
-    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+def _dense(codes: Codes | Floats) -> npt.NDArray[Any]:
+    places = np.unique(codes, return_inverse=True)[1]
+    return places.astype(smallest_type(places))

@@ -10,6 +10,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Floats, Positions, Scores
 from synth_audit.kernels._hidden import Hidden
+from synth_audit.kernels._smallest import rounded_down, smallest, true_places
 from synth_audit.kernels.leaves import Leaves
 
 _PAIRS = 2**17
@@ -75,14 +76,15 @@ class LeafSearch:
         hit = np.flatnonzero(scores.min(axis=1) <= self.limit[rows])
         if not len(hit):
             return
-        k, met, few = self.least.shape[1], rows[hit], scores[hit]
+        k, met = self.least.shape[1], rows[hit]
+        few = scores if len(hit) == len(scores) else scores[hit]
         # Of whole numbers of two bytes, as these are before they stand beside floats.
-        smallest = np.partition(few, k - 1, axis=1)[:, :k] if few.shape[1] > k else few
-        self.least[met] = np.partition(np.hstack([self.least[met], smallest]), k - 1, axis=1)[:, :k]
+        least = smallest(few, k) if few.shape[1] > k else few
+        self.least[met] = smallest(np.hstack([self.least[met], least]), k)
         limit = self.least[met].max(axis=1)
         limit += self.space.slack(met + self.first, limit)
         self.limit[met] = limit
-        row, column = np.nonzero(few <= limit[:, None])
+        row, column = true_places(few <= rounded_down(limit, few.dtype)[:, None])
         self.found.append((met[row], column + start, few[row, column].astype(np.float64)))
 
     def candidates(self) -> tuple[Positions, Positions]:
@@ -122,7 +124,7 @@ def pruned_candidates(
         for leaf, rows in _by_leaf(best[able], able):
             search.visit(leaf, rows, memory)
         bounds[np.arange(n), best] = beyond
-    row, leaf_of = np.nonzero((bounds <= search.limit[:, None]) & (bounds < beyond))
+    row, leaf_of = true_places((bounds <= search.limit[:, None]) & (bounds < beyond))
     if sizes[leaf_of].sum() > _MOST * n * sizes.sum():
         return None
     for leaf, rows in _by_leaf(leaf_of, row):

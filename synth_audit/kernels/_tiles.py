@@ -11,6 +11,7 @@ import numpy as np
 from synth_audit.core.arrays import Floats, Positions, Scores
 from synth_audit.kernels import gpu_scores
 from synth_audit.kernels._hidden import Hidden
+from synth_audit.kernels._smallest import rounded_down, smallest, true_places
 from synth_audit.kernels.leaves import Leaves
 
 _GROUPS = (64, 16)
@@ -87,7 +88,9 @@ def candidates(
         if hidden is not None:
             scores[hidden.inside(block, tile.start, tile.stop)] = beyond(space.dtype)
         minima = _least_of_groups(scores)
-        least = np.partition(np.hstack([least, minima]), k - 1, axis=1)[:, :k]
+        # Of the type that the scores have, as long as these stand alone.
+        few = smallest(minima, k) if minima.shape[1] > k else minima
+        least = smallest(np.hstack([least, few]), k)
         limit = least.max(axis=1)
         limit = limit + space.slack(block, limit)
         row, column = _up_to(scores, minima, limit)
@@ -148,7 +151,8 @@ def _group_size(m: int) -> int:
 
 def _up_to(scores: Scores, minima: Scores, limit: Floats) -> tuple[Positions, Positions]:
     """Where scores are at most the limit of their row; only groups whose least score is are looked at."""
-    row, group = np.nonzero(minima <= limit[:, None])
+    most = rounded_down(limit, scores.dtype)
+    row, group = true_places(minima <= most[:, None])
     if minima is scores:
         return row, group
     n, m = scores.shape
@@ -157,7 +161,7 @@ def _up_to(scores: Scores, minima: Scores, limit: Floats) -> tuple[Positions, Po
     rest = group >= groups
     inside, number = row[~rest], group[~rest]
     members = scores[:, : groups * size].reshape(n, size, groups)[inside, :, number]
-    pair, member = np.nonzero(members <= limit[inside][:, None])
+    pair, member = true_places(members <= most[inside][:, None])
     rows = np.concatenate([inside[pair], row[rest]])
     columns = np.concatenate([member * groups + number[pair], group[rest] + groups * (size - 1)])
     return rows, columns

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Codes, Floats, Integers, Positions
 
@@ -31,14 +32,14 @@ class KnownCells:
     """Cells of some columns, those of the release in the first rows.
 
     Attributes:
-        labels: one array of shape (n,) per label that must be equal, each 0 … k−1.
+        labels: one array of shape (n,) per label that must be equal, each 0 … k−1, in whatever type.
         numbers: shape (n, p). ranks: dense ranks of each number, shape (n, p).
         n_release: m.
     """
 
-    labels: Sequence[Codes]
+    labels: Sequence[npt.NDArray[Any]]
     numbers: Floats
-    ranks: Codes
+    ranks: npt.NDArray[Any]
     n_release: int
 
     def matches(self) -> NearestCombinations:
@@ -138,19 +139,19 @@ class NearestCombinations:
         equal: Bools = (self.distance == 0.0) & (self.crowd <= MOST_VOTES)
         return equal
 
-    def guesses(self, people: Positions, secrets: Floats, tolerance: float) -> Floats:
+    def guesses(self, people: Positions, secrets: Callable[[Positions], Floats], tolerance: float) -> Floats:
         """What all nearest rows of each person agree on, NaN where they do not; shape (people, secrets).
 
         Args:
             people: whose nearest rows are one or two combinations.
-            secrets: cells of the release, none NaN, shape (m, secrets).
+            secrets: cells of the release in r of its rows, none NaN, shape (r, secrets).
         """
         used, place = np.unique(self.found[people, :2], return_inverse=True)
         place = place.reshape(len(people), 2)
         rows, starts = _rows_of(self.combinations, used[used >= 0])
+        cells = secrets(rows)
         low, high = (
-            f.reduceat(secrets[rows], starts, axis=0) if len(rows) else np.empty((0, secrets.shape[1]))
-            for f in (np.minimum, np.maximum)
+            f.reduceat(cells, starts, axis=0) if len(rows) else cells for f in (np.minimum, np.maximum)
         )
         if len(used) and used[0] < 0:  # none votes for nothing
             low = np.vstack([np.full((1, low.shape[1]), np.inf), low])
@@ -160,7 +161,7 @@ class NearestCombinations:
         return np.where(most - least <= tolerance, least + (most - least) / 2, np.nan)
 
 
-def combined(codes: Sequence[Codes], n: int, most: int) -> Codes:
+def combined(codes: Sequence[npt.NDArray[Any]], n: int, most: int) -> Codes:
     """One code for each combination of codes, equal for equal ones, below ``most``; shape (n,).
 
     The order is that of the last code within the others.

@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -226,6 +227,15 @@ def test_when_the_parent_ends_its_processes_do(kill: signal.Signals, tmp_path: P
     assert ended_soon(log)
     if kill is signal.SIGINT:
         assert not list(scratch.iterdir()), "rows were left behind"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc is asked")
+def test_what_a_call_freed_goes_back_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("ctypes.CDLL", lambda _: SimpleNamespace(malloc_trim=asked.append))
+    assert attempt(None, partial(squared, 3)).result == 9
+    assert attempt(None, partial(refused, 2)).failed
+    assert asked == [0, 0]
 
 
 def test_a_call_beside_the_pool_is_made_while_the_pool_works() -> None:

@@ -69,7 +69,7 @@ def test_a_guess_is_what_all_nearest_rows_agree_on():
     numbers = [[0.0], [0.0], [2.0], [2.0], [5.0], [0.0], [1.0], [2.0], [4.9]]
     secrets = np.array([[1.0, 7.0], [1.0, 8.0], [1.0, 7.0], [1.0, 7.02], [3.0, 9.0]])
     matches = cells_of([], numbers, 5).matches()
-    guesses = matches.guesses(np.arange(4), secrets, 0.045)
+    guesses = matches.guesses(np.arange(4), secrets.__getitem__, 0.045)
     expected = [[1.0, np.nan], [1.0, np.nan], [1.0, 7.01], [3.0, 9.0]]
     assert guesses == pytest.approx(np.array(expected), nan_ok=True)
     assert matches.crowd.tolist() == [2, 4, 2, 1]

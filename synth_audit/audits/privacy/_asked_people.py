@@ -87,6 +87,8 @@ def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeopl
     Args:
         columns: rows of the release first, then those of the people.
     """
-    cells = np.nan_to_num(np.column_stack([c.secret for c in columns]), nan=-SECRET_STEP)
+    cells = np.empty((len(columns[0].secret), len(columns)))
+    for j, column in enumerate(columns):  # one by one: there may be millions of rows
+        cells[:, j] = np.nan_to_num(column.secret, nan=-SECRET_STEP)
     chosen = people.of(half)
     return co_agreement(cells[:n_release], cells[n_release:][chosen], people.member[chosen], SECRET_STEP)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -53,6 +55,19 @@ def _in_folder(folder: str, call: Callable[[], Done]) -> CallResult[Done]:
         return CallResult(failed=True)
     finally:
         tempfile.tempdir = before
+        _give_back()
+
+
+def _give_back() -> None:
+    """Return to the system what the call has freed: else the next call, which frees other pieces, holds both.
+
+    Arrow's pool knows how; of the C library's only glibc does, which is asked where it is the one in use.
+    """
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def end_with(parent: int) -> None:

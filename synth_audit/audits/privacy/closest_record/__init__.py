@@ -161,37 +161,41 @@ class ClosestRecord:
         """Search neighbours among all train and control rows for at most ``max_queries`` rows each."""
         rng = context.rng
         found = [self._score(*self._disagreements(subject, rng), AGREEMENT, subject.level, rng)]
-        series: tuple[Series, ...] = ()
-        notes: tuple[str, ...] = ()
-        assert subject.control is not None
-        n_train = subject.train.n_rows
-        within_train = most_queries(self.max_within, n_train)
+        series, notes = list[Series](), list[str]()
+        within_train = most_queries(self.max_within, subject.train.n_rows)
         for name in self.distances:
-            most = self.max_queries if name != "mirrored_ranks" else min(self.max_queries, self.max_mirrored)
-            most = most_queries(most, n_train)
-            chosen = self._draw(subject.synthetic.n_rows, most, rng)
-            space = space_of(subject, name, chosen, self.embedding_settings, context)
-            every = np.arange(len(chosen))
-            to_train = space.nearest("synthetic", every, "train")
-            to_control = space.nearest("synthetic", every, "control")
-            real = space.nearest("control", self._draw(space.size("control"), most, rng), "train")
-            setting = "" if name == "euclidean" else name
-            found.append(self._score(to_train.first, real.first, setting, subject.level, rng))
-            share = shares(
-                to_train, to_control, space.size("train"), space.size("control"), subject.level, setting
-            )
-            if setting:
-                found += [m for m in share if m.id.quantity == SHARE_LEAK.name]
-                continue
-            asked = self._draw(n_train, within_train, rng)
-            within = space.nearest_other("train", asked, Fellows.of(subject.train).whose)
-            medians, notes = self._medians(to_train, real, within.first, subject.level, rng)
-            found += [*share, *medians]
-            series = (_curve(to_train, real, subject.suppression),)
+            by_distance = self._in_space(name, subject, rng, context)
+            found += by_distance.measurements
+            series += by_distance.series
+            notes += by_distance.notes
         found += neighbour_measures.identifiability(subject, within_train, rng)
         found += neighbour_measures.adversarial_accuracy(subject, within_train, rng)
         found += neighbour_measures.hits(subject, self.max_compared, rng)
-        return Findings(tuple(found), series, notes)
+        return Findings(tuple(found), tuple(series), tuple(notes))
+
+    def _in_space(
+        self, name: Distance, subject: Subject, rng: np.random.Generator, context: RunContext
+    ) -> Findings:
+        """What one distance shows; its space goes with it, so that no two are held at a time."""
+        n_train, level = subject.train.n_rows, subject.level
+        most = self.max_queries if name != "mirrored_ranks" else min(self.max_queries, self.max_mirrored)
+        most = most_queries(most, n_train)
+        chosen = self._draw(subject.synthetic.n_rows, most, rng)
+        space = space_of(subject, name, chosen, self.embedding_settings, context)
+        every = np.arange(len(chosen))
+        to_train = space.nearest("synthetic", every, "train")
+        to_control = space.nearest("synthetic", every, "control")
+        real = space.nearest("control", self._draw(space.size("control"), most, rng), "train")
+        setting = "" if name == "euclidean" else name
+        score = self._score(to_train.first, real.first, setting, level, rng)
+        share = shares(to_train, to_control, space.size("train"), space.size("control"), level, setting)
+        if setting:
+            return Findings((score, *(m for m in share if m.id.quantity == SHARE_LEAK.name)))
+        asked = self._draw(n_train, most_queries(self.max_within, n_train), rng)
+        within = space.nearest_other("train", asked, Fellows.of(subject.train).whose)
+        medians, notes = self._medians(to_train, real, within.first, level, rng)
+        curve = _curve(to_train, real, subject.suppression)
+        return Findings((score, *share, *medians), (curve,), notes)
 
     def _draw(self, n: int, most: int, rng: np.random.Generator) -> Positions:
         """Positions to look up: all, or a random subset in ascending order."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
@@ -196,18 +198,17 @@ class _Search:
     Attributes:
         ranks: of the numbers of each column, shape (n, width) each.
         secrets: every cell of the people, then whether it is missing, of columns where that is a secret;
-            shape (people, secrets). votes: those of the release as guesses, shape (m, secrets).
+            shape (people, secrets).
         owners: position of each secret's column.
         turned: columns whose numbers in the release are turned round, as far as they were asked for.
     """
 
     columns: Sequence[KnownColumn]
     n_release: int
-    ranks: Sequence[Positions]
+    ranks: Sequence[npt.NDArray[Any]]
     secrets: Floats
-    votes: Floats
     owners: Positions
-    turned: dict[int, tuple[KnownColumn, Positions]]
+    turned: dict[int, tuple[KnownColumn, npt.NDArray[Any]]]
 
     @classmethod
     def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
@@ -218,12 +219,7 @@ class _Search:
         gaps = np.flatnonzero((np.minimum(share, 1 - share) >= _FEWEST_GAPS) & plain)
         secrets = np.hstack([secrets, missing[:, gaps] * SECRET_STEP])
         owners = np.concatenate([np.arange(len(columns)), gaps])
-        votes = np.empty((n_release, len(owners)))
-        for i, owner in enumerate(owners):  # one by one: there may be millions of rows
-            cells = columns[owner].secret[:n_release]
-            gap = i >= len(columns)
-            votes[:, i] = np.isnan(cells) * SECRET_STEP if gap else np.nan_to_num(cells, nan=_NO_GUESS)
-        return cls(columns, n_release, [_ranks(c) for c in columns], secrets, votes, owners, {})
+        return cls(columns, n_release, [c.ranks for c in columns], secrets, owners, {})
 
     def claims(
         self, knowledge: Knowledge, people: AskedPeople, alpha: float, about: int | None = None
@@ -234,16 +230,23 @@ class _Search:
         # A difference to what is known is another form of the other column, which is a secret itself.
         told |= {i for i, c in enumerate(self.columns) if told.intersection(c.parents)}
         secrets = np.flatnonzero(~np.isin(self.owners, list(told)))
-        asked = slice(None) if about is None else slice(about, about + 1)
-        within = secrets if about is None else np.zeros(1, dtype=np.intp)
         secrets = secrets if about is None else np.array([about])
         nearest = np.flatnonzero(matches.claimed(~people.member, _FALSE_ALARMS))
         who = np.flatnonzero(matches.equal if knowledge.equal else matches.claimed(~people.member, alpha))
-        guesses = matches.guesses(who, self.votes[:, asked], TOLERANCE)[:, within]
+        guesses = matches.guesses(who, partial(self._votes, secrets), TOLERANCE)
         truth = self.secrets[who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
         return ClaimsOfSet(matches.distance, nearest, secrets, who, made, off <= TOLERANCE)
+
+    def _votes(self, secrets: Positions, rows: Positions) -> Floats:
+        """Some secrets of some rows of the release as guesses, shape (rows, secrets)."""
+        found = np.empty((len(rows), len(secrets)))
+        for place, i in enumerate(secrets):
+            cells = self.columns[self.owners[i]].secret[rows]
+            gap = i >= len(self.columns)
+            found[:, place] = np.isnan(cells) * SECRET_STEP if gap else np.nan_to_num(cells, nan=_NO_GUESS)
+        return found
 
     def _cells(self, knowledge: Knowledge) -> KnownCells:
         if knowledge.equal:
@@ -258,18 +261,12 @@ class _Search:
             self.n_release,
         )
 
-    def _known(self, knowledge: Knowledge) -> Iterator[tuple[KnownColumn, Positions]]:
+    def _known(self, knowledge: Knowledge) -> Iterator[tuple[KnownColumn, npt.NDArray[Any]]]:
         for i in knowledge.known:
             if not knowledge.mirrored:
                 yield self.columns[i], self.ranks[i]
                 continue
             if i not in self.turned:
                 column = self.columns[i].mirrored(self.n_release)
-                self.turned[i] = column, _ranks(column)
+                self.turned[i] = column, column.ranks
             yield self.turned[i]
-
-
-def _ranks(column: KnownColumn) -> Positions:
-    """Dense ranks of each number, shape (n, width)."""
-    found = [np.unique(numbers, return_inverse=True)[1] for numbers in column.numbers.T]
-    return np.array(found, np.intp).reshape(column.numbers.T.shape).T

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes
+from synth_audit.core.arrays import Floats
 from synth_audit.encoding.known_columns import KnownColumn
 from synth_audit.kernels.weak_blocks import WeakBlock, few_labels, weak_blocks
 
@@ -25,7 +25,7 @@ _LABELS = 8
 
 def weak_columns(columns: Sequence[KnownColumn]) -> list[int]:
     """Positions of the columns that tell little each."""
-    return [i for i, column in enumerate(columns) if 0 < _bits(column.values) <= _MOST_BITS]
+    return [i for i, column in enumerate(columns) if 0 < _bits(column.shares) <= _MOST_BITS]
 
 
 def weak_sets(
@@ -58,7 +58,6 @@ def _sets(block: WeakBlock) -> Iterator[tuple[int, ...]]:
     yield from (tuple(sorted(order[:k])) for k in range(FEWEST, min(MOST, len(order) - 1) + 1, 2))
 
 
-def _bits(values: Codes) -> float:
+def _bits(shares: Floats) -> float:
     """What it tells that two rows agree: −log2 of the chance that they do."""
-    share = np.bincount(values) / len(values)
-    return float(-np.log2((share**2).sum()))
+    return float(-np.log2((shares**2).sum()))
