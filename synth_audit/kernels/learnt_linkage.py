@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Counts, Floats, Floats32, Positions
+from synth_audit.core.arrays import Counts, Floats, Floats32, Positions
 from synth_audit.kernels.linked_columns import LEVELS, Blocks, LinkedColumn
 
 _RUNNERS_UP = 16
@@ -30,8 +30,8 @@ _LIGHTEST, _HEAVIEST = -4.0, 7.0
 _CANDIDATES = 256
 """Rows among which the best by all columns but one are; see :meth:`LinkageWeights._best_without`."""
 
-_OUT = -1e3
-"""What a row that was compared already weighs in each column."""
+_OUT = np.float32(-1e5)
+"""Added to the weight of a row that was compared already."""
 
 _FIRST, _LAST = 4, 8
 """The best row must stand out from those at these places, where further copies of one person do not reach."""
@@ -67,8 +67,8 @@ class LinkageWeights:
         """Weights after a look at the best rows and the next best ones of all people."""
         n, d = len(self.columns[0].people), len(self.columns)
         best = np.empty((n, d, min(_RUNNERS_UP + 1, self.blocks.compared)), np.int64)
-        for person, (cells, weights) in enumerate(self._people()):
-            best[person] = np.take_along_axis(cells, _best_without(weights), axis=1)
+        for person, (weights, total) in enumerate(self._people()):
+            best[person] = self.blocks.cells_of(person, _best_without(weights, total))
         tables = []
         for j, c in enumerate(self.columns):
             pairs = c.people[:, None] * c.size + best[:, j]
@@ -87,38 +87,38 @@ class LinkageWeights:
             repeats: release rows for each person of train; so many times further down the others are.
         """
         found = np.zeros(len(self.columns[0].people))
-        for person, (_, weights) in enumerate(self._people()):
-            total = weights.sum(axis=0)
+        for person, (_, total) in enumerate(self._people()):
             n = min(_LAST * repeats, len(total))
             top = np.sort(np.partition(total, -n)[-n:])
             found[person] = top[-1] - top[: max(1, n - _FIRST * repeats)].mean()
         return found
 
-    def _people(self) -> Iterator[tuple[Codes, Floats32]]:
-        """Of each person the cells of the rows compared, and what each weighs; shape (d, rows) both."""
-        for person in range(len(self.columns[0].people)):
-            blocks = self.blocks.of_person(person)
-            weighed = []
-            for cells, seen in blocks:
-                weights = np.empty(cells.shape, np.float32)
-                for j, (c, table) in enumerate(zip(self.columns, self.tables, strict=True)):
-                    table[c.people[person]].take(cells[j], out=weights[j], mode="clip")
-                if seen is not None:
-                    weights[:, seen] = _OUT
-                weighed.append(weights)
-            yield (
-                blocks[0][0] if len(blocks) == 1 else np.hstack([cells for cells, _ in blocks]),
-                (weighed[0] if len(blocks) == 1 else np.hstack(weighed)),
-            )
+    def _people(self) -> Iterator[tuple[Floats32, Floats32]]:
+        """For each person what the rows compared weigh in each column, shape (d, rows), and in all.
+
+        Both are overwritten by those of the next person.
+        """
+        weights = np.empty((len(self.columns), self.blocks.compared), np.float32)
+        rows = np.hstack([table[c.people] for c, table in zip(self.columns, self.tables, strict=True)])
+        for person, row in enumerate(rows):
+            parts, again = self.blocks.of_person(person)
+            start = 0
+            for places in parts:
+                end = start + places.shape[1]
+                row.take(places, out=weights[:, start:end], mode="clip")
+                start = end
+            total = weights.sum(axis=0)
+            if again is not None:
+                total[-len(again) :][again] += _OUT
+            yield weights, total
 
 
-def _best_without(weights: Floats32) -> Positions:
+def _best_without(weights: Floats32, total: Floats32) -> Positions:
     """Rows that weigh most by all columns but one, from the best down, for each column; shape (d, some).
 
     They are looked for among those that weigh most without their lightest column: no row weighs more without
     another one.
     """
-    total = weights.sum(axis=0)
     n = min(_RUNNERS_UP + 1, len(total))
     able = np.arange(len(total))
     if len(able) > _CANDIDATES:

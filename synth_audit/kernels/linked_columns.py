@@ -101,20 +101,20 @@ class _Order:
 
     Attributes:
         rows: of the release, shape (m,). starts: of each person's block among these, shape (n,).
-        cells: of every column in this order, shape (d, m).
+        places: of every column's cells in this order, as :class:`Blocks` has them, shape (d, m).
     """
 
     rows: Positions
     starts: Positions
-    cells: Codes
+    places: Codes
 
     @classmethod
-    def by(cls, column: LinkedColumn, columns: Sequence[LinkedColumn]) -> Self:
+    def by(cls, column: LinkedColumn, places: Codes) -> Self:
         rows, m = np.argsort(column.release, kind="stable"), len(column.release)
         ends = np.concatenate([[0], np.cumsum(column.counts)])
-        places = (ends[column.people] + ends[column.people + 1]) // 2
-        starts = np.clip((m - places if column.mirrored else places) - _BLOCK // 2, 0, m - _BLOCK)
-        return cls(rows, starts, np.array([c.release[rows] for c in columns]))
+        middle = (ends[column.people] + ends[column.people + 1]) // 2
+        starts = np.clip((m - middle if column.mirrored else middle) - _BLOCK // 2, 0, m - _BLOCK)
+        return cls(rows, starts, places[:, rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,38 +122,59 @@ class Blocks:
     """Which rows of the release each person is compared with: all, or those near in one of two numbers.
 
     Attributes:
-        cells: of every column, shape (d, m). orders: none where all rows are compared.
+        places: cells of every column counted on through all columns, so that one look into a row of all
+            their weights finds them, shape (d, m).
+        first_cells: the place of each column's cell 0, shape (d, 1).
+        orders: none where all rows are compared.
         first_place: of the rows in the second order, their place in the first.
     """
 
-    cells: Codes
+    places: Codes
+    first_cells: Codes
     orders: Sequence[_Order] = ()
     first_place: Positions | None = None
 
     @classmethod
     def of(cls, columns: Sequence[LinkedColumn]) -> Self:
         """By the two numbers that tell most, where there are more rows than both blocks hold together."""
-        cells = np.array([c.release for c in columns])
+        first_cells = np.cumsum([0, *(c.size for c in columns[:-1])])[:, None]
+        places = np.array([c.release for c in columns]) + first_cells
         best = sorted((c for c in columns if c.numeric), key=lambda c: -c.telling)[:2]
-        if cells.shape[1] <= 2 * _BLOCK or not best:
-            return cls(cells)
-        orders = [_Order.by(c, columns) for c in best]
-        places = np.empty(cells.shape[1], np.intp)
-        places[orders[0].rows] = np.arange(cells.shape[1])
-        return cls(cells, orders, places[orders[1].rows] if len(orders) > 1 else None)
+        if places.shape[1] <= 2 * _BLOCK or not best:
+            return cls(places, first_cells)
+        orders = [_Order.by(c, places) for c in best]
+        in_first = np.empty(places.shape[1], np.intp)
+        in_first[orders[0].rows] = np.arange(places.shape[1])
+        return cls(places, first_cells, orders, in_first[orders[1].rows] if len(orders) > 1 else None)
 
     @property
     def compared(self) -> int:
         """Rows compared with one person, at most."""
-        return len(self.orders) * _BLOCK or self.cells.shape[1]
+        return len(self.orders) * _BLOCK or self.places.shape[1]
 
-    def of_person(self, person: int) -> list[tuple[Codes, Bools | None]]:
-        """Cells of the rows of each block, shape (d, rows), and which of these were in the first block."""
+    def of_person(self, person: int) -> tuple[list[Codes], Bools | None]:
+        """Places of the rows of each block, shape (d, rows), and which of the second were in the first."""
         if not self.orders:
-            return [(self.cells, None)]
+            return [self.places], None
         starts = [int(o.starts[person]) for o in self.orders]
-        found = [o.cells[:, s : s + _BLOCK] for o, s in zip(self.orders, starts, strict=True)]
+        found = [o.places[:, s : s + _BLOCK] for o, s in zip(self.orders, starts, strict=True)]
         if self.first_place is None:
-            return [(found[0], None)]
+            return found, None
         place = self.first_place[starts[1] : starts[1] + _BLOCK] - starts[0]
-        return [(found[0], None), (found[1], (place >= 0) & (place < _BLOCK))]
+        return found, (place >= 0) & (place < _BLOCK)
+
+    def cells_of(self, person: int, chosen: Positions) -> Codes:
+        """In each column the cells of some of the rows compared with a person.
+
+        Args:
+            chosen: which of these rows, for each column, shape (d, some).
+        """
+        of_column = np.arange(len(chosen))[:, None]
+        if not self.orders:
+            return self.places[of_column, chosen] - self.first_cells
+        found = np.empty(chosen.shape, self.places.dtype)
+        for k, order in enumerate(self.orders):
+            here = chosen // _BLOCK == k
+            at = int(order.starts[person]) + np.where(here, chosen - k * _BLOCK, 0)
+            np.copyto(found, order.places[of_column, at], where=here)
+        return found - self.first_cells

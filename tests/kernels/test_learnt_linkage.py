@@ -45,7 +45,7 @@ def test_likeness_is_the_share_of_rows_as_near_by_rank():
 
 def test_the_best_by_all_columns_but_one():
     weights = np.array([[5.0, 0, 1, 2], [0, 4, 1, 3]], np.float32)
-    assert _best_without(weights)[:, 0].tolist() == [1, 0]
+    assert _best_without(weights, weights.sum(axis=0))[:, 0].tolist() == [1, 0]
 
 
 def test_what_stands_for_what_is_learnt_from_the_other_columns():
@@ -71,16 +71,18 @@ def test_of_many_rows_those_near_in_a_number_are_compared(monkeypatch):
     blocks = Blocks.of(columns)
     assert blocks.compared == 20
     for person in range(300):
-        (near, _), (other, seen) = blocks.of_person(person)
+        (near, other), seen = blocks.of_person(person)
         mine = [c.people[person] for c in columns]
-        assert (mine == near.T).all(axis=1).any()
+        assert (mine == (near - blocks.first_cells).T).all(axis=1).any()
+        both = np.hstack([near, other]) - blocks.first_cells
+        assert (blocks.cells_of(person, np.tile(np.arange(20), (3, 1))) == both).all()
         twice = {tuple(x) for x in near.T} & {tuple(x) for x in other.T}
         assert seen.sum() == len(twice) >= 1
     turned = Blocks.of([replace(c, mirrored=c.numeric) for c in columns])
     (near, _), _ = turned.of_person(int(first.argmax()))
     assert near[0].max() <= 20
-    assert [cells.shape for cells, _ in Blocks.of(columns[:2]).of_person(0)] == [(2, 10)]
-    assert [cells.shape for cells, _ in Blocks.of(columns[1:2]).of_person(0)] == [(1, 300)]
+    assert [places.shape for places in Blocks.of(columns[:2]).of_person(0)[0]] == [(2, 10)]
+    assert [places.shape for places in Blocks.of(columns[1:2]).of_person(0)[0]] == [(1, 300)]
     weights = LinkageWeights.before(columns, blocks, labels_known=True)
     assert (weights.standing_out() > 0).all()
     assert weights.learnt().tables[1].shape == (3, 3)
