@@ -8,10 +8,12 @@ import math
 import random
 import socket
 import time
+import weakref
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -237,6 +239,18 @@ def test_what_great_expectations_mixes_up_is_an_error(monkeypatch, tamper):
     monkeypatch.setattr(great_expectations_runner, "_validate", tampered)
     with pytest.raises(GateError):
         check_table(SUITE, TABLE)
+
+
+def test_great_expectations_keeps_no_rows_of_what_it_checked():
+    """Its last context stays with it; a large table must not, and whoever handed it over keeps it whole."""
+    values = np.arange(1000.0)
+    alive = weakref.ref(values)
+    frame = pd.DataFrame({"x": values}, copy=False)
+    rows = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 1000}}
+    assert great_expectations_runner.run(frame, {"rows": rows}) == {"rows": True}
+    assert frame.shape == (1000, 1)
+    del values, frame
+    assert alive() is None
 
 
 @pytest.mark.parametrize("tamper", ["raise", "lost"])
