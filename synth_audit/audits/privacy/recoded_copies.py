@@ -115,16 +115,17 @@ class RecodedCopies:
         if not known:
             raise NotApplicable("no column varies in train")
         columns = [_linked(c, subject.synthetic.n_rows) for c in known]
-        turned = [replace(c, mirrored=c.numeric) for c in columns]
         repeats = math.ceil(subject.synthetic.n_rows / subject.train.n_rows)
+        blocks = Blocks.of(columns)
         ways = {
-            "labels as they are": _standing_out(columns, repeats, 0, labels_known=True),
-            "labels as they are at first": _standing_out(columns, repeats, 1, labels_known=True),
-            "labels learnt": _standing_out(columns, repeats, _ROUNDS, labels_known=False),
-            "labels learnt, numbers turned round": _standing_out(
-                turned, repeats, _ROUNDS, labels_known=False
-            ),
+            "labels as they are": _standing_out(columns, blocks, repeats, 0, labels_known=True),
+            "labels as they are at first": _standing_out(columns, blocks, repeats, 1, labels_known=True),
+            "labels learnt": _standing_out(columns, blocks, repeats, _ROUNDS, labels_known=False),
         }
+        columns = [replace(c, mirrored=c.numeric) for c in columns]
+        blocks = Blocks.of(columns)
+        turned = _standing_out(columns, blocks, repeats, _ROUNDS, labels_known=False)
+        ways["labels learnt, numbers turned round"] = turned
         return _measured(ways, len(train), subject.level, max(self.max_people, len(control)))
 
     def _people(self, subject: Subject, context: RunContext) -> tuple[Positions, Positions]:
@@ -152,16 +153,16 @@ def _linked(column: KnownColumn, n_release: int) -> LinkedColumn:
 
 
 def _standing_out(
-    columns: Sequence[LinkedColumn], repeats: int, rounds: int, *, labels_known: bool
+    columns: Sequence[LinkedColumn], blocks: Blocks, repeats: int, rounds: int, *, labels_known: bool
 ) -> Floats:
-    weights = LinkageWeights.before(columns, Blocks.of(columns), labels_known)
+    weights = LinkageWeights.before(columns, blocks, labels_known)
     for _ in range(rounds):
         weights = weights.learnt()
     return weights.standing_out(repeats)
 
 
 def _measured(ways: dict[str, Floats], n: int, level: float, requested: int) -> Findings:
-    """The worst way, and the share by each in the notes."""
+    """The worst way, which the notes name."""
     each = corrected_level(level, len(ways))
     shares, intervals = {}, []
     for name, found in ways.items():
