@@ -106,3 +106,9 @@ def test_what_cannot_be_asked(subject_of, measure):
         measure(AUDIT, subject_of(*({"x": np.ones(20)} for _ in range(3))))
     with pytest.raises(NotApplicable, match="two people"):
         measure(AUDIT, subject_of(people(20, 1), people(1, 2), people(20, 3)))
+
+
+def test_it_does_not_answer_for_linkability():
+    """Its gate decides and that of `linkability` advises: were both about one criterion, the first would
+    answer it where the second could not."""
+    assert RecodedCopies.info.risk == "membership"

@@ -93,7 +93,7 @@ class RecodedCopies:
             "few columns of a person beside many of strangers; so few people that labels are not learnt."
         ),
         quantities=(LINKED,),
-        risk="linkability",
+        risk="membership",
         needs=(Need.CONTROL,),
         cost="seconds",
         source="Fellegi & Sunter 1969; Winkler 1988",
