@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +15,7 @@ import numpy as np
 from synth_audit.core.accounting.terms import NO_BUDGET, FitTerms
 from synth_audit.core.coarsening import NO_COARSENING, Coarsening
 from synth_audit.core.context import RunContext
+from synth_audit.core.entities import key_columns, persons
 from synth_audit.core.errors import PluginError
 from synth_audit.core.generator import FitContext, Generator, Model, Truncatable, TruncatableModel, needs_of
 from synth_audit.core.public_domain import PublicDomain
@@ -104,6 +106,7 @@ def fit_context(
         device=context.device,
         deadline=context.deadline,
         progress=context.progress,
+        entities=partial(persons, train) if key_columns(train.schema) else None,
         checkpoint=checkpoint,
         scratch=context.scratch,
         base=base,

@@ -6,7 +6,7 @@ variable ``info``. What is optional is a ``Protocol`` here, with what holds for 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -24,6 +24,7 @@ from synth_audit.core.workplace import Device
 if TYPE_CHECKING:
     import numpy as np
 
+    from synth_audit.core.arrays import Floats, Integers
     from synth_audit.core.schema import Schema
     from synth_audit.core.table import Table
 
@@ -62,6 +63,8 @@ class FitContext:
             generator that buys none may tell it why with ``void``.
         device: what networks are computed on. deadline: to be checked between steps. progress: to be told.
         course: collects what :meth:`trained` is told.
+        entities: gives the number of each row's entity, shape (n,), where somebody may have several rows; None
+            where each row is an entity of its own.
         checkpoint: a private folder in which a long fit may leave what it would resume from; None for none.
         scratch: where temporary folders are made; the system's place for them if None.
         base: where relative paths in settings start.
@@ -74,6 +77,7 @@ class FitContext:
     deadline: Deadline = NEVER
     progress: Progress = silent
     course: TrainingCourse = field(default_factory=TrainingCourse)
+    entities: Callable[[], Integers] | None = None
     checkpoint: Path | None = None
     scratch: Path | None = None
     base: Path = field(default_factory=Path.cwd)
@@ -88,6 +92,17 @@ class FitContext:
         """:attr:`checkpoint` where nothing private depends on it: None under a budget, whose noise a training
         that is taken up again would draw twice."""
         return None if self.accountant.budget is not None else self.checkpoint
+
+    def weights(self, n: int) -> Floats:
+        """What each of ``n`` rows weighs so that those of an entity sum to 1, shape (n,): with weights of at
+        least k in one place, k entities are there."""
+        import numpy as np
+
+        if self.entities is None:
+            return np.ones(n)
+        entities = self.entities()
+        weights: Floats = 1 / np.bincount(entities)[entities]
+        return weights
 
     def trained(self, what: str, done: int, steps: int, loss: float) -> None:
         """Tell of step ``done`` of ``steps`` and its loss: for progress, and for the curves of the report.
