@@ -63,8 +63,8 @@ class FitContext:
             generator that buys none may tell it why with ``void``.
         device: what networks are computed on. deadline: to be checked between steps. progress: to be told.
         course: collects what :meth:`trained` is told.
-        entities: gives the number of each row's entity, shape (n,), where somebody may have several rows; None
-            where each row is an entity of its own.
+        entities: gives the number of each row's entity, shape (n,); None where each row is an entity of its
+            own.
         checkpoint: a private folder in which a long fit may leave what it would resume from; None for none.
         scratch: where temporary folders are made; the system's place for them if None.
         base: where relative paths in settings start.

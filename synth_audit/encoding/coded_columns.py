@@ -75,4 +75,5 @@ def _read(values: Floats, labels: Labels | None) -> Floats | Labels:
     if labels is None:
         return values
     missing = np.isnan(values)
-    return np.append(labels, None)[np.where(missing, len(labels), values).astype(np.intp)]
+    texts: Labels = np.array([*labels, None], dtype=object)
+    return texts[np.where(missing, len(labels), values).astype(np.intp)]

@@ -74,8 +74,8 @@ class Cart:
 
     Smoothed, a value that fewer than ``minimum_leaf`` people have does not leave as it is. Such a number is
     drawn between the neighbours that it has in its leaf, and among at least as many people of the column;
-    such a label is not drawn at all, unless the plan declares it. A column in which nothing is left to draw is
-    missing throughout.
+    such a label is not drawn at all, unless the plan declares it. A column in which nothing is left to draw
+    stays empty.
 
     Attributes:
         order: columns that are drawn first, in this order; the others follow as in the table.

@@ -37,7 +37,7 @@ class RareNumbers:
         return cls(values[rare], upto - people[rare] / 2, fewest)
 
     def windows(self, numbers: Floats, leaf: Positions) -> Floats:
-        """Between which levels a number is drawn in the place of each, shape (n, 2); NaN where it is not rare.
+        """Between which levels a number is drawn in the place of each, shape (n, 2); NaN if it is not rare.
 
         From the next lower to the next higher rare number of the same leaf, and at any rate among ``fewest``
         people of the whole column, or all where they are fewer.

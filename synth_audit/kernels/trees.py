@@ -66,7 +66,9 @@ class Tree:
         return cls(*(arrays[f"{name}.{field}"] for field in ("left", "right", "column", "threshold")))
 
 
-def grown_tree(rows: Floats, target: Floats, *, classes: bool, weights: Floats, least: float, seed: int) -> Tree:
+def grown_tree(
+    rows: Floats, target: Floats, *, classes: bool, weights: Floats, least: float, seed: int
+) -> Tree:
     """A tree grown until no split is left that separates the target (Breiman et al. 1984).
 
     Splits are chosen by Gini's index for classes, by squared error for numbers.
