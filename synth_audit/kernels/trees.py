@@ -32,8 +32,8 @@ class Tree:
     def of(cls, grown: Any) -> Tree:
         """The arrays of a tree that scikit-learn has grown."""
         inside = grown.tree_
-        sides = (inside.children_left, inside.children_right, inside.feature)
-        return cls(*(side.astype(np.int32) for side in sides), inside.threshold.astype(np.float64))
+        left, right = inside.children_left.astype(np.int32), inside.children_right.astype(np.int32)
+        return cls(left, right, inside.feature.astype(np.int32), inside.threshold.astype(np.float64))
 
     @classmethod
     def leaf(cls) -> Tree:
