@@ -59,6 +59,10 @@ class TrainingCourse:
             found[-1].done.append(done)
             found[-1].losses.append(loss)
 
+    def follow(self, other: TrainingCourse) -> None:
+        """Add the trainings that another course noted, behind its own."""
+        self._runs += other._runs
+
     def state(self) -> dict[str, NDArray[np.str_]]:
         """All that was noted, as a text in an array, for a training that is taken up again."""
         return {"runs": np.array(json.dumps([(what, r.steps, r.done, r.losses) for what, r in self._runs]))}
