@@ -97,6 +97,10 @@ def test_a_choice_of_parts_is_the_tables(train):
     assert len(disjoint(["resample", "independent"]).fit(train, context()).groups) == 2
 
 
+def copied(value):
+    return pickle.loads(pickle.dumps(value))  # noqa: S301  (its own)
+
+
 class Travelling:
     """A pool in which whatever is sent away or comes back is pickled."""
 
@@ -104,7 +108,7 @@ class Travelling:
 
     def submit(self, call):
         done = Future()
-        done.set_result(pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(call))())))
+        done.set_result(copied(copied(call)()))
         return done
 
 
@@ -193,7 +197,7 @@ def under_budget(declared, generators, accountant, **settings):
     return fit(disjoint(generators, **settings), declared, handed)
 
 
-@pytest.mark.parametrize("generators", [["mst", "priv_bayes"], ["priv_bayes", "priv_bayes"], ["mst", "mst"]])
+@pytest.mark.parametrize("generators", [["mst", "priv_bayes"], ["priv_bayes"] * 2])
 def test_parts_spend_from_one_account(declared, generators):
     accountant = accounted()
     fitted = under_budget(declared, generators, accountant)
@@ -217,9 +221,9 @@ def test_shares_divide_the_budget(declared):
 @pytest.mark.parametrize(
     ("settings", "generators", "reason"),
     [
-        ({}, ["mst", "independent"], "spent nothing"),
-        ({"partition": "correlated", "columns": []}, ["mst", "mst"], "correlations"),
-        ({"partition": "random", "columns": []}, ["mst", "mst"], ""),
+        ({}, ["priv_bayes", "independent"], "spent nothing"),
+        ({"partition": "correlated", "columns": []}, ["priv_bayes"], "correlations"),
+        ({"partition": "random", "columns": []}, ["priv_bayes"], ""),
     ],
 )
 def test_what_ends_the_claim(declared, settings, generators, reason):

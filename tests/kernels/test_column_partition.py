@@ -17,7 +17,7 @@ def matrix(d, rng):
     return (strength + strength.T) / 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 14), st.integers(1, 14), st.integers(0, 2**32))
 def test_every_column_has_one_part_and_sizes_differ_by_one_at_most(d, k, seed):
     k, rng = min(d, k), np.random.default_rng(seed)
@@ -58,6 +58,4 @@ def test_twins_cross_the_parts_and_the_ratio_says_so():
     together = np.array([0, 0, 1, 1])
     assert exterior_to_interior(strength, together) == pytest.approx(0.3 / np.hypot(0.9, 0.8))
     strength[0, 1] = strength[1, 0] = np.nan
-    assert exterior_to_interior(strength, together) == pytest.approx(0.3 / 0.8), (
-        "what is withheld is left out"
-    )
+    assert exterior_to_interior(strength, together) == pytest.approx(0.3 / 0.8)

@@ -132,7 +132,7 @@ class _Task:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
+class _PartFit:
     """What comes back: the files of a saved model, why nothing can be claimed, and how the training went."""
 
     files: Mapping[str, bytes] = field(repr=False)
@@ -162,7 +162,7 @@ def _beside(
     return tuple(models)
 
 
-def _elsewhere(task: _Task) -> _Fit:
+def _elsewhere(task: _Task) -> _PartFit:
     """Fit a part and save its model, which as data can travel whatever it is made of."""
     context = FitContext(
         rng=task.rng,
@@ -178,7 +178,7 @@ def _elsewhere(task: _Task) -> _Fit:
         folder = Path(place)
         model.save(folder)
         files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    return _Fit(files, context.accountant.voids, context.course)
+    return _PartFit(files, context.accountant.voids, context.course)
 
 
 def _unpacked(generator: Generator, files: Mapping[str, bytes], scratch: Path | None) -> Model:
