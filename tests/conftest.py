@@ -21,6 +21,10 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+# Where Python is told to keep no compiled modules, each of these processes would compile thousands anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
