@@ -135,7 +135,9 @@ def test_one_gaussian_has_its_closed_form(noise):
     assert nine == pytest.approx(epsilon, rel=1e-9)
 
 
-@pytest.mark.parametrize(("mu", "delta"), [(1e-3, 1e-12), (0.05, 1e-9), (1.5, 1e-5), (8.0, 0.1), (500.0, 1e-5)])
+@pytest.mark.parametrize(
+    ("mu", "delta"), [(1e-3, 1e-12), (0.05, 1e-9), (1.5, 1e-5), (8.0, 0.1), (500.0, 1e-5)]
+)
 def test_what_gaussian_noise_costs_is_rounded_up_and_no_further(mu, delta):
     epsilon = gaussian_epsilon(mu, delta)
     assert _lost(epsilon, mu) <= delta < _lost(epsilon * (1 - 1e-5), mu)

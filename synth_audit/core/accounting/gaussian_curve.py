@@ -15,7 +15,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     μ₁, μ₂ … whose parameters were set beforehand are together one of √(μ₁² + μ₂² + …) (Dong et al. 2022).
 
     Args:
-        mu: the largest change of what the noise is added to, L2, over the noise's standard deviation; above 0.
+        mu: the largest L2 change of what noise is added to, over its standard deviation; above 0.
         delta: in (0, 1).
 
     Returns:
