@@ -231,3 +231,101 @@ def test_what_ends_the_claim(declared, settings, generators, reason):
     fitted = under_budget(declared, generators, accountant, **settings)
     assert (fitted.guarantee is None) is bool(reason)
     assert reason in accountant.why_none
+
+
+@pytest.fixture(scope="module")
+def related():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=400)
+    data = {name: np.round(z + 0.4 * rng.normal(size=400), 2) for name in "abcd"}
+    data = pa.table(data | {"ill": np.where(z > 0, "yes", "no")})
+    return read_table(data, infer_schema(data, {"ill": ColumnSpec(role="target")}), where="train")
+
+
+QUICK = {"validator": "gradient_boosting", "tuned": False}
+
+
+def validated(**validation):
+    return disjoint(["independent"], **halves(), join="validated", validation=QUICK | validation)
+
+
+def test_a_validated_join_keeps_relations_across_parts(related, tmp_path):
+    handed = context()
+    generator = validated()
+    model = generator.fit(related, handed)
+    made = model.sample(200, np.random.default_rng(1))
+    assert made.n_rows == 200
+    assert "seen real rows" in handed.accountant.why_none
+    apart = (
+        disjoint(["independent"], **halves()).fit(related, context()).sample(200, np.random.default_rng(1))
+    )
+    across = [np.corrcoef(t.numbers("a"), t.numbers("c"))[0, 1] for t in (made, apart)]
+    assert across[0] > across[1] + 0.3
+
+    model.save(tmp_path)
+    again = generator.load(tmp_path).sample(200, np.random.default_rng(1))
+    assert again.data.equals(made.data)
+    parts = [*model.batches(200, np.random.default_rng(1), 150)]
+    assert [p.n_rows for p in parts] == [150, 50]
+
+    pictures = {str(s.id): s for s in handed.course.pictures}
+    assert sum(pictures["generator.admitted"].lines["admitted"]) == 200
+    assert set(pictures) == {
+        "generator.partition[relations]", "generator.relations", "generator.calibration",
+        "generator.admitted", "generator.thresholds",
+    }  # fmt: skip
+    strengths = pictures["generator.relations"].lines
+    assert min(*strengths["inside"], *strengths["across"]) > 0.5
+
+
+def test_validated_rows_are_used_once(train):
+    generator = disjoint(["resample"], **halves(), join="validated", validation=QUICK | {"oversampling": 1})
+    model = generator.fit(train, context())
+    object.__setattr__(model, "drawn", lambda n, rng: [m.train.take(np.arange(n)) for m in model.models])
+    a, b, c, _ = people(model.sample(150, np.random.default_rng(0)), "abcd")
+    assert np.array_equal(a, b)
+    assert sorted(a) == sorted(c) == list(range(150))
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        ({"threshold": 1.0, "decay": 0.0}, "admitted none of 300"),
+        ({"rounds": 1}, r"gave 3. rows instead of 100"),
+    ],
+)
+def test_a_shortfall_is_told_with_what_to_do(related, validation, message):
+    model = validated(**validation).fit(related, context())
+    with pytest.raises(DataError, match=message) as caught:
+        model.sample(100, np.random.default_rng(0))
+    assert "concatenate" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"validation": {"share": 0.2}}, "nothing to validate"),
+        ({"join": "validated", "validation": {"share": 0}}, "share is out of range"),
+        ({"join": "validated", "validation": {"oversampling": 0.5}}, "oversampling is out of range"),
+        ({"join": "validated", "validation": {"treshold": 0.5}}, "treshold"),
+        ({"join": "validated", "validation": {"validator": "oracle"}}, "validator"),
+        ({"join": "sorted"}, "join"),
+    ],
+)
+def test_what_cannot_be_validated_is_told(settings, message):
+    with pytest.raises(PlanError, match=message):
+        disjoint(**settings)
+
+
+def test_too_few_rows_for_a_validator_are_refused(related):
+    with pytest.raises(DataError, match="too few"):
+        fit(validated(), related.take(np.arange(30)), context())
+
+
+def test_a_validated_join_of_private_parts_guarantees_nothing(declared):
+    accountant = accounted()
+    validation = QUICK | {"threshold": 0.0}
+    fitted = under_budget(declared, ["priv_bayes"], accountant, join="validated", validation=validation)
+    assert fitted.guarantee is None
+    assert "seen real rows" in accountant.why_none
+    assert accountant.mechanisms, "what was bought stays bought"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import accumulate
 from operator import or_
@@ -15,11 +15,17 @@ from synth_audit.core.generator import FitContext, Generator, GeneratorInfo, nee
 from synth_audit.core.generator_needs import Needs
 from synth_audit.core.plugin_config import build_generator
 from synth_audit.core.schema_json import schema_from_plain
+from synth_audit.core.seeds import as_int_seed
 from synth_audit.core.table import Table
-from synth_audit.generators.disjoint.model import FILE, DisjointModel, part_folder
+from synth_audit.core.table_file import load_table
+from synth_audit.generators.disjoint.join import Joiner, Validation
+from synth_audit.generators.disjoint.model import FILE, TRAIN, DisjointModel, part_folder
 from synth_audit.generators.disjoint.partition import WHERE, Groups, Partition, number_of_parts, partitioned
 from synth_audit.generators.disjoint.parts import Part, fit_parts
+from synth_audit.generators.disjoint.pictures import partition_pictures
+from synth_audit.kernels.join_validator import FEWEST
 
+_BY_VALIDATION = "the validated join has seen real rows, which ends what the parts guarantee"
 _BY_CORRELATION = "the parts were chosen by the real rows' correlations, without noise"
 
 
@@ -44,7 +50,10 @@ class Disjoint:
         parts: how many; as many as generators where left out, or 2 (1 for fewer than four columns).
         columns: names of the columns of each part, for ``explicit``.
         shares: of ε for each part, under a budget; equal where left out.
-        join: ``concatenate`` puts rows of the parts beside one another at random.
+        join: ``concatenate`` puts rows of the parts beside one another at random; ``validated`` keeps those
+            in which a model that has seen real rows finds that the parts belong together, and with that voids
+            any guarantee of theirs.
+        validation: of a validated join.
 
     Raises:
         PlanError: an unknown generator, one that refuses its settings or cannot be fitted anew; numbers of
@@ -58,7 +67,8 @@ class Disjoint:
     parts: int | None = None
     columns: tuple[tuple[str, ...], ...] = ()
     shares: tuple[float, ...] = ()
-    join: Literal["concatenate"] = "concatenate"
+    join: Literal["concatenate", "validated"] = "concatenate"
+    validation: Validation = field(default_factory=Validation)
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Disjoint models",
         summary="Divides the columns among generators of any kind and joins what they draw.",
@@ -77,6 +87,8 @@ class Disjoint:
                 )
         if self.shares and (known is None or min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9):
             raise _wrong("the shares of the budget do not add up", "shares above 0 that sum to 1", "shares")
+        if self.join == "concatenate" and self.validation != Validation():
+            raise _wrong("a join at random has nothing to validate", "`join: validated`", "validation")
         for i, generator in enumerate(self._inner(len(self.generators))):
             if not refits(generator):
                 raise _wrong(
@@ -86,7 +98,8 @@ class Disjoint:
     @property
     def needs(self) -> Needs:
         """What any of the parts cannot do without."""
-        return reduce(or_, map(needs_of, self._inner(len(self.generators))))
+        own = Needs(rows=FEWEST if self.join == "validated" else 1)
+        return reduce(or_, map(needs_of, self._inner(len(self.generators))), own)
 
     @property
     def repeats(self) -> bool:
@@ -98,16 +111,25 @@ class Disjoint:
 
         Raises:
             PlanError: a column has no part, or there are more parts than columns, or one of the target alone.
-            DataError: train has too few rows for a part.
+            DataError: train has too few rows for a part, or for a validated join.
             BudgetSpent: the budget does not bear the parts.
         """
         train = train.released_only()
         if self.partition == "correlated":
             context.accountant.void(_BY_CORRELATION)
+        if self.join == "validated":
+            context.accountant.void(_BY_VALIDATION)
         groups = partitioned(train, self.partition, self._count(train), self.columns, context.rng)
         reached = self._reached(len(groups), context)
         parts = [Part(i, self._name(i), self._choice(i), group, reached[i]) for i, group in enumerate(groups)]
-        return DisjointModel(train.schema, groups, fit_parts(parts, train, context))
+        models = fit_parts(parts, train, context)
+        if len(groups) > 1 and context.accountant.budget is None:
+            for series in partition_pictures(train, groups, context.rng):
+                context.course.show(series)
+        joiner = None
+        if self.join == "validated" and len(groups) > 1:
+            joiner = Joiner.of(self.validation, train, groups, as_int_seed(context.rng), context.course)
+        return DisjointModel(train.schema, groups, models, joiner)
 
     def load(self, folder: Path) -> DisjointModel:
         """The model that was saved there."""
@@ -116,7 +138,10 @@ class Disjoint:
         models = tuple(
             generator.load(part_folder(folder, i)) for i, generator in enumerate(self._inner(len(groups)))
         )
-        return DisjointModel(schema_from_plain(plain["schema"]), groups, models)
+        joiner = None
+        if plain["seed"] is not None:
+            joiner = Joiner.of(self.validation, load_table(folder, TRAIN), groups, plain["seed"])
+        return DisjointModel(schema_from_plain(plain["schema"]), groups, models, joiner)
 
     def _count(self, train: Table) -> int:
         known = number_of_parts(self.partition, self.parts, self.columns, len(self.generators))

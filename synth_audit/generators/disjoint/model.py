@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +15,11 @@ from synth_audit.core.generator import Model, column_groups
 from synth_audit.core.schema import Schema
 from synth_audit.core.schema_json import schema_to_plain
 from synth_audit.core.table import Table
+from synth_audit.core.table_file import save_table
+from synth_audit.generators.disjoint.join import Joiner
 from synth_audit.generators.disjoint.partition import WHERE, Groups
 
-FILE = "disjoint.json"
+FILE, TRAIN = "disjoint.json", "train"
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +28,13 @@ class DisjointModel:
 
     Attributes:
         schema: of the features of train. groups: names of the columns of each part. models: of each part.
+        joiner: what admits rows of the parts together; None for a join at random.
     """
 
     schema: Schema = field(repr=False)
     groups: Groups
     models: tuple[Model, ...] = field(repr=False)
+    joiner: Joiner | None = field(default=None, repr=False)
 
     @property
     def column_groups(self) -> Groups:
@@ -39,8 +43,23 @@ class DisjointModel:
         return tuple(group for whole, model in pairs for group in column_groups(model) or (whole,))
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """Draw ``n`` rows of every part and put them beside one another at random, each used once."""
-        return side_by_side(self.schema, shuffled(self.drawn(n, rng), rng))
+        """Draw rows of every part and put them beside one another, each used once at most.
+
+        Raises:
+            DataError: the validator admitted fewer than ``n``.
+        """
+        if self.joiner is None:
+            return side_by_side(self.schema, shuffled(self.drawn(n, rng), rng))
+        drawn = self.drawn(self.joiner.pool(n), rng)
+        return side_by_side(self.schema, self.joiner.joined(drawn, n, rng))
+
+    def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
+        """The rows by batches; those of a validated join are joined all at once, and then handed out."""
+        if self.joiner is not None:
+            yield from self.sample(n, rng).parts(size)
+            return
+        for start in range(0, n, size):
+            yield self.sample(min(size, n - start), rng)
 
     def drawn(self, n: int, rng: np.random.Generator) -> list[Table]:
         """``n`` rows of every part, each by a stream of its own.
@@ -63,8 +82,14 @@ class DisjointModel:
         return tables
 
     def save(self, folder: Path) -> None:
-        """Write what is divided how as ``disjoint.json``, and each part into a folder of its own."""
-        plain = {"schema": schema_to_plain(self.schema), "groups": self.groups}
+        """Write what is divided how as ``disjoint.json``, and each part into a folder of its own.
+
+        A validator is learnt again from the real rows, which are written too: as data it has no other form.
+        """
+        seed = None if self.joiner is None else self.joiner.seed
+        plain = {"schema": schema_to_plain(self.schema), "groups": self.groups, "seed": seed}
+        if self.joiner is not None:
+            save_table(self.joiner.train, folder, TRAIN)
         (folder / FILE).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
         for i, model in enumerate(self.models):
             own = part_folder(folder, i)
