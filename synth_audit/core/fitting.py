@@ -110,7 +110,6 @@ def fit_context(
         checkpoint=checkpoint,
         scratch=context.scratch,
         base=base,
-        executor=context.executor,
     )
 
 

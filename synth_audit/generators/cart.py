@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.kind_distribution import DistributionFunction
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Table
 from synth_audit.encoding.coded_columns import CodedColumns, publicly_known
+from synth_audit.encoding.margin_json import margin_from_plain, margin_to_plain
 from synth_audit.kernels.cart import LeafDraws, fitted_draws
+from synth_audit.kernels.number_smoothing import rare_numbers
+
+Margining: TypeAlias = Callable[[Floats], DistributionFunction]
 
 _NO_NOISE = "values are drawn from leaves of trees that are grown on train without noise"
 _COLUMNS, _TREES = "model.json", "trees.npz"
@@ -46,7 +53,12 @@ class CartModel:
 
     def save(self, folder: Path) -> None:
         """Write what the columns hold as ``model.json``, the trees as ``trees.npz``."""
-        plain = self.columns.plain() | {"gaps": [*self.gaps], "values": [*self.values]}
+        margins = {j: draws.margin for j, draws in self.values.items() if draws.margin is not None}
+        plain = self.columns.plain() | {
+            "gaps": [*self.gaps],
+            "values": [*self.values],
+            "margins": {str(j): margin_to_plain(margin) for j, margin in margins.items()},
+        }
         (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
         arrays: dict[str, Floats] = {}
         for name, draws in (("gap", self.gaps), ("value", self.values)):
@@ -60,8 +72,9 @@ class CartModel:
         plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
         with np.load(folder / _TREES, allow_pickle=False) as file:
             arrays = dict(file)
-        gaps = {j: LeafDraws.from_arrays(f"gap{j}", arrays) for j in plain["gaps"]}
-        values = {j: LeafDraws.from_arrays(f"value{j}", arrays) for j in plain["values"]}
+        margins = {int(j): margin_from_plain(margin) for j, margin in plain["margins"].items()}
+        gaps = {j: LeafDraws.from_arrays(f"gap{j}", arrays, None) for j in plain["gaps"]}
+        values = {j: LeafDraws.from_arrays(f"value{j}", arrays, margins.get(j)) for j in plain["values"]}
         return cls(CodedColumns.from_plain(plain), gaps, values)
 
 
@@ -72,15 +85,16 @@ class Cart:
     The value of a random training row of the leaf is taken. Whether a value is missing is drawn first, by a
     tree of its own. Labels of a predictor are put in order by the column that is drawn.
 
-    Smoothed, a value that fewer than ``minimum_leaf`` people have does not leave as it is. Such a number is
-    drawn between the neighbours that it has in its leaf, and among at least as many people of the column;
-    such a label is not drawn at all, unless the plan declares it. A column in which nothing is left to draw
-    stays empty.
+    Smoothed, a value that fewer than ``minimum_leaf`` people have does not leave as it is: a number is
+    drawn from a kernel density of those in its leaf, and a label not at all, unless the plan declares it.
+    A column in which nothing is left to draw stays empty. Nor is a leaf split for less than 2 ln(n) / n
+    of the impurity of all, twice the price of a parameter by the BIC since the best of many splits is
+    taken: what chance explains is true of the training rows alone, and shows who they are.
 
     Attributes:
         order: columns that are drawn first, in this order; the others follow as in the table.
         minimum_leaf: people of a leaf at least; somebody with many rows counts once.
-        smooth: draw nothing exactly that fewer people have; off, as published.
+        smooth: draw nothing exactly that fewer people have, and fit no noise; off, as published.
 
     Source: Reiter 2005; Nowok, Raab & Dibben 2016 (synthpop, with leaves of 5 rows).
     """
@@ -115,13 +129,16 @@ class Cart:
         visit = self._visit(train.schema)
         columns, rows = CodedColumns.of(train)
         weights = context.weights(train.n_rows)
+        n = float(weights.sum())
+        gain = 2 * np.log(n) / n if self.smooth and n > 1 else 0.0
         gaps: dict[int, LeafDraws] = {}
         values: dict[int, LeafDraws] = {}
         for done, j in enumerate(visit):
             context.deadline.check()
             context.progress("trees", done, len(visit))
+            column, numbers = train.schema.columns[j], columns.labels[j] is None
 
-            def grown(target: Floats, on: Bools, classes: bool) -> LeafDraws:
+            def grown(target: Floats, on: Bools, classes: bool, margin: Margining | None = None) -> LeafDraws:
                 return fitted_draws(
                     rows[on],
                     target[on],
@@ -130,17 +147,21 @@ class Cart:
                     classes=classes,
                     weights=weights[on],
                     least=self.minimum_leaf,
-                    smooth=self.smooth,
+                    gain=gain,
+                    margin=margin,
                     seed=int(context.rng.integers(2**31)),
                 )
 
             missing = np.isnan(rows[:, j])
-            there = self._may_leave(columns, rows[:, j], weights, j)
+            there = ~missing
+            if self.smooth and not publicly_known(column):
+                there = self._may_leave(rows[:, j], weights, numbers)
             if not there.any():
                 continue
             if missing.any():
                 gaps[j] = grown(missing.astype(np.float64), np.ones(len(rows), dtype=bool), classes=True)
-            values[j] = grown(rows[:, j], there, classes=columns.labels[j] is not None)
+            margin = partial(column.kind.margin, column, method="kde") if self.smooth and numbers else None
+            values[j] = grown(rows[:, j], there, classes=not numbers, margin=margin)
         return CartModel(columns, gaps, values)
 
     def load(self, folder: Path) -> CartModel:
@@ -159,12 +180,12 @@ class Cart:
         first = [schema.names.index(name) for name in self.order]
         return first + [j for j in range(len(schema.names)) if j not in first]
 
-    def _may_leave(self, columns: CodedColumns, values: Floats, weights: Floats, j: int) -> Bools:
-        """Rows whose value may be drawn: it is there, and no label of too few people."""
+    def _may_leave(self, values: Floats, weights: Floats, numbers: bool) -> Bools:
+        """Rows whose value may be drawn, or smoothed: not those of labels that too few people have, nor of
+        numbers where too few have any other than the common ones."""
         there = ~np.isnan(values)
-        if columns.labels[j] is None or not self.smooth or publicly_known(columns.schema.columns[j]):
+        rare = rare_numbers(values[there], weights[there], self.minimum_leaf)
+        if numbers and (rare.all() or weights[there][rare].sum() >= self.minimum_leaf):
             return there
-        codes = values[there].astype(np.intp)
-        people = np.bincount(codes, weights=weights[there], minlength=1)
-        there[there] = people[codes] >= self.minimum_leaf
+        there[there] = ~rare
         return there

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats, Positions
-from synth_audit.kernels.number_smoothing import RareNumbers
+from synth_audit.core.kind_distribution import DistributionFunction
+from synth_audit.kernels.number_smoothing import bandwidths, rare_numbers, smoothed
 from synth_audit.kernels.trees import Tree, grown_tree, label_order
 
 
@@ -46,8 +47,9 @@ class LeafDraws:
         predictors: their scales. tree: on these.
         starts: where each node's rows begin among ``values``, then their number; shape (nodes + 1,).
         values: of the training rows, leaf by leaf, shape (m,).
-        rare: how numbers that few people have are drawn; None to draw all as they are.
-        windows: see :meth:`RareNumbers.windows`, shape (m, 2).
+        levels: of those that few people have, under ``margin``; NaN of those drawn as they are, shape (m,).
+        widths: see :func:`bandwidths`, shape (m,).
+        margin: of the numbers that few people have; None to draw all as they are.
     """
 
     given: tuple[int, ...]
@@ -55,8 +57,9 @@ class LeafDraws:
     tree: Tree
     starts: Positions
     values: Floats
-    rare: RareNumbers | None = None
-    windows: Floats | None = None
+    levels: Floats
+    widths: Floats
+    margin: DistributionFunction | None = None
 
     def drawn(self, rows: Floats, rng: np.random.Generator) -> Floats:
         """A value for each row, shape (n,), of the column's own scale.
@@ -68,10 +71,13 @@ class LeafDraws:
         leaf = self.tree.leaves(np.column_stack([*seen, np.zeros(len(rows))]))
         first, last = self.starts[leaf], self.starts[leaf + 1]
         donor = first + np.floor(rng.random(len(rows)) * (last - first)).astype(np.intp)
-        if self.rare is None or self.windows is None:
+        if self.margin is None:
             return self.values[donor]
-        smoothed = self.rare.drawn(self.windows[donor], rng.random(len(rows)))
-        return np.where(np.isnan(smoothed), self.values[donor], smoothed)
+        level = smoothed(self.levels[donor], self.widths[donor], rng.random(len(rows)))
+        rare = ~np.isnan(level)
+        drawn = self.values[donor]
+        drawn[rare] = self.margin.quantile(level[rare])
+        return drawn
 
     def arrays(self, name: str) -> dict[str, Any]:
         """To be saved; :meth:`from_arrays` reads them."""
@@ -80,31 +86,27 @@ class LeafDraws:
             f"{name}.labels": np.array([p.labels for p in self.predictors], dtype=bool),
             f"{name}.starts": self.starts,
             f"{name}.values": self.values,
+            f"{name}.levels": self.levels,
+            f"{name}.widths": self.widths,
         }
         found |= {f"{name}.places{i}": p.places for i, p in enumerate(self.predictors)}
-        if self.rare is not None and self.windows is not None:
-            found |= {f"{name}.windows": self.windows, f"{name}.fewest": np.array(self.rare.fewest)}
-            found |= {f"{name}.rare": self.rare.values, f"{name}.levels": self.rare.levels}
         return found | self.tree.arrays(name)
 
     @classmethod
-    def from_arrays(cls, name: str, arrays: Mapping[str, Any]) -> LeafDraws:
-        """What :meth:`arrays` named."""
+    def from_arrays(
+        cls, name: str, arrays: Mapping[str, Any], margin: DistributionFunction | None
+    ) -> LeafDraws:
+        """What :meth:`arrays` named, and the margin, which is kept apart."""
         labels = arrays[f"{name}.labels"]
-        rare = windows = None
-        if f"{name}.rare" in arrays:
-            windows = arrays[f"{name}.windows"]
-            rare = RareNumbers(
-                arrays[f"{name}.rare"], arrays[f"{name}.levels"], float(arrays[f"{name}.fewest"])
-            )
         return cls(
             tuple(arrays[f"{name}.given"].tolist()),
             tuple(Predictor(arrays[f"{name}.places{i}"], bool(own)) for i, own in enumerate(labels)),
             Tree.from_arrays(name, arrays),
             arrays[f"{name}.starts"],
             arrays[f"{name}.values"],
-            rare,
-            windows,
+            arrays[f"{name}.levels"],
+            arrays[f"{name}.widths"],
+            margin,
         )
 
 
@@ -117,8 +119,9 @@ def fitted_draws(
     classes: bool,
     weights: Floats,
     least: float,
-    smooth: bool,
     seed: int,
+    gain: float = 0.0,
+    margin: Callable[[Floats], DistributionFunction] | None = None,
 ) -> LeafDraws:
     """Grow a tree for one column and keep in each leaf the values of its rows.
 
@@ -129,22 +132,35 @@ def fitted_draws(
         given: positions of the columns that it is drawn by.
         sizes: labels of each column of ``rows``; None for numbers. classes: whether the target is labels.
         weights: of the rows, shape (n,), those of a person summing to 1 at most. least: people of a leaf.
-        smooth: draw numbers of fewer people than ``least`` from among their neighbours.
+        gain: see :func:`grown_tree`.
+        margin: the distribution of numbers that fewer people than ``least`` have, which are drawn smoothed
+            within their leaf; None to draw all numbers as they are.
     """
     wanted = target if classes else np.unique(target, return_inverse=True)[1].astype(np.float64)
     predictors = tuple(_predictor(rows[:, j], sizes[j], wanted, classes) for j in given)
     seen = [p.of(rows[:, j]) for p, j in zip(predictors, given, strict=True)]
     matrix = np.column_stack(seen) if seen else np.empty((len(rows), 0))
-    tree = grown_tree(matrix, wanted, classes=classes, weights=weights, least=least, seed=seed)
+    tree = grown_tree(matrix, wanted, classes=classes, weights=weights, least=least, gain=gain, seed=seed)
     leaf = tree.leaves(matrix)
     order = np.lexsort((target, leaf))
     starts = np.searchsorted(leaf[order], np.arange(len(tree.left) + 1))
-    found = LeafDraws(tuple(given), predictors, tree, starts, target[order])
-    if classes or not smooth:
-        return found
-    rare = RareNumbers.of(target, weights, least)
-    windows = rare.windows(target[order], leaf[order])
-    return LeafDraws(tuple(given), predictors, tree, starts, target[order], rare, windows)
+    values, levels, widths = target[order], np.full(len(target), np.nan), np.zeros(len(target))
+    rare = rare_numbers(values, weights[order], least) if margin else np.zeros(len(target), dtype=bool)
+    if margin is None or not rare.any():
+        return LeafDraws(tuple(given), predictors, tree, starts, values, levels, widths)
+    smooth = margin(_once_for_each_person(values[rare], weights[order][rare]))
+    below, at = smooth.interval(values[rare])
+    levels[rare] = (below + at) / 2
+    window = least / weights[order][rare].sum() / 2
+    widths[rare] = bandwidths(levels[rare], leaf[order][rare], min(window, 1.0))
+    return LeafDraws(tuple(given), predictors, tree, starts, values, levels, widths, smooth)
+
+
+def _once_for_each_person(numbers: Floats, weights: Floats) -> Floats:
+    """Each value as often as people have it, so that the rows of one of them make no peak."""
+    values, place = np.unique(numbers, return_inverse=True)
+    people = np.bincount(place, weights=weights)
+    return np.repeat(values, np.ceil(people - 1e-9).astype(np.intp))
 
 
 def _predictor(values: Floats, size: int | None, target: Floats, classes: bool) -> Predictor:

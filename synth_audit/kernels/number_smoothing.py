@@ -1,84 +1,60 @@
-"""Numbers that few people have, drawn from among those of their neighbours."""
+"""Numbers that few people have, smoothed within the group of rows that they are drawn from.
+
+Numbers are told by their level under the distribution function of their column, where all densities are near
+1 and one bandwidth serves tails and middle.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Positions
 
+_FEW = 5
+"""Of fewer numbers in a group no spread can be told: another is drawn from anywhere in the column."""
 
-@dataclass(frozen=True, eq=False)
-class RareNumbers:
-    """The numbers of a column that fewer people have than may leave as they are.
 
-    Attributes:
-        values: these numbers, ascending and distinct, shape (k,).
-        levels: how many people have one of them up to the middle of each, shape (k,).
-        fewest: people among whom a number is drawn.
+def rare_numbers(numbers: Floats, weights: Floats, fewest: float) -> Bools:
+    """Which values fewer people than ``fewest`` have, shape (n,).
+
+    Args:
+        numbers: shape (n,), without NaN. weights: of the rows, shape (n,); those of one person sum to 1 at
+            most.
     """
+    _, place = np.unique(numbers, return_inverse=True)
+    rare: Bools = np.bincount(place, weights=weights)[place] < fewest
+    return rare
 
-    values: Floats
-    levels: Floats
-    fewest: float
 
-    @classmethod
-    def of(cls, numbers: Floats, weights: Floats, fewest: float) -> RareNumbers:
-        """Of a sample without missing values.
+def bandwidths(levels: Floats, group: Positions, least: float) -> Floats:
+    """Half the width of the window from which a level is drawn in the place of each, shape (n,).
 
-        Args:
-            weights: of the rows, shape (n,); those of one person sum to 1 at most.
-        """
-        values, place = np.unique(numbers, return_inverse=True)
-        people = np.bincount(place, weights=weights, minlength=len(values))
-        rare = people < fewest
-        upto = np.cumsum(people[rare])
-        return cls(values[rare], upto - people[rare] / 2, fewest)
+    √3 h, that of a uniform kernel of standard deviation ``h = 1.06 min(s, IQR / 1.34) m^(−1/5)`` (Silverman
+    1986) of the m levels of a group. A kernel over a fixed number of people, of whom somebody is one in
+    twenty, would tell who is among them.
 
-    def windows(self, numbers: Floats, leaf: Positions) -> Floats:
-        """Between which levels a number is drawn in the place of each, shape (n, 2); NaN if it is not rare.
+    Args:
+        levels: in [0, 1], shape (n,). group: shape (n,), in which each lies. least: of all windows.
+    """
+    found = np.empty(len(levels))
+    order = np.argsort(group, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        found[rows] = 1.0 if len(rows) < _FEW else np.sqrt(3) * _silverman(levels[rows])
+    return np.clip(found, least, 1.0)
 
-        From the next lower to the next higher rare number of the same leaf, and at any rate among ``fewest``
-        people of the whole column, or all where they are fewer.
 
-        Args:
-            leaf: in which each number lies, shape (n,).
-        """
-        found = np.full((len(numbers), 2), np.nan)
-        rare = self.holds(numbers)
-        if not rare.any():
-            return found
-        rows = np.flatnonzero(rare)
-        rows = rows[np.lexsort((numbers[rows], leaf[rows]))]
-        level = self.levels[np.searchsorted(self.values, numbers[rows])]
-        first = np.append(True, (np.diff(leaf[rows]) != 0) | (np.diff(level) != 0))
-        run = np.cumsum(first) - 1
-        own, place = level[first], leaf[rows][first]
-        alike = place[1:] == place[:-1]
-        below, above = own.copy(), own.copy()
-        below[1:][alike], above[:-1][alike] = own[:-1][alike], own[1:][alike]
-        low, high = np.minimum(below, own - self.fewest / 2), np.maximum(above, own + self.fewest / 2)
-        ends = self.levels[0], self.levels[-1]
-        low, high = np.minimum(low, ends[1] - self.fewest), np.maximum(high, ends[0] + self.fewest)
-        found[rows] = np.clip(np.column_stack([low, high]), *ends)[run]
-        return found
+def _silverman(levels: Floats) -> float:
+    low, high = np.quantile(levels, [0.25, 0.75])
+    spreads = [s for s in (float(np.std(levels)), float(high - low) / 1.34) if s > 0]
+    return 1.06 * min(spreads, default=0.0) * float(len(levels) ** -0.2)
 
-    def holds(self, numbers: Floats) -> Bools:
-        """Which numbers are rare, shape (n,)."""
-        if not len(self.values):
-            return np.zeros(len(numbers), dtype=bool)
-        place = np.searchsorted(self.values, numbers).clip(max=len(self.values) - 1)
-        held: Bools = self.values[place] == numbers
-        return held
 
-    def drawn(self, windows: Floats, uniform: Floats) -> Floats:
-        """A number from each window, shape (n,); NaN from one of a number that is not rare.
+def smoothed(levels: Floats, widths: Floats, uniform: Floats) -> Floats:
+    """A level from the window around each, reflected at 0 and 1, shape (n,).
 
-        Args:
-            uniform: in [0, 1), shape (n,).
-        """
-        if not len(self.values):
-            return np.full(len(windows), np.nan)
-        level = windows[:, 0] + uniform * (windows[:, 1] - windows[:, 0])
-        return np.where(np.isnan(level), np.nan, np.interp(level, self.levels, self.values))
+    Args:
+        widths: of :func:`bandwidths`, at most 1. uniform: in [0, 1), shape (n,).
+    """
+    moved = np.abs(levels + widths * (2 * uniform - 1))
+    inside: Floats = 1 - np.abs(1 - moved)
+    return inside

@@ -67,7 +67,14 @@ class Tree:
 
 
 def grown_tree(
-    rows: Floats, target: Floats, *, classes: bool, weights: Floats, least: float, seed: int
+    rows: Floats,
+    target: Floats,
+    *,
+    classes: bool,
+    weights: Floats,
+    least: float,
+    seed: int,
+    gain: float = 0.0,
 ) -> Tree:
     """A tree grown until no split is left that separates the target (Breiman et al. 1984).
 
@@ -77,6 +84,7 @@ def grown_tree(
         rows: shape (n, d), finite. target: shape (n,).
         weights: of the rows, shape (n,), above 0. least: that the weights of a leaf sum to at least; where
             not even the half of all do, the tree is its root.
+        gain: the share of the impurity of all rows that a split must take away.
         seed: settles which of equally good splits is taken.
     """
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -85,7 +93,13 @@ def grown_tree(
     if rows.shape[1] == 0 or 2 * least > total or (target == target[0]).all():
         return Tree.leaf()
     kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
-    grown = kind(min_weight_fraction_leaf=min(least / total * (1 - _ROUNDING), 0.5), random_state=seed)
+    shares = np.bincount(target.astype(np.int64), weights=weights) / total if classes else None
+    impurity = float(np.var(target)) if shares is None else 1 - float(shares @ shares)
+    grown = kind(
+        min_weight_fraction_leaf=min(least / total * (1 - _ROUNDING), 0.5),
+        min_impurity_decrease=gain * impurity,
+        random_state=seed,
+    )
     return Tree.of(grown.fit(rows, target, sample_weight=weights))
 
 

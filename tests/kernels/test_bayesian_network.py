@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from synth_audit.kernels.bayesian_network import (
     conditionals,
     dependence,
     greedy_network,
+    information,
     outermost,
     tables_needed,
 )
@@ -48,6 +49,71 @@ def chain(n=4000):
     second = np.where(rng.random(n) < 0.9, first, rng.integers(0, 3, n))
     third = np.where(rng.random(n) < 0.9, second, rng.integers(0, 3, n))
     return np.stack([first, second, third], axis=1)
+
+
+def test_information_is_that_of_the_library_less_what_chance_adds():
+    from sklearn.metrics import mutual_info_score
+
+    rng = np.random.default_rng(0)
+    one, other = rng.integers(0, 4, 500), rng.integers(0, 3, 500)
+    other = np.where(rng.random(500) < 0.3, one % 3, other)
+    joint = counted(np.stack([one, other], axis=1), (5, 3), (0, 1))  # a row of it is empty
+    assert information(joint) == pytest.approx(500 * mutual_info_score(one, other) - 6)
+    assert information(np.zeros((2, 2))) == 0
+
+
+def test_parents_that_say_nothing_are_left_out_where_fewer_may_be():
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([chain(2000)[:, :2], rng.integers(0, 9, (2000, 2))])
+    found = greedy_network(
+        codes,
+        (3, 3, 9, 9),
+        first=0,
+        degree=2,
+        most_cells=1000,
+        choose=lambda s: int(np.argmax(s)),
+        score=information,
+        fewer=True,
+    )
+    assert {family.child: family.parents for family in found} == {0: (), 1: (0,), 2: (), 3: ()}
+
+
+@pytest.mark.parametrize("most", [30, 1000])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_every_set_of_parents_is_looked_at_once_and_offered_until_its_column_is_placed(degree, most):
+    """Against a twin that makes all candidates anew in each round."""
+    rng = np.random.default_rng(degree)
+    sizes = (2, 3, 4, 5, 2)
+    codes = np.column_stack([rng.integers(0, k, 200) for k in sizes])
+    asked, offered = [], []
+
+    def score(joint):
+        asked.append(joint.shape)
+        return dependence(joint)
+
+    def choose(scores):
+        offered.append(sorted(scores))
+        return int(np.argmax(scores))
+
+    found = greedy_network(codes, sizes, first=0, degree=degree, most_cells=most, choose=choose, score=score)
+    for i, scores in enumerate(offered):
+        placed = sorted(f.child for f in found[: i + 1])
+        twin = []
+        for child in set(range(5)) - set(placed):
+            sets = next(
+                fitting
+                for count in range(min(degree, len(placed)), -1, -1)
+                if (
+                    fitting := [
+                        s
+                        for s in combinations(placed, count)
+                        if count == 0 or np.prod([sizes[a] for a in (*s, child)]) <= most
+                    ]
+                )
+            )
+            twin += [dependence(counted(codes, sizes, (*s, child))) if s else 0.0 for s in sets]
+        assert scores == pytest.approx(sorted(twin))
+    assert len(asked) <= sum(len(list(combinations(range(5), k + 1))) for k in range(1, degree + 1))
 
 
 def test_the_greedy_network_follows_a_chain():

@@ -1,59 +1,37 @@
-"""Rare numbers: what counts as rare, and from among how many people another one is drawn."""
+"""Rare numbers: which are, and that what is drawn instead tells of the group and not of one of them."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
-from synth_audit.kernels.number_smoothing import RareNumbers
+from synth_audit.kernels.number_smoothing import bandwidths, rare_numbers, smoothed
 
 
-def test_values_of_enough_people_are_not_rare_and_rows_of_one_person_count_once():
+def test_rare_is_what_few_people_have_whose_rows_count_once():
     numbers = np.array([1.0] * 6 + [2.0] * 6 + [3.0])
     weights = np.array([1.0] * 6 + [1 / 6] * 6 + [1.0])
-    rare = RareNumbers.of(numbers, weights, fewest=5)
-    assert list(rare.values) == [2, 3]
-    assert list(rare.holds(numbers)) == [False] * 6 + [True] * 7
-    windows = rare.windows(numbers, np.zeros(13, dtype=np.intp))
-    assert np.isnan(windows[:6]).all()
-    assert np.isfinite(windows[6:]).all()
+    assert list(rare_numbers(numbers, weights, 5)) == [False] * 6 + [True] * 7
+    assert not rare_numbers(numbers, weights, 1)[:6].any()
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3)), min_size=1, max_size=80),
-    st.integers(1, 12),
-)
-def test_a_number_is_drawn_among_enough_people_and_up_to_its_neighbours_in_the_leaf(pairs, fewest):
-    numbers, leaf = np.array(pairs, dtype=float)[:, 0], np.array(pairs, dtype=np.intp)[:, 1]
-    rare = RareNumbers.of(numbers, np.ones(len(numbers)), fewest)
-    windows = rare.windows(numbers, leaf)
-    for i, (x, low, high) in enumerate(zip(numbers, *windows.T, strict=True)):
-        if (numbers == x).sum() >= fewest:
-            assert np.isnan(low)
-            continue
-        ends = rare.levels[0], rare.levels[-1]
-        assert ends[0] <= low <= rare.levels[rare.values == x][0] <= high <= ends[1]
-        assert high - low >= min(fewest, ends[1] - ends[0]) - 1e-9
-        fellows = [y for y in numbers[leaf == leaf[i]] if y != x and y in rare.values]
-        for y in [max(y for y in fellows if y < x)] if any(y < x for y in fellows) else []:
-            assert low <= rare.levels[rare.values == y][0]
-        for y in [min(y for y in fellows if y > x)] if any(y > x for y in fellows) else []:
-            assert high >= rare.levels[rare.values == y][0]
-    drawn = rare.drawn(windows, np.random.default_rng(0).random(len(numbers)))
-    assert np.array_equal(np.isnan(drawn), ~rare.holds(numbers))
-    assert not (drawn < numbers.min()).any()
-    assert not (drawn > numbers.max()).any()
-
-
-def test_an_outlier_is_hardly_ever_drawn_and_the_rest_keep_their_distribution():
+def test_windows_are_as_wide_as_silverman_says_and_never_narrower_than_asked():
     rng = np.random.default_rng(0)
-    numbers = np.append(rng.normal(size=2000), 1e6)
-    rare = RareNumbers.of(numbers, np.ones(2001), fewest=20)
-    windows = rare.windows(numbers, rng.integers(0, 40, 2001))
-    rows = rng.integers(0, 2001, 20_000)
-    drawn = rare.drawn(windows[rows], rng.random(20_000))
-    assert not np.isin(drawn, numbers).any()
-    assert (drawn > 10).mean() < 2e-3
-    assert np.abs(np.quantile(drawn, [0.1, 0.5, 0.9]) - np.quantile(numbers, [0.1, 0.5, 0.9])).max() < 0.08
+    levels = np.append(0.5 + 0.01 * rng.normal(size=1000), rng.random(3))
+    group = np.append(np.zeros(1000, dtype=np.intp), np.full(3, 7))
+    shuffled = rng.permutation(1003)
+    found = np.empty(1003)
+    found[shuffled] = bandwidths(levels[shuffled], group[shuffled], least=1e-6)
+    assert found[:1000] == pytest.approx(np.sqrt(3) * 1.06 * 0.01 * 1000**-0.2, rel=0.1)
+    assert (found[1000:] == 1).all(), "three numbers tell no spread"
+    assert bandwidths(levels, group, least=0.2)[0] == 0.2
+    assert bandwidths(np.full(9, 0.3), np.zeros(9, dtype=np.intp), least=0.01) == pytest.approx(0.01)
+
+
+def test_levels_stay_levels_and_a_uniform_group_stays_uniform():
+    rng = np.random.default_rng(0)
+    levels = rng.random(50_000)
+    drawn = smoothed(levels, np.full(50_000, 0.3), rng.random(50_000))
+    assert 0 <= drawn.min() < drawn.max() <= 1
+    assert np.histogram(drawn, 10, (0, 1))[0] / 50_000 == pytest.approx(0.1, abs=0.01)
+    assert np.isnan(smoothed(np.array([np.nan]), np.ones(1), np.zeros(1))).all()

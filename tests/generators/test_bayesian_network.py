@@ -1,0 +1,64 @@
+"""The Bayesian network without a budget, and with one: then it is PrivBayes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.accounting import Accountant, Budget, Mechanism, Unit
+from synth_audit.core.errors import PlanError
+from synth_audit.core.generator import FitContext
+from synth_audit.core.public_domain import PublicDomain
+from synth_audit.generators.bayesian_network import BayesianNetwork
+from synth_audit.generators.priv_bayes import PrivBayes
+
+from .conftest import make_table
+
+
+def exclusive(n=3000):
+    """A label that follows from two others together and from neither alone."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    labels = {"a": a, "b": b, "c": a ^ b}
+    columns = {name: np.array(["no", "yes"])[values] for name, values in labels.items()}
+    declared = {"categories": ["no", "yes"], "nullable": False}
+    return make_table(columns, a=declared, b=declared, c=declared)
+
+
+def fitted(kind, table, epsilon=None):
+    accountant = Accountant(None if epsilon is None else Budget(epsilon, 0.0), unit=Unit.ROW)
+    accountant.draws(500)
+    handed = FitContext(
+        rng=np.random.default_rng(0), accountant=accountant, public_domain=PublicDomain.of(table.schema)
+    )
+    return kind.fit(table, handed), accountant
+
+
+def agreement(model):
+    drawn = model.sample(2000, np.random.default_rng(1))
+    a, b, c = (drawn.labels(name) == "yes" for name in "abc")
+    return ((a ^ b) == c).mean()
+
+
+def test_two_parents_tell_what_one_does_not():
+    table = exclusive()
+    assert agreement(fitted(BayesianNetwork(), table)[0]) > 0.99
+    assert agreement(fitted(BayesianNetwork(degree=1), table)[0]) == pytest.approx(0.5, abs=0.05)
+
+
+def test_under_a_budget_it_is_priv_bayes_of_its_degree():
+    table = exclusive()
+    model, accountant = fitted(BayesianNetwork(margins=0), table, epsilon=2.0)
+    _, other = fitted(PrivBayes(degree=2, margins=0), table, epsilon=2.0)
+    assert accountant.mechanisms == other.mechanisms
+    assert {m.mechanism for m in accountant.mechanisms} == {Mechanism.EXPONENTIAL, Mechanism.LAPLACE}
+    assert accountant.guarantee().epsilon <= 2.0
+    assert agreement(model) > 0.9
+    assert fitted(BayesianNetwork(), table)[1].guarantee() is None
+
+
+@pytest.mark.parametrize("odd", [{"degree": 0}, {"bins": 0}, {"share": 1}, {"margins": 1}])
+def test_settings_that_make_no_sense_are_refused(odd):
+    with pytest.raises(PlanError):
+        registry.build("generator", "bayesian_network", odd)
