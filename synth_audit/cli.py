@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from synth_audit import __version__, api, console
-from synth_audit.commands import first_steps, listing, mechanisms, mending, options, purging, recipes, studies
+from synth_audit.commands import (
+    first_steps,
+    listing,
+    mechanisms,
+    mending,
+    options,
+    purging,
+    recipes,
+    studies,
+    tables,
+)
 from synth_audit.exits import CommandGroup, Exit, exit_code, guarded, verify_code
 from synth_audit.terminal import say, say_whole
 
@@ -264,6 +274,7 @@ for command in (
     mechanisms.test_mechanism,
     purging.purge,
     recipes.recipes,
+    tables.table,
     listing.list_plugins,
     listing.describe,
     listing.schema,

@@ -21,6 +21,9 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+# Where Python is told to keep no compiled modules, each of these processes would compile thousands anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,6 +39,8 @@ from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import write_report
 from synth_audit.store.evidence import Evidence, read_evidence
 from synth_audit.store.workspace import Workspace
+
+sys.dont_write_bytecode = False  # this process, too, which has been told already
 
 _FOLDER = Path(__file__).parent / "report"
 

@@ -11,6 +11,7 @@ from synth_audit.api.recipes import RecipeState, install_recipe, recipes, try_re
 from synth_audit.api.releasing import purge, release
 from synth_audit.api.running import Execution, Running, run_context
 from synth_audit.api.studies import calibrate, frontier, swept
+from synth_audit.api.tables import fill_table
 
 __all__ = [
     "Execution",
@@ -20,6 +21,7 @@ __all__ = [
     "as_plan",
     "audit",
     "calibrate",
+    "fill_table",
     "frontier",
     "gate",
     "install_recipe",

@@ -110,6 +110,7 @@ def fit_context(
         checkpoint=checkpoint,
         scratch=context.scratch,
         base=base,
+        executor=context.executor,
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 from synth_audit.core.accounting.accountant import Accountant
 from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.context import Progress, silent
+from synth_audit.core.execution import Executor
 from synth_audit.core.execution.deadline import NEVER, Deadline
 from synth_audit.core.generator_needs import Needs
 from synth_audit.core.noise import Noise
@@ -68,6 +69,7 @@ class FitContext:
         checkpoint: a private folder in which a long fit may leave what it would resume from; None for none.
         scratch: where temporary folders are made; the system's place for them if None.
         base: where relative paths in settings start.
+        executor: where fits that do not hang on one another may be made beside one another.
     """
 
     rng: np.random.Generator
@@ -81,6 +83,7 @@ class FitContext:
     checkpoint: Path | None = None
     scratch: Path | None = None
     base: Path = field(default_factory=Path.cwd)
+    executor: Executor = field(default_factory=Executor)
 
     @property
     def noise(self) -> type[Noise]:
@@ -117,15 +120,18 @@ class FitContext:
         self.progress(f"{what}, loss {loss:.3g}", done, steps)
         self.course.step(what, done, steps, loss)
 
-    def build(self, choice: str | Mapping[str, Any]) -> Generator:
+    def build(self, choice: str | Mapping[str, Any], where: str = "generator") -> Generator:
         """An inner generator, named as in a plan: ``vine``, or ``{vine: {truncation: 3}}``.
+
+        Args:
+            where: the key of the plan that names it, for messages.
 
         Raises:
             PlanError: there is no such generator, or it refuses its settings.
         """
         from synth_audit.core.plugin_config import build_generator
 
-        return build_generator(choice)
+        return build_generator(choice, where)
 
     def inner(self, name: str) -> FitContext:
         """What to hand to an inner generator: draws of its own, and the same accountant."""
@@ -272,6 +278,21 @@ class BoundedTruncation(Protocol):
     def deepest(self, n_columns: int, sensitive: Collection[str]) -> int | None:
         """The last level that is of use, for a table of so many columns; None where all are."""
         ...
+
+
+@runtime_checkable
+class DrawnApart(Protocol):
+    """A model that draws groups of columns apart; one without ``column_groups`` draws all together."""
+
+    @property
+    def column_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the columns that are drawn together, each column once."""
+        ...
+
+
+def column_groups(model: Model) -> tuple[tuple[str, ...], ...]:
+    """The columns that a model draws together, group by group; empty where it draws all together."""
+    return model.column_groups if isinstance(model, DrawnApart) else ()
 
 
 class TruncatableModel(Model, Protocol):

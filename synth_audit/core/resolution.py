@@ -59,15 +59,19 @@ class ValueGrid:
     def of_step(cls, step: float) -> ValueGrid:
         """The multiples of a step as it is written: 0.25 is 1/4."""
         exact = Fraction(repr(float(step)))
-        return cls(float(exact.numerator), float(exact.denominator))
+        written = exact.denominator < 10**300  # beyond, no float holds it
+        return cls(float(exact.numerator), float(exact.denominator)) if written else cls(float(step))
 
     def nearest(self, values: Floats) -> Floats:
         """The nearest multiple of each number; a number so large that floats are coarser stays."""
         if self.calendar:
             return self._first_moments(values)
-        with np.errstate(over="ignore"):
-            found = np.rint(values * self.denominator / self.numerator) * self.numerator + 0.0
-        return np.where(np.abs(found) < _EXACT, found / self.denominator, values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            times = np.rint(values * self.denominator / self.numerator) + 0.0
+            found = times * self.numerator
+            # A step of many digits, such as 0.3333333333333333, has products beyond what floats count.
+            found = np.where(np.abs(found) < _EXACT, found / self.denominator, times * self.step)
+        return np.where(np.abs(times) < _EXACT, found, values)
 
     @property
     def step(self) -> float:

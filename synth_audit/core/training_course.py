@@ -48,6 +48,7 @@ class TrainingCourse:
     """
 
     _runs: list[tuple[str, _Run]] = field(default_factory=list)
+    _pictures: dict[MeasurementId, Series] = field(default_factory=dict)
 
     def step(self, what: str, done: int, steps: int, loss: float) -> None:
         """Note the loss of step ``done`` of ``steps``; one before the last begins a new training."""
@@ -58,6 +59,19 @@ class TrainingCourse:
         if math.isfinite(loss) and len(self._runs) <= _CURVES:
             found[-1].done.append(done)
             found[-1].losses.append(loss)
+
+    def show(self, series: Series) -> None:
+        """Have a picture of the fit or of its draws stand with the curves; of several of an id the last."""
+        self._pictures[series.id] = series
+
+    @property
+    def pictures(self) -> tuple[Series, ...]:
+        """What was shown, in order."""
+        return tuple(self._pictures.values())
+
+    def follow(self, other: TrainingCourse) -> None:
+        """Add the trainings that another course noted, behind its own."""
+        self._runs += other._runs
 
     def state(self) -> dict[str, NDArray[np.str_]]:
         """All that was noted, as a text in an array, for a training that is taken up again."""
@@ -75,14 +89,15 @@ class TrainingCourse:
 
 
 def training_series(course: TrainingCourse, accountant: Accountant) -> tuple[Series, ...]:
-    """The curves that may be shown of a fit: of ε where it is guaranteed, of losses where nothing was spent.
+    """The curves that may be shown of a fit: of ε where it is guaranteed, of losses where nothing was spent,
+    and with these the pictures that it shows itself.
 
     A fit that spent and has no guarantee shows neither.
     """
     guarantee = accountant.guarantee()
     if guarantee is not None:
         return (epsilon_series(guarantee),)
-    return () if accountant.mechanisms else course.of_losses()
+    return () if accountant.mechanisms else (*course.of_losses(), *course.pictures)
 
 
 def epsilon_series(guarantee: PrivacyGuarantee) -> Series:

@@ -15,11 +15,11 @@ from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.core.text_form import column_forms, standard_form
-from synth_audit.kernels.predicates import CodedRows, ColumnCodebook
+from synth_audit.kernels.predicates import ColumnCodebook
 
 
-def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[CodedRows]]:
-    """Number the values of several tables alike and prepare each table for matching.
+def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[Codes32]]:
+    """Number the values of several tables alike: what the codes mean, and those of each table, shape (d, n).
 
     Numbers are compared as float64, datetimes in microseconds; NaN and null are missing.
 
@@ -41,8 +41,7 @@ def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Column
         domains=tuple(map(_domain, columns)),
         values=tuple(values),
     )
-    lasts = [lexicon.last(j) for j in range(len(columns))]
-    return lexicon, [CodedRows.of(rows, lasts) for rows in codes]
+    return lexicon, codes
 
 
 def _numbered(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.generic], Codes32]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -124,8 +124,8 @@ class KnownColumn:
 
 def known_columns(
     tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
-) -> list[KnownColumn]:
-    """The columns that vary in train, for rows of several tables.
+) -> Iterator[KnownColumn]:
+    """The columns that vary in train, one after the other, for rows of several tables.
 
     Args:
         reference: train first, and control, whose rows together set the scale of numbers.
@@ -134,7 +134,7 @@ def known_columns(
     parts: dict[str, list[AnchoredPart]] = {c.name: [] for c in kept}
     for part in anchored_parts(reference, kept):
         parts[part.column.name].append(part)
-    return [KnownColumn.of(parts[c.name], tables) for c in kept]
+    return (KnownColumn.of(parts[c.name], tables) for c in kept)
 
 
 def _dense(codes: Codes | Floats) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Counts32, Floats
+from synth_audit.core.arrays import Bools, Codes, Counts32, Floats
 from synth_audit.kernels import _left_out as sums
 from synth_audit.kernels._chance import chance_information
 from synth_audit.kernels._left_out import JackknifeRows, differences, divided, rows_apart, starts
@@ -21,9 +21,11 @@ __all__ = [
     "Contingency",
     "JackknifeRows",
     "VarianceShares",
+    "between_numbers",
     "contingency",
     "correlation_ratio",
     "cramers_v",
+    "mixed",
     "normalised_information",
     "pearson",
     "rows_apart",
@@ -174,6 +176,28 @@ def correlation_ratio(shares: VarianceShares, *, corrected: bool = True) -> Floa
     room = shares.n - shares.levels
     left = np.where(room > 0, (1 - shares.eta2) * divided(shares.n - 1, room), 1.0)
     found: Floats = np.sqrt(np.clip(1 - left, 0.0, 1.0))
+    return found
+
+
+def between_numbers(values: Floats, numeric: Bools) -> Floats:
+    """Correlations of the numbers, shape (t, p, p), among all columns; 0 elsewhere; shape (t, d, d)."""
+    numbers = np.flatnonzero(numeric)
+    found = np.zeros((len(values), len(numeric), len(numeric)))
+    found[:, numbers[:, None], numbers] = values
+    return found
+
+
+def mixed(ranked: Floats, ratios: Floats, between_labels: Floats, numeric: Bools) -> Floats:
+    """One matrix of what two numbers, a label and a number, and two labels say of each other, (t, d, d).
+
+    Args:
+        ranked: of the numbers among all columns, shape (t, d, d). ratios: shape (t, q, p).
+        between_labels: shape (t, d, d). numeric: which columns are numbers, shape (d,).
+    """
+    numbers, labels = np.flatnonzero(numeric), np.flatnonzero(~numeric)
+    found = np.where(np.logical_and.outer(~numeric, ~numeric), between_labels, ranked)
+    found[:, labels[:, None], numbers] = ratios
+    found[:, numbers[:, None], labels] = ratios.transpose(0, 2, 1)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from synth_audit.core.arrays import Counts, Floats, Floats32, Positions
+from synth_audit.core.arrays import Codes, Counts, Floats, Floats32, Positions
 from synth_audit.kernels.linked_columns import LEVELS, Blocks, LinkedColumn
 
 _RUNNERS_UP = 16
@@ -65,10 +65,30 @@ class LinkageWeights:
 
     def learnt(self) -> LinkageWeights:
         """Weights after a look at the best rows and the next best ones of all people."""
-        n, d = len(self.columns[0].people), len(self.columns)
-        best = np.empty((n, d, min(_RUNNERS_UP + 1, self.blocks.compared)), np.int64)
+        return self._after(np.array([self._best(*found) for found in enumerate(self._people())]))
+
+    def standing_out(self, repeats: int = 1) -> Floats:
+        """By how much each person's best row outweighs the mean of the fifth to eighth best, shape (n,).
+
+        Args:
+            repeats: release rows for each person of train; so many times further down the others are.
+        """
+        return np.array([_outweighs(total, repeats) for _, total in self._people()])
+
+    def standing_out_and_learnt(self, repeats: int = 1) -> tuple[Floats, LinkageWeights]:
+        """Both, at one look at all people."""
+        out, best = [], []
         for person, (weights, total) in enumerate(self._people()):
-            best[person] = self.blocks.cells_of(person, _best_without(weights, total))
+            out.append(_outweighs(total, repeats))
+            best.append(self._best(person, (weights, total)))
+        return np.array(out), self._after(np.array(best))
+
+    def _best(self, person: int, found: tuple[Floats32, Floats32]) -> Codes:
+        """Cells of the rows that weigh most by all other columns, from the best down, shape (d, some)."""
+        return self.blocks.cells_of(person, _best_without(*found))
+
+    def _after(self, best: Codes) -> LinkageWeights:
+        """Weights by the best rows' cells of all people, shape (n, d, some)."""
         tables = []
         for j, c in enumerate(self.columns):
             pairs = c.people[:, None] * c.size + best[:, j]
@@ -79,19 +99,6 @@ class LinkageWeights:
             usual = others / max(1, best.shape[2] - 1)
             tables.append(_ready((_by_level if c.numeric else _by_label)(first, usual, c), c))
         return LinkageWeights(self.columns, self.blocks, tables)
-
-    def standing_out(self, repeats: int = 1) -> Floats:
-        """By how much each person's best row outweighs the mean of the fifth to eighth best, shape (n,).
-
-        Args:
-            repeats: release rows for each person of train; so many times further down the others are.
-        """
-        found = np.zeros(len(self.columns[0].people))
-        for person, (_, total) in enumerate(self._people()):
-            n = min(_LAST * repeats, len(total))
-            top = np.sort(np.partition(total, -n)[-n:])
-            found[person] = top[-1] - top[: max(1, n - _FIRST * repeats)].mean()
-        return found
 
     def _people(self) -> Iterator[tuple[Floats32, Floats32]]:
         """For each person what the rows compared weigh in each column, shape (d, rows), and in all.
@@ -111,6 +118,13 @@ class LinkageWeights:
             if again is not None:
                 total[-len(again) :][again] += _OUT
             yield weights, total
+
+
+def _outweighs(total: Floats32, repeats: int) -> float:
+    """By how much the largest of a person's weights is above those further down."""
+    n = min(_LAST * repeats, len(total))
+    top = np.sort(np.partition(total, -n)[-n:])
+    return float(top[-1] - top[: max(1, n - _FIRST * repeats)].mean())
 
 
 def _best_without(weights: Floats32, total: Floats32) -> Positions:

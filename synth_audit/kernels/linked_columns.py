@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Codes, Counts, Floats, Integers, Positions
+
+Places = npt.NDArray[Any]
+"""Cells, counted on through all columns or not, in whatever type of whole numbers."""
 
 LEVELS = 10
 """Levels of likeness of two numbers: within 1, 1/2, … 1/512 of the release."""
@@ -26,13 +30,14 @@ class LinkedColumn:
     """One column of the release and of the people.
 
     Attributes:
-        release, people: cells, 0 … k−1; of numbers in their order; shape (m,) and (n,).
+        release, people: cells, 0 … k−1; of numbers in their order; of the release, which may have millions,
+            in the smallest type; shape (m,) and (n,).
         size: k. numeric: whether cells have an order. mirrored: numbers are alike whose ranks, one of them
             counted from the other end, are near.
         nameless: the cell of all labels too rare to learn anything about; −1 where there is none.
     """
 
-    release: Codes
+    release: Places
     people: Codes
     size: int
     numeric: bool
@@ -54,8 +59,9 @@ class LinkedColumn:
         elif not numeric and (rare := _rare(counts)).any():
             codes = np.where(rare, 0, np.cumsum(~rare))[codes]
             nameless = 0
-        codes = codes.astype(np.int64)
-        return cls(codes[:n_release], codes[n_release:], int(codes.max()) + 1, numeric, nameless=nameless)
+        size = int(codes.max()) + 1
+        release = codes[:n_release].astype(np.min_scalar_type(size - 1))
+        return cls(release, codes[n_release:].astype(np.int64), size, numeric, nameless=nameless)
 
     @cached_property
     def counts(self) -> Counts:
@@ -100,21 +106,20 @@ class _Order:
     """The release in the order of one column.
 
     Attributes:
-        rows: of the release, shape (m,). starts: of each person's block among these, shape (n,).
+        starts: of each person's block among its rows, shape (n,).
         places: of every column's cells in this order, as :class:`Blocks` has them, shape (d, m).
     """
 
-    rows: Positions
     starts: Positions
-    places: Codes
+    places: Places
 
     @classmethod
-    def by(cls, column: LinkedColumn, places: Codes) -> Self:
-        rows, m = np.argsort(column.release, kind="stable"), len(column.release)
-        ends = np.concatenate([[0], np.cumsum(column.counts)])
+    def by(cls, column: LinkedColumn, rows: Positions, columns: Sequence[LinkedColumn]) -> Self:
+        """By a column in whose order these rows are."""
+        m, ends = len(rows), np.concatenate([[0], np.cumsum(column.counts)])
         middle = (ends[column.people] + ends[column.people + 1]) // 2
         starts = np.clip((m - middle if column.mirrored else middle) - _BLOCK // 2, 0, m - _BLOCK)
-        return cls(rows, starts, places[:, rows])
+        return cls(starts, _places(columns, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,37 +127,38 @@ class Blocks:
     """Which rows of the release each person is compared with: all, or those near in one of two numbers.
 
     Attributes:
-        places: cells of every column counted on through all columns, so that one look into a row of all
-            their weights finds them, shape (d, m).
         first_cells: the place of each column's cell 0, shape (d, 1).
+        places: cells of every column counted on through all columns, so that one look into a row of all
+            their weights finds them, shape (d, m); of no row where there are orders, which have them.
         orders: none where all rows are compared.
         first_place: of the rows in the second order, their place in the first.
     """
 
-    places: Codes
     first_cells: Codes
+    places: Places
     orders: Sequence[_Order] = ()
     first_place: Positions | None = None
 
     @classmethod
     def of(cls, columns: Sequence[LinkedColumn]) -> Self:
         """By the two numbers that tell most, where there are more rows than both blocks hold together."""
-        first_cells = np.cumsum([0, *(c.size for c in columns[:-1])])[:, None]
-        places = np.array([c.release for c in columns]) + first_cells
+        m, first_cells = len(columns[0].release), _first_cells(columns)[:, None]
         best = sorted((c for c in columns if c.numeric), key=lambda c: -c.telling)[:2]
-        if places.shape[1] <= 2 * _BLOCK or not best:
-            return cls(places, first_cells)
-        orders = [_Order.by(c, places) for c in best]
-        in_first = np.empty(places.shape[1], np.intp)
-        in_first[orders[0].rows] = np.arange(places.shape[1])
-        return cls(places, first_cells, orders, in_first[orders[1].rows] if len(orders) > 1 else None)
+        if m <= 2 * _BLOCK or not best:
+            return cls(first_cells, _places(columns, np.arange(m)))
+        rows = [np.argsort(c.release, kind="stable") for c in best]
+        orders = [_Order.by(c, r, columns) for c, r in zip(best, rows, strict=True)]
+        in_first = np.empty(m, np.intp)
+        in_first[rows[0]] = np.arange(m)
+        none = np.empty((len(columns), 0), np.intp)
+        return cls(first_cells, none, orders, in_first[rows[1]] if len(orders) > 1 else None)
 
     @property
     def compared(self) -> int:
         """Rows compared with one person, at most."""
         return len(self.orders) * _BLOCK or self.places.shape[1]
 
-    def of_person(self, person: int) -> tuple[list[Codes], Bools | None]:
+    def of_person(self, person: int) -> tuple[list[Places], Bools | None]:
         """Places of the rows of each block, shape (d, rows), and which of the second were in the first."""
         if not self.orders:
             return [self.places], None
@@ -172,9 +178,25 @@ class Blocks:
         of_column = np.arange(len(chosen))[:, None]
         if not self.orders:
             return self.places[of_column, chosen] - self.first_cells
-        found = np.empty(chosen.shape, self.places.dtype)
+        found = np.empty(chosen.shape, np.int64)
         for k, order in enumerate(self.orders):
             here = chosen // _BLOCK == k
             at = int(order.starts[person]) + np.where(here, chosen - k * _BLOCK, 0)
             np.copyto(found, order.places[of_column, at], where=here)
         return found - self.first_cells
+
+
+def _first_cells(columns: Sequence[LinkedColumn]) -> Codes:
+    """The place of each column's cell 0, shape (d,)."""
+    return np.cumsum([0, *(c.size for c in columns[:-1])])
+
+
+def _places(columns: Sequence[LinkedColumn], rows: Positions) -> Places:
+    """Places of the cells of some rows, shape (d, rows): of few as positions, which are looked up fastest."""
+    most = sum(c.size for c in columns) - 1
+    found = np.empty(
+        (len(columns), len(rows)), np.intp if len(rows) <= 2 * _BLOCK else np.min_scalar_type(most)
+    )
+    for place, column, first in zip(found, columns, _first_cells(columns), strict=True):
+        np.add(column.release[rows], first, out=place, dtype=found.dtype, casting="unsafe")
+    return found

@@ -58,7 +58,7 @@ def multivariate(
         k: conditions, from 1 to the number of columns.
     """
     medians = np.array([_median_code(synthetic, j) for j in range(len(lexicon))])
-    lasts = np.array([lexicon.last(j) for j in range(len(lexicon))])
+    lasts = np.array(lexicon.lasts)
     numeric = np.array(lexicon.numeric)
 
     def draw(size: int) -> Predicates:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Bools, Codes32, Integers, Positions
+from synth_audit.core.arrays import Bools, Codes32, Counts32, Integers, Positions
 from synth_audit.core.kind import Domain
 
 ABSENT = 0
@@ -53,6 +53,11 @@ class ColumnCodebook:
         """The largest code of column j; 0 when all its values are missing."""
         return len(self.values[j])
 
+    @property
+    def lasts(self) -> list[int]:
+        """The largest code of every column."""
+        return [self.last(j) for j in range(len(self))]
+
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
@@ -61,12 +66,13 @@ class CodedRows:
     Attributes:
         codes: shape (d, n).
         order: row positions by ascending code, shape (d, n).
-        starts: for each column, how many rows have a code below 0, 1, … last + 1, shape (last + 2,).
+        starts: for each column, how many rows have a code below 0, 1, … last + 1, shape (last + 2,); a column
+            may have as many codes as there are rows.
     """
 
     codes: Codes32
     order: Codes32
-    starts: tuple[Integers, ...]
+    starts: tuple[Counts32, ...]
 
     @classmethod
     def of(cls, codes: Codes32, lasts: Sequence[int]) -> CodedRows:
@@ -76,8 +82,7 @@ class CodedRows:
             # Two bytes are sorted digit by digit, several times as fast and into the same order.
             short = column.astype(np.uint16) if last < 2**16 else column
             order[j] = np.argsort(short, kind="stable")
-        counted = (np.bincount(c, minlength=last + 1) for c, last in zip(codes, lasts, strict=True))
-        return cls(codes, order, tuple(np.concatenate([[0], np.cumsum(c)]) for c in counted))
+        return cls(codes, order, tuple(map(_starts, codes, lasts)))
 
     def __len__(self) -> int:
         return int(self.codes.shape[1])
@@ -237,6 +242,13 @@ def _hits(
         inside = (codes >= low[which, i]) & (codes <= high[which, i])
         which, hits = which[inside], hits[inside]
     return which, hits
+
+
+def _starts(codes: Codes32, last: int) -> Counts32:
+    """How many of these codes are below 0, 1, … last + 1, shape (last + 2,)."""
+    starts = np.zeros(last + 2, dtype=np.int32)
+    np.cumsum(np.bincount(codes, minlength=last + 1), dtype=np.int32, out=starts[1:])
+    return starts
 
 
 def _start_of(rows: CodedRows, columns: Codes32, low: Codes32) -> Integers:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Bools, Counts, Floats, Positions
+from synth_audit.core.arrays import Bools, Codes32, Counts, Floats, Positions
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.attack_success import AttackRisk, risk_interval, risk_method
 from synth_audit.kernels.predicate_guesses import naive
@@ -74,6 +75,22 @@ class IsolationRate:
 
 
 @dataclass(frozen=True, eq=False)
+class GuessedPredicates:
+    """Predicates read off a release, and as many of their usual width that were made without it."""
+
+    predicates: Predicates
+    naive: Predicates
+
+    @classmethod
+    def of(
+        cls, predicates: Predicates, lexicon: ColumnCodebook, rng: np.random.Generator
+    ) -> GuessedPredicates:
+        """Draw the naive ones."""
+        width = int(np.median(predicates.widths)) if len(predicates) else 1
+        return cls(predicates, naive(lexicon, width, len(predicates), rng))
+
+
+@dataclass(frozen=True, eq=False)
 class PredicateTrial:
     """Guesses tried on train and control.
 
@@ -98,25 +115,35 @@ class PredicateTrial:
         return len(self.predicates)
 
     @classmethod
-    def of(
-        cls,
-        predicates: Predicates,
-        lexicon: ColumnCodebook,
-        train: CodedRows,
-        control: CodedRows,
-        rng: np.random.Generator,
+    def of_each(
+        cls, guesses: Sequence[GuessedPredicates], lexicon: ColumnCodebook, train: Codes32, control: Codes32
+    ) -> list[PredicateTrial]:
+        """Try guesses of several kinds, with one table at a time prepared for matching.
+
+        Args:
+            train, control: codes, shape (d, n) each.
+        """
+        n_t, n_c = train.shape[1], control.shape[1]
+        limit = 2 if n_c <= n_t else n_c + 1
+        rows = CodedRows.of(control, lexicon.lasts)
+        in_control = [match(rows, g.predicates, limit) for g in guesses]
+        del rows
+        rows = CodedRows.of(train, lexicon.lasts)
+        return [cls._of(g, rows, there, n_c) for g, there in zip(guesses, in_control, strict=True)]
+
+    @classmethod
+    def _of(
+        cls, guesses: GuessedPredicates, train: CodedRows, in_control: Matches, n_control: int
     ) -> PredicateTrial:
-        """Try the guesses, counting no further than the rates need, and naive ones of the usual width."""
-        n_t, n_c = len(train), len(control)
+        """Try guesses on train, counting no further than the rates need."""
+        predicates, n = guesses.predicates, len(train)
         in_train = match(train, predicates)
-        in_control = match(control, predicates, limit=2 if n_c <= n_t else n_c + 1)
         if len(crowded := np.flatnonzero(in_control.single & (in_train.counts > 1))):
-            in_train.counts[crowded] = match(train, predicates.take(crowded), limit=n_t + 1).counts
-        control_share = control_rate(in_control.counts, in_control.rows, in_train.counts, n_c, n_t)
+            in_train.counts[crowded] = match(train, predicates.take(crowded), limit=n + 1).counts
+        control_share = control_rate(in_control.counts, in_control.rows, in_train.counts, n_control, n)
         train_share = IsolationRate.of(in_train.single, in_train.rows)
-        width = int(np.median(predicates.widths)) if len(predicates) else 1
-        by_luck = match(train, naive(lexicon, width, len(predicates), rng)).single
-        return cls(predicates, in_train, in_control, train_share, control_share, by_luck, (n_t, n_c))
+        by_luck = match(train, guesses.naive).single
+        return cls(predicates, in_train, in_control, train_share, control_share, by_luck, (n, n_control))
 
     @property
     def paired(self) -> bool:

@@ -21,8 +21,13 @@ from synth_audit.core.kind import Order
 from synth_audit.core.plan import Plan
 from synth_audit.core.plan_sections.coarsen import ColumnCoarsening, span_grid
 from synth_audit.core.resolution import ValueGrid
+from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Column, Schema, nominal, quantitative
-from synth_audit.store.evidence_records import GeneratorRecord
+from synth_audit.core.table import Table
+from synth_audit.store.attempts import table_ledger
+from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
+from synth_audit.store.journal import read_journal
+from synth_audit.store.workspace import Workspace
 
 _VOID = "the plan's `coarsen` was chosen on real data, which no accountant has paid for"
 
@@ -130,6 +135,24 @@ def refuse_coarsening(plan: Plan) -> None:
             expected="no `coarsen` where finished files are audited",
             fix="give the file to the plan as `generator: {external: {source: FILE}}` and run that, or "
             "coarsen it before the audit",
+        )
+
+
+def refuse_uncounted(plan: Plan, workspace: Workspace, train: Table, salt: Salt) -> None:
+    """Raise ``PlanError`` where a plan coarsens and tells of fewer candidates than mends of its rows have
+    tried: all that were judged are chances of a wrong pass, whichever of them, or whatever else, was chosen.
+    """
+    if plan.coarsen is None:
+        return
+    ledger = table_ledger(workspace, read_journal(workspace))
+    known = ledger.chosen_among(TableRecord.of(train, salt).identity)
+    if known > plan.coarsen.tries:
+        raise PlanError(
+            f"mends of these training rows have tried {known} candidates, and the plan tells of "
+            f"{plan.coarsen.tries}",
+            where="coarsen.tries",
+            expected=f"at least {known}: every one that was judged is a chance of a wrong pass",
+            fix=f"write `chosen_on: real data` and `tries: {known}` under `coarsen`",
         )
 
 

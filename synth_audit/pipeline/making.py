@@ -21,7 +21,7 @@ from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import entities_of, set_aside
 from synth_audit.core.errors import DataError, OutOfTime, PluginError
 from synth_audit.core.fitting import fit, fit_context
-from synth_audit.core.generator import BATCH, Generator, Model, batches, repeats
+from synth_audit.core.generator import BATCH, FitContext, Generator, Model, batches, repeats
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
@@ -83,17 +83,24 @@ class FittedPlan:
     """A plan's generator, fitted and about to be drawn from.
 
     Attributes:
-        record: who it is, how it was configured, and what it spent.
+        fitted: who it is, how it was configured, and what it spent.
+        handed: what its fit was handed, where it and what it draws may show how they went.
         schema: of the training rows. rows: to be drawn.
         coarsening: what becomes of the rows that the model draws, before anybody else meets them.
     """
 
     model: Model
-    record: GeneratorRecord
+    fitted: GeneratorRecord
+    handed: FitContext
     schema: Schema
     rows: int
     draws: np.random.Generator
     coarsening: Coarsening = NO_COARSENING
+
+    @property
+    def record(self) -> GeneratorRecord:
+        """Of the fit and of what has been drawn by now."""
+        return replace(self.fitted, training=training_series(self.handed.course, self.handed.accountant))
 
     def batches(self, folder: Path | None = None) -> Iterator[Table]:
         """The candidate by batches of a constant size, each checked against the schema; to be used once.
@@ -173,10 +180,10 @@ def fit_plan(
         ) from None
     context.progress(f"sample {name}", 1, 2)
     account = spending.account(accountant, known) if spending else account_of(accountant)
-    record = GeneratorRecord(name, config_of(generator), account, training_series(handed.course, accountant))
+    record = GeneratorRecord(name, config_of(generator), account)
     rows = plan.rows or train.n_rows
     draws = salt.rng(*streams, "sample")
-    return FittedPlan(fitted.model, record, train.schema, rows, draws, coarsening)
+    return FittedPlan(fitted.model, record, handed, train.schema, rows, draws, coarsening)
 
 
 def bounded(plan: Plan, train: Table, rng: np.random.Generator) -> Table:

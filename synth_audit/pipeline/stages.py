@@ -23,12 +23,23 @@ from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import run_examination, seed_of_draws
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import Promise
-from synth_audit.pipeline.coarsening import about_coarsening, coarsening_of, without_void_guarantee
+from synth_audit.pipeline.coarsening import (
+    about_coarsening,
+    coarsening_of,
+    refuse_uncounted,
+    without_void_guarantee,
+)
 from synth_audit.pipeline.made_candidate import MadeCandidate
 from synth_audit.pipeline.making import Given, anchored, fit_plan, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
 from synth_audit.pipeline.spending import Spender
-from synth_audit.pipeline.warnings import about_external, about_formulas, about_settings, inspect
+from synth_audit.pipeline.warnings import (
+    about_external,
+    about_formulas,
+    about_settings,
+    about_suite,
+    inspect,
+)
 from synth_audit.pipeline.write_evidence import Audited, write_evidence
 from synth_audit.store.attempts import begin_attempt
 from synth_audit.store.batch_writing import write_parts
@@ -99,6 +110,7 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
     salt = known_salt(workspace)
     data = map_parquet(workspace.train, made_by="split", folder=folder)
     train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
+    refuse_uncounted(plan, workspace, train, salt)
     start = time.perf_counter()
     with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
         made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
@@ -133,6 +145,7 @@ def _audit_candidate(
 ) -> Audited:
     """Audit the rows in a file, laid out in a folder and mapped, if the stages before have made them."""
     made = MadeCandidate.of(plan, workspace, rows, folder)
+    refuse_uncounted(plan, workspace, made.train, made.salt)
     subject = subject_of(plan, made.train, made.control, made.synthetic)
     attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=made.identity)
     audited = examine(
@@ -170,6 +183,7 @@ def examine(
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
+    warnings += about_suite(plan, suite)
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee)
     cache = replace(context.cache, scope=salt.commitment)

@@ -14,6 +14,7 @@ from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.row_groups import row_groups
 from synth_audit.judging.suite import Suite
+from synth_audit.judging.weaker_gates import USUAL, usual_gates, weaker_gates
 from synth_audit.store.evidence_records import GeneratorRecord
 
 _FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNORECASE | re.DOTALL)
@@ -129,3 +130,22 @@ def about_settings(plan: Plan, suite: Suite) -> tuple[str, ...]:
         "its limit was set for the audit's own settings"
         for c in changed
     )
+
+
+def about_suite(plan: Plan, suite: Suite) -> tuple[str, ...]:
+    """A suite of one's own may bear any name, and any suite a lower level: what passes by that is told."""
+    told = []
+    if weaker := weaker_gates(suite):
+        more = f" and {len(weaker) - _NAMED} more" if len(weaker) > _NAMED else ""
+        told.append(
+            f"the gate suite {suite.name!r} is none that ships: of the {len(usual_gates())} blocking gates "
+            f"on measurements in {USUAL!r} it leaves out or widens {len(weaker)}: "
+            f"{', '.join(weaker[:_NAMED])}{more}"
+        )
+    usual = Plan.model_fields["level"].default
+    if plan.level < usual:
+        told.append(
+            f"the plan lowers the confidence level of every interval to {plan.level:g}; limits were set for "
+            f"{usual:g}"
+        )
+    return tuple(told)

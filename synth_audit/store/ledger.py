@@ -124,6 +124,24 @@ class Ledger:
                 {"kind": "judged", "number": number, "verdict": verdict, "evidence": evidence, "at": _now()}
             )
 
+    def choice(self, *, train: str, candidates: int) -> int:
+        """Enter that candidates made from the same rows are about to be judged so that one can be chosen.
+
+        Args:
+            train: identity of these rows.
+
+        Returns:
+            All that were ever entered for them, these included.
+        """
+        with self.log.appending() as log:
+            before = _chosen_among(log.entries, train)
+            log.append({"kind": "choice", "train": train, "candidates": candidates, "at": _now()})
+        return before + candidates
+
+    def chosen_among(self, train: str) -> int:
+        """Candidates that were entered for these rows by :meth:`choice`; 0 before the first."""
+        return _chosen_among(self.log.entries(), train)
+
     def attempts(self) -> tuple[Attempt, ...]:
         """Every attempt, oldest first, each with the last verdict on it."""
         entries = self.log.entries()
@@ -235,6 +253,10 @@ class Ledger:
 
 
 _ATTEMPT, _DEBIT = TypeAdapter(Attempt), TypeAdapter(Debit)
+
+
+def _chosen_among(entries: Sequence[Entry], train: str) -> int:
+    return sum(e["candidates"] for e in entries if e["kind"] == "choice" and e["train"] == train)
 
 
 def _sum(debits: Sequence[Debit], delta: float) -> Spent:

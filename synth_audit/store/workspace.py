@@ -187,11 +187,6 @@ class Workspace:
         return self.review / "mend.json"
 
     @property
-    def kept_mend(self) -> Path:
-        """The same where no reviewer can write: later mends count its tries."""
-        return self.restricted / "mend.json"
-
-    @property
     def candidates(self) -> Path:
         """The candidates of a sweep, each a workspace of its own."""
         return self.root / "candidates"

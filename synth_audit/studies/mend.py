@@ -25,13 +25,14 @@ from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.pipeline.made_candidate import MadeCandidate
-from synth_audit.store.attempts import begin_attempt
+from synth_audit.store.attempts import begin_attempt, table_ledger
 from synth_audit.store.checked_evidence import newest_evidence
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import TableRecord
+from synth_audit.store.journal import read_journal
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.mend_ladder import RUNGS, rung
-from synth_audit.studies.mend_record import MendRecord, MendTry, tried_before, write_mend
+from synth_audit.studies.mend_record import MendRecord, MendTry, write_mend
 
 MENDABLE = ("singling_out", "novel_content")
 """Audits that refuse a release for what single columns give away: coarser values are their remedy. All others
@@ -42,17 +43,12 @@ _UTILITY = MeasurementId("marginals", "total_variation")
 
 @dataclass(frozen=True, eq=False)
 class Refused:
-    """A refused release and what it was made from.
-
-    Attributes:
-        earlier: candidates that mends of these training rows have judged before.
-    """
+    """A refused release and what it was made from."""
 
     plan: Plan
     workspace: Workspace
     evidence: Evidence
     made: MadeCandidate
-    earlier: int = 0
 
     @property
     def gates(self) -> tuple[GateResult, ...]:
@@ -82,13 +78,24 @@ def mend(plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, trie
     with temporary_folder(workspace.scratch) as folder:
         refused = _refused(plan, workspace, Path(folder))
         record = MendRecord.of(refused.evidence, refused.hopeless, _utility(refused.evidence))
-        judged = refused.earlier if refused.hopeless else refused.earlier + 1 + min(tries, RUNGS)
-        record = replace(record, tries_counted=max(judged, 1))
-        write_mend(record, workspace)  # before a candidate is attacked: one that is broken off counts too
+        record = replace(record, tries_counted=_counted(refused, min(tries, RUNGS)))
+        write_mend(record, workspace)
         if not refused.hopeless:
             record = climb(refused, record, replace(context, scratch=workspace.scratch), min(tries, RUNGS))
         write_mend(record, workspace)
     return record
+
+
+def _counted(refused: Refused, tries: int) -> int:
+    """The refused candidate, all that mends of these rows may have judged before, and all that this one may.
+
+    Entered before a candidate is attacked, so that a mend that is broken off counts too.
+    """
+    ledger = table_ledger(refused.workspace, read_journal(refused.workspace))
+    train = refused.evidence.tables["train"].identity
+    if refused.hopeless:
+        return max(ledger.chosen_among(train), 1)
+    return ledger.choice(train=train, candidates=1 + tries)
 
 
 def climb(refused: Refused, record: MendRecord, context: RunContext, tries: int) -> MendRecord:
@@ -207,8 +214,7 @@ def _refused(plan: Plan, workspace: Workspace, folder: Path) -> Refused:
     made = MadeCandidate.of(plan, workspace, workspace.synthetic, folder)
     if made.identity != evidence.tables["synthetic"].identity:
         raise _wrong("the candidate here is not the one that was audited", "run this plan again")
-    earlier = tried_before(workspace, evidence.tables["train"].identity)
-    return Refused(plan, workspace, evidence, made, earlier)
+    return Refused(plan, workspace, evidence, made)
 
 
 def _wrong(what: str, fix: str) -> DataError:

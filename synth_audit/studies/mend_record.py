@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +9,6 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, with_config
 
-from synth_audit.core.errors import DataError
 from synth_audit.core.verdict import Result
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.workspace import Workspace
@@ -108,29 +105,8 @@ class MendRecord:
 
 
 def write_mend(record: MendRecord, workspace: Workspace) -> None:
-    """Write the record for readers, and where no reader can write, since later mends count by it."""
+    """Write the record for readers; what later mends count on is in the table's ledger."""
     write_text(workspace.mend, record.to_json())
-    write_text(workspace.kept_mend, record.to_json(), private=True)
-
-
-def tried_before(workspace: Workspace, train: str) -> int:
-    """Candidates that mends of these training rows have counted; 0 before the first.
-
-    Raises:
-        DataError: the record of the last mend is damaged.
-    """
-    if not os.path.lexists(workspace.kept_mend):
-        return 0
-    try:
-        record = _adapter().validate_python(json.loads(workspace.kept_mend.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        raise DataError(
-            "the record of the last mend cannot be read",
-            where=str(workspace.kept_mend),
-            expected="mend.json as it was written, since its tries count on",
-            fix="put it back from a backup, or start in another workspace",
-        ) from None
-    return record.tries_counted if record.train == train else 0
 
 
 @cache

@@ -246,6 +246,15 @@ def test_free_text_leaves_only_if_the_plan_says_so(flags):
     assert released(flags, FRESH, release_text=True)[0] == set()
 
 
+def test_free_text_that_is_called_categorical_leaves_no_sooner(flags):
+    found, notes = released(flags, FRESH, kind="categorical")
+    assert found == {"novel", "note", "free text"}
+    assert any("release_text: true" in note for note in notes)
+    assert released(flags, FRESH, kind="categorical", release_text=True)[0] == set()
+    copied = [*TRAIN[: N // 10], *FRESH[N // 10 :]]
+    assert "free text" in released(flags, copied, kind="categorical", release_text=True)[0]
+
+
 @pytest.mark.parametrize(
     "texts",
     [

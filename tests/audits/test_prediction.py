@@ -283,3 +283,49 @@ def test_it_says_where_there_was_little_to_lose(subject_of, measure):
         assert any("hardly predict" in note for note in findings.notes) is said
         assert ("loss" not in found) is said
         assert found["auroc_loss"].finite
+
+
+@pytest.mark.parametrize("target", ["two classes", "three classes", "number"])
+def test_cross_validated_a_fresh_sample_loses_nothing_and_a_reversed_effect_much(target, subject_of, measure):
+    train, control, fresh = three(target)
+    audit = replace(FAST, folds=5)
+    key = "r2_cross_validated_loss" if target == "number" else "accuracy_cross_validated_loss"
+    found, _ = measure(audit, subject_of(train, control, fresh, y={"role": "target"}))
+    assert found[key].interval.low < 0.02
+    assert abs(found[key].value) < 0.03
+    broken = fresh | {"x": -fresh["x"]}
+    found, _ = measure(audit, subject_of(train, control, broken, y={"role": "target"}))
+    assert found[key].interval.low > 0.1
+
+
+def test_whoever_repeats_the_rows_tested_gains_by_cross_validation_alone(subject_of, measure):
+    """A copy teaches the very rows that it is tested on, which no real row left out does."""
+    rng = np.random.default_rng(3)
+    train, control = ({"x": rng.normal(size=n), "y": rng.choice(["a", "b"], n)} for n in (300, 300))
+    audit = Prediction(models=("random_forest",), repeats=1, n_bootstrap=100, folds=3)
+    found, _ = measure(audit, subject_of(train, control, train, y={"role": "target"}))
+    assert found["accuracy_cross_validated_loss"].interval.high < -0.1
+    assert found["accuracy_loss"].value == 0
+
+
+def test_rows_of_one_person_are_left_out_together(subject_of, measure):
+    """Each person's rows are alike and their label is a coin: a fold that held one of them would know it."""
+    rng = np.random.default_rng(4)
+
+    def visits(n, first):
+        x, y = rng.normal(size=n), rng.choice(["a", "b"], n)
+        who = [f"p{first + i}" for i in range(n)]
+        return {name: np.repeat(of, 3) for name, of in {"who": who, "x": x, "y": y}.items()}
+
+    train, control = visits(150, 0), visits(100, 1000)
+    made = {"x": rng.normal(size=450), "y": rng.choice(["a", "b"], 450)}
+    audit = Prediction(models=("random_forest",), repeats=1, n_bootstrap=100, folds=5)
+    roles = {"y": {"role": "target"}, "who": {"role": "split_key"}}
+    found, _ = measure(audit, subject_of(train, control, made, **roles))
+    assert abs(found["accuracy_cross_validated_loss"].value) < 0.12
+
+
+@pytest.mark.parametrize("folds", [1, -2])
+def test_a_cross_validation_has_two_parts_or_is_left_out(folds):
+    with pytest.raises(ValueError, match="folds"):
+        Prediction(folds=folds)

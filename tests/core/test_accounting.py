@@ -16,6 +16,7 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from scipy.integrate import quad
 from scipy.stats import binom, norm
 
 from synth_audit.core.accounting import (
@@ -30,6 +31,7 @@ from synth_audit.core.accounting import (
 )
 from synth_audit.core.accounting.calibration import least_noise
 from synth_audit.core.accounting.composition import by_basic, by_pld, by_rdp, fits, spent
+from synth_audit.core.accounting.gaussian_curve import gaussian_epsilon
 from synth_audit.core.errors import BudgetSpent, PlanError, PluginError
 from synth_audit.core.noise import gaussian_noise
 
@@ -131,6 +133,39 @@ def test_one_gaussian_has_its_closed_form(noise):
     assert _gaussian_delta(epsilon - 1e-3, noise) > DELTA
     nine = by_pld([gaussian(3 * noise, count=9)], DELTA, ADD).epsilon
     assert nine == pytest.approx(epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mu", "delta"), [(1e-3, 1e-12), (0.05, 1e-9), (1.5, 1e-5), (8.0, 0.1), (500.0, 1e-5)]
+)
+def test_what_gaussian_noise_costs_is_rounded_up_and_no_further(mu, delta):
+    epsilon = gaussian_epsilon(mu, delta)
+    assert _lost(epsilon, mu) <= delta < _lost(epsilon * (1 - 1e-5), mu)
+
+
+def _lost(epsilon: float, mu: float) -> float:
+    """∫ (p − e^ε q)⁺ for unit normals p and q that are ``mu`` apart, from where the losses exceed ε."""
+    first = epsilon / mu + mu / 2
+    density = norm(mu).pdf
+    lost = quad(lambda x: -density(x) * math.expm1(mu * (first - x)), first, first + 12, epsabs=0, limit=200)
+    return lost[0]
+
+
+def test_noise_that_hides_all_but_delta_costs_nothing():
+    assert gaussian_epsilon(2 * norm.ppf(0.5 + 0.99 * DELTA / 2), DELTA) == 0
+    assert gaussian_epsilon(2 * norm.ppf(0.5 + 1.01 * DELTA / 2), DELTA) > 0
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+def test_many_gaussians_are_summed_as_their_privacy_losses(relation):
+    several = [gaussian(2.0), gaussian(9.0, count=20), gaussian(7.0, count=2, rows=2)]
+    exact, convolved = spent(several, DELTA, relation), by_pld(several, DELTA, relation)
+    assert exact.epsilon == pytest.approx(convolved.epsilon, rel=1e-4)
+    assert exact.accountant == "the exact sum of Gaussian mechanisms"
+    assert fits(several, Budget(exact.epsilon, DELTA), relation)
+    assert not fits(several, Budget(exact.epsilon * (1 - 1e-9), DELTA), relation)
+    more = [*several, record(Mechanism.PURE, epsilon=1e-3)]
+    assert spent(more, DELTA, relation).accountant.startswith("privacy loss distributions")
 
 
 def _worst_delta(upper: np.ndarray, lower: np.ndarray, step: float, epsilon: float) -> float:

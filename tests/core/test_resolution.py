@@ -139,3 +139,14 @@ def test_huge_numbers_stay():
 def test_it_survives_as_json(values):
     resolution = found(values)
     assert Resolution.from_plain(resolution.plain()) == resolution
+
+
+@pytest.mark.parametrize("width", [0.3333333333333333, 1 / 7, 0.0123456789, 5e-324, 1e308])
+def test_a_step_of_any_digits_puts_numbers_on_it(width):
+    grid, values = ValueGrid.of_step(width), np.append(np.round(NOISE, 2) * 1e7, np.round(NOISE, 2))
+    made = grid.nearest(values)
+    np.testing.assert_array_equal(grid.nearest(made), made)
+    told_apart = np.abs(values) < width * 2.0**53
+    assert (np.abs(made - values) <= 0.5 * width + 1e-9 * np.abs(values)).all()
+    times = made[told_apart] / width
+    np.testing.assert_allclose(times, np.rint(times), rtol=1e-12, atol=1e-6)

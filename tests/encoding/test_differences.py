@@ -24,7 +24,7 @@ def differences_of(columns):
     data = pa.table(columns)
     schema = infer_schema(data, {})
     tables = [read_table(data, schema, where="train")]
-    known = known_columns(tables, schema.features, tables)
+    known = list(known_columns(tables, schema.features, tables))
     return known, {c.name: c for c in differences(known, tables, schema.features, tables)}
 
 

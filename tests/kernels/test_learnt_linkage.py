@@ -61,6 +61,9 @@ def test_what_stands_for_what_is_learnt_from_the_other_columns():
     learnt = weights.learnt()
     assert learnt.tables[-1].argmax(axis=1).tolist() == meant.tolist()
     assert learnt.standing_out().mean() > weights.standing_out().mean()
+    out, again = weights.standing_out_and_learnt()
+    assert out.tolist() == weights.standing_out().tolist()
+    assert all((a == b).all() for a, b in zip(again.tables, learnt.tables, strict=True))
 
 
 def test_of_many_rows_those_near_in_a_number_are_compared(monkeypatch):
@@ -70,6 +73,8 @@ def test_of_many_rows_those_near_in_a_number_are_compared(monkeypatch):
     columns = [column(first, first), column(label, label, numeric=False), column(second, second)]
     blocks = Blocks.of(columns)
     assert blocks.compared == 20
+    assert {o.places.dtype.itemsize for o in blocks.orders} <= {1, 2}
+    assert not blocks.places.size
     for person in range(300):
         (near, other), seen = blocks.of_person(person)
         mine = [c.people[person] for c in columns]

@@ -37,7 +37,8 @@ def mixed(n, seed, gaps=0.15):
 def prepared(tables_of):
     def make(*frames):
         tables = tables_of(*frames)
-        return codebook(tables, tables[0].schema.features)
+        lexicon, codes = codebook(tables, tables[0].schema.features)
+        return lexicon, [CodedRows.of(rows, lexicon.lasts) for rows in codes]
 
     return make
 

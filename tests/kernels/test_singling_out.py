@@ -11,7 +11,9 @@ import pytest
 from synth_audit.encoding.codebook import codebook
 from synth_audit.kernels import predicate_guesses
 from synth_audit.kernels.attack_success import SuccessCount, risk
+from synth_audit.kernels.predicates import CodedRows
 from synth_audit.kernels.singling_out import (
+    GuessedPredicates,
     IsolationRate,
     PredicateTrial,
     chance_at_most,
@@ -140,12 +142,14 @@ def trial(tables_of):
     def run(sizes, k, n_guesses, rng):
         n_synthetic, n_train, n_control = sizes
         tables = tables_of(*(records(n, rng) for n in (n_train, n_synthetic, n_control)))
-        lexicon, (train, synthetic, control) = codebook(tables, tables[0].schema.features)
+        lexicon, (train, codes, control) = codebook(tables, tables[0].schema.features)
+        synthetic = CodedRows.of(codes, lexicon.lasts)
         if k == 1:
             found = predicate_guesses.univariate(synthetic, lexicon, n_guesses, rng)
         else:
             found = predicate_guesses.multivariate(synthetic, lexicon, k, n_guesses, 20 * n_guesses, rng)
-        return PredicateTrial.of(found, lexicon, train, control, rng)
+        [tried] = PredicateTrial.of_each([GuessedPredicates.of(found, lexicon, rng)], lexicon, train, control)
+        return tried
 
     return run
 

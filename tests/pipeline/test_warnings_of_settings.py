@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.plan import Plan
 from synth_audit.core.plan_file import parse_plan
-from synth_audit.judging.judge import load_suite
-from synth_audit.pipeline.warnings import about_external, about_settings
+from synth_audit.judging.judge import load_suite, parse_suite
+from synth_audit.pipeline.warnings import about_external, about_settings, about_suite
 from synth_audit.store.evidence_records import GeneratorRecord
 
 
@@ -35,3 +36,28 @@ def test_changed_settings_of_a_judged_audit_are_told():
     [said] = about_settings(plan, suite)
     assert "changes percentile of closest_record" in said
     assert about_settings(parse_plan({"audits": ["closest_record"]}), suite) == ()
+
+
+@pytest.mark.parametrize("name", ["release", "sensitive", "health"])
+def test_of_a_suite_that_ships_nothing_is_told(name):
+    assert about_suite(Plan(), load_suite(name, Path())) == ()
+
+
+def test_a_weaker_suite_is_told_of_whatever_its_name():
+    usual = load_suite("release", Path())
+    plain = copy.deepcopy(dict(usual.plain))
+    assert about_suite(Plan(), parse_suite(plain | {"meta": {"notes": "ours"}})) == ()
+    dropped, widened, idle, stricter = plain["expectations"][:4]
+    plain["expectations"].remove(dropped)
+    widened["kwargs"]["maximum"] *= 2
+    idle["severity"] = "warning"
+    stricter["kwargs"]["maximum"] /= 2
+    names = [x["meta"]["id"] for x in (dropped, widened, idle)]
+    [said] = about_suite(Plan(), parse_suite(plain))
+    assert "'release' is none that ships" in said
+    assert said.endswith(f"widens 3: {', '.join(names)}")
+
+
+def test_a_lower_level_is_told():
+    [said] = about_suite(parse_plan({"level": 0.9}), load_suite("release", Path()))
+    assert "level of every interval to 0.9; limits were set for 0.95" in said

@@ -20,10 +20,10 @@ from synth_audit.core.table import read_table
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store.evidence import read_evidence
+from synth_audit.store.ledger import Ledger
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies import mend as mending
 from synth_audit.studies.mend_ladder import RUNGS, rung
-from synth_audit.studies.mend_record import tried_before
 
 AUDITS = [
     {"singling_out": {"embedding": False, "multivariate": [3], "n_attacks": 200, "n_minimum": 50}},
@@ -130,13 +130,22 @@ def test_another_mend_counts_on_also_after_one_that_was_broken_off(home, monkeyp
     with pytest.raises(KeyboardInterrupt):
         api.mend("plan.yaml", tries=2)
     identity = read_evidence(workspace(home).evidence).tables["train"].identity
-    assert tried_before(workspace(home), identity) == 3
-    assert tried_before(workspace(home), "other rows") == 0
+    ledger = Ledger(workspace(home).restricted)
+    assert ledger.chosen_among(identity) == 3
+    assert ledger.choice(train="other rows", candidates=2) == 2
     monkeypatch.setattr(mending, "climb", lambda refused, record, *rest: record)
     assert api.mend("plan.yaml", tries=3).tries_counted == 7
-    workspace(home).kept_mend.write_text("{}")
-    with pytest.raises(DataError, match="last mend cannot be read"):
-        api.mend("plan.yaml")
+
+
+@pytest.mark.parametrize("told", [{}, {"chosen_on": "real data", "tries": 2}])
+def test_a_plan_cannot_tell_of_fewer_tries_than_mends_have_made(home, told):
+    identity = read_evidence(workspace(home).evidence).tables["train"].identity
+    assert Ledger(workspace(home).restricted).choice(train=identity, candidates=3) == 3
+    plan = yaml.safe_load((home / "plan.yaml").read_text())
+    plan["coarsen"] = {"columns": {"income": {"round_to": 5000}}} | told
+    (home / "plan.yaml").write_text(yaml.safe_dump(plan))
+    with pytest.raises(PlanError, match="have tried 3 candidates"):
+        api.run("plan.yaml")
 
 
 @pytest.fixture

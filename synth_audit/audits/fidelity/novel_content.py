@@ -16,7 +16,8 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.entities import entities_of, key_columns
 from synth_audit.core.kind_novelty import Aspect, Novelty
 from synth_audit.core.measurement import Direction, Findings, Quantity
-from synth_audit.core.schema import Column
+from synth_audit.core.schema import Column, nominal
+from synth_audit.core.schema_inference import kind_of
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels.rare_counts import chance_of_more
@@ -90,8 +91,8 @@ class NovelContent:
     Control rows make nothing known.
 
     Free text, of which half of the rows have one of their own, leaves only if the plan declares
-    ``release_text`` for its column and control rows are no farther from the texts of the release than
-    training rows are.
+    ``release_text`` for its column, whatever kind it declares, and control rows are no farther from the texts
+    of the release than training rows are.
 
     Source: Good 1953 (unseen species); Przyborowski & Wilenski 1940 (comparison of two rates).
     """
@@ -190,7 +191,7 @@ class _Release:
 
 def _held_text(subject: Subject, context: RunContext) -> Iterator[tuple[str, str]]:
     """The columns of free text that may not leave, and why."""
-    columns = [c for c in subject.features if c.kind.as_it_is]
+    columns = [c for c in subject.features if _free_text(c, subject.train)]
     for column in columns:
         if not column.release_text:
             yield column.name, _NOT_DECLARED
@@ -198,6 +199,14 @@ def _held_text(subject: Subject, context: RunContext) -> Iterator[tuple[str, str
             yield column.name, _NOT_ATTACKED
         elif copied(subject, column, CHANCE / len(columns), context.rng):
             yield column.name, _COPIED
+
+
+def _free_text(column: Column, train: Table) -> bool:
+    """Also where the plan calls it categorical: another name must not let it leave unasked."""
+    if column.kind.as_it_is or not nominal([column]):
+        return column.kind.as_it_is
+    found = kind_of(train.column(column.name))
+    return found is not None and found.as_it_is
 
 
 def _entities(train: Table) -> Codes | None:

@@ -129,7 +129,7 @@ class PairsApart:
         rows = drawn(np.arange(subject.synthetic.n_rows), _MOST_ROWS, rng)
         tables = [subject.synthetic.take(rows)]
         tables += [t.take(who) for t, who in zip(real, (people.train, people.control), strict=True)]
-        cells = known_columns(tables, kept, real)
+        cells = list(known_columns(tables, kept, real))
         if len(cells) < 2:
             return cls((), ())
         apart = [looked_at(cells, len(rows), people, half) for half in (0, 1)]

@@ -112,19 +112,21 @@ class RecodedCopies:
         train, control = rows = self._people(subject, context)
         asked = [table.take(chosen) for table, chosen in zip(real, rows, strict=True)]
         known = known_columns([subject.synthetic, *asked], subject.features, real)
-        if not known:
+        columns = [_linked(c, subject.synthetic.n_rows) for c in known]  # small, each read and dropped
+        if not columns:
             raise NotApplicable("no column varies in train")
-        columns = [_linked(c, subject.synthetic.n_rows) for c in known]
         repeats = math.ceil(subject.synthetic.n_rows / subject.train.n_rows)
         blocks = Blocks.of(columns)
+        as_they_are = LinkageWeights.before(columns, blocks, labels_known=True)
+        at_once, at_first = as_they_are.standing_out_and_learnt(repeats)
         ways = {
-            "labels as they are": _standing_out(columns, blocks, repeats, 0, labels_known=True),
-            "labels as they are at first": _standing_out(columns, blocks, repeats, 1, labels_known=True),
-            "labels learnt": _standing_out(columns, blocks, repeats, _ROUNDS, labels_known=False),
+            "labels as they are": at_once,
+            "labels as they are at first": at_first.standing_out(repeats),
+            "labels learnt": _labels_learnt(columns, blocks, repeats),
         }
+        del blocks, as_they_are, at_first  # of large releases each holds two copies
         columns = [replace(c, mirrored=c.numeric) for c in columns]
-        blocks = Blocks.of(columns)
-        turned = _standing_out(columns, blocks, repeats, _ROUNDS, labels_known=False)
+        turned = _labels_learnt(columns, Blocks.of(columns), repeats)
         ways["labels learnt, numbers turned round"] = turned
         return _measured(ways, len(train), subject.level, max(self.max_people, len(control)))
 
@@ -152,11 +154,9 @@ def _linked(column: KnownColumn, n_release: int) -> LinkedColumn:
     return LinkedColumn.of(values, n_release, numeric=bool(column.numbers.any()))
 
 
-def _standing_out(
-    columns: Sequence[LinkedColumn], blocks: Blocks, repeats: int, rounds: int, *, labels_known: bool
-) -> Floats:
-    weights = LinkageWeights.before(columns, blocks, labels_known)
-    for _ in range(rounds):
+def _labels_learnt(columns: Sequence[LinkedColumn], blocks: Blocks, repeats: int) -> Floats:
+    weights = LinkageWeights.before(columns, blocks, labels_known=False)
+    for _ in range(_ROUNDS):
         weights = weights.learnt()
     return weights.standing_out(repeats)
 

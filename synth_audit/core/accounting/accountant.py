@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal, NoReturn
 
@@ -79,7 +80,7 @@ class Accountant:
         self._records: list[MechanismRecord] = []
         self._assumptions: list[str] = []
         self._voids: list[str] = []
-        self._rows_void = ""
+        self._rows_void = self._within = ""
         self._rows_stated = self._domain_stated = False
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -242,6 +243,37 @@ class Accountant:
         return spent(self.mechanisms, at, self.neighbouring)
 
     @property
+    def voids(self) -> tuple[str, ...]:
+        """What the claim was given up for."""
+        return tuple(self._voids)
+
+    @contextmanager
+    def part(self, what: str, epsilon: float | None = None) -> Iterator[None]:
+        """Have one of several independent fits spend from this account, in the block.
+
+        All that is spent composes as if one fit had spent it. A fit that spends nothing, or does not say
+        where its bounds and categories come from, ends the claim of the whole: it looked at the rows too.
+
+        Args:
+            what: which fit it is; stands before what it buys.
+            epsilon: how much all spendings up to the end of the block may reach; the whole budget if left
+                out.
+        """
+        budget, within, before, stated = self.budget, self._within, len(self._records), self._domain_stated
+        if budget is not None and epsilon is not None:
+            self.budget = Budget(min(epsilon, budget.epsilon), budget.delta)
+        self._within, self._domain_stated = f"{within}{what}: ", False
+        try:
+            yield
+        finally:
+            self.budget, self._within = budget, within
+            if len(self._records) == before:
+                self.void(f"{what} spent nothing on privacy")
+            elif not self._domain_stated:
+                self.void(f"{what} did not state where bounds and categories come from")
+            self._domain_stated |= stated
+
+    @property
     def why_none(self) -> str:
         """Why there is no guarantee; empty when there is one."""
         reasons = list(self._voids)
@@ -285,6 +317,7 @@ class Accountant:
         return (each, *sampled, *shared, *((_FIXED,) if len(self._records) > 1 else ()), _FLOATS)
 
     def _spend(self, mechanism: Mechanism, what: str, count: int, **parameters: float) -> None:
+        what = self._within + what
         record = MechanismRecord(what=what, mechanism=mechanism, count=count, rows=self.rows, **parameters)
         budget = self._declared(what)
         with self._lock:

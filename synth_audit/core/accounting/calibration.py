@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from synth_audit.core.accounting.composition import COARSE, by_basic, by_pld, by_rdp
+from synth_audit.core.accounting.composition import COARSE, by_basic, by_gaussian_curve, by_pld, by_rdp
 from synth_audit.core.accounting.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring
 from synth_audit.core.errors import BudgetSpent
 
@@ -80,6 +80,8 @@ def _least_noise(
             return True
         if budget.delta == 0:
             return False
+        if (exact := by_gaussian_curve(records, budget.delta, neighbouring)) is not None:
+            return exact.epsilon <= budget.epsilon
         if noise > refused:
             if by_rdp(records, budget.delta, neighbouring).epsilon <= budget.epsilon:
                 return True

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.fidelity._reference import measured, sampling_note
-from synth_audit.audits.fidelity.associations.cells import ColumnCells
 from synth_audit.audits.fidelity.associations.gaps import (
     N_GROUPS,
     AssociationMatrices,
@@ -16,8 +15,6 @@ from synth_audit.audits.fidelity.associations.gaps import (
     lost_share,
     mean_gap,
     norm_gap,
-    readable_pairs,
-    told_pairs,
 )
 from synth_audit.audits.fidelity.associations.pictures import matrices
 from synth_audit.core.arrays import Bools
@@ -34,6 +31,7 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.column_cells import ColumnCells, readable_pairs, told_pairs
 
 DIFFERENCE = Quantity(
     "difference",

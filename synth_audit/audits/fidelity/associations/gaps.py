@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
-from synth_audit.audits.fidelity.associations.cells import ColumnCells
-from synth_audit.core.arrays import Bools, Codes, Floats
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels import association as kernel
 from synth_audit.kernels.association import JackknifeRows
@@ -65,75 +62,15 @@ class AssociationMatrices:
         """Measure all pairs of columns."""
         counts = kernel.contingency(rows)
         shares = kernel.variance_shares(rows, np.flatnonzero(~numeric))
-        ranked = _between_numbers(kernel.spearman(rows), numeric)
+        ranked = kernel.between_numbers(kernel.spearman(rows), numeric)
         mixed, information = [], []
         for corrected in (True, False):
             ratios = kernel.correlation_ratio(shares, corrected=corrected)
             between_labels = kernel.cramers_v(counts, corrected=corrected)
-            mixed.append(_joined(ranked, ratios, between_labels, numeric))
+            mixed.append(kernel.mixed(ranked, ratios, between_labels, numeric))
             information.append(kernel.normalised_information(counts, corrected=corrected))
-        pearson = _between_numbers(kernel.pearson(rows), numeric)
+        pearson = kernel.between_numbers(kernel.pearson(rows), numeric)
         return cls(Jackknifed.of(*mixed), Jackknifed.of(pearson), Jackknifed.of(*information))
-
-
-def _between_numbers(values: Floats, numeric: Bools) -> Floats:
-    """Correlations of the numbers, shape (t, p, p), among all columns; 0 elsewhere; shape (t, d, d)."""
-    numbers = np.flatnonzero(numeric)
-    found = np.zeros((len(values), len(numeric), len(numeric)))
-    found[:, numbers[:, None], numbers] = values
-    return found
-
-
-def _joined(between_numbers: Floats, ratios: Floats, between_labels: Floats, numeric: Bools) -> Floats:
-    numbers, labels = np.flatnonzero(numeric), np.flatnonzero(~numeric)
-    found = np.where(np.logical_and.outer(~numeric, ~numeric), between_labels, between_numbers)
-    found[:, labels[:, None], numbers] = ratios
-    found[:, numbers[:, None], labels] = ratios.transpose(0, 2, 1)
-    return found
-
-
-def told_pairs(
-    rows: JackknifeRows, scale: ColumnCells, fewest: int, *, missing_counts: bool = False
-) -> Bools:
-    """Pairs in each column of which at least so many rows differ from the fullest cell, shape (d, d).
-
-    An association that rests on fewer says nothing of the columns, and much of those few people.
-
-    Args:
-        missing_counts: a missing number is a cell, as mutual information has it; else the rows in which both
-            columns have a value are asked, as correlations do.
-    """
-    present = np.ones(rows.cells.shape, dtype=bool)
-    not_compared = np.full(len(scale.columns), -1)
-    if not missing_counts:
-        present[:, scale.numeric] = ~np.isnan(rows.numbers)
-        not_compared = scale.not_compared
-    apart = kernel.rows_apart(rows, present, not_compared)
-    told = np.minimum(apart, apart.T) >= fewest
-    np.fill_diagonal(told, False)
-    return told
-
-
-def readable_pairs(columns: Iterable[Codes | Floats], suppression: int) -> Bools:
-    """Pairs whose association gives away a count of few rows, shape (d, d).
-
-    Of two columns with two levels each, what one knows of either column leaves one count free in the table of
-    both, so that their association tells all four; they are withheld where any is 1 … suppression − 1.
-
-    Args:
-        columns: values of each, such as :meth:`ColumnCells.values` gives them; one is held at a time.
-    """
-    halves, d = {}, 0
-    for i, values in enumerate(columns):
-        levels = np.unique(values[~np.isnan(values)])
-        if len(levels) == 2:
-            halves[i] = [values == level for level in levels]
-        d = i + 1
-    found = np.zeros((d, d), dtype=bool)
-    for i, j in combinations(halves, 2):
-        counts = [int(np.sum(a & b)) for a in halves[i] for b in halves[j]]
-        found[i, j] = found[j, i] = any(0 < n < suppression for n in counts)
-    return found
 
 
 def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> Estimate:

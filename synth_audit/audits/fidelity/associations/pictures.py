@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_audit.audits.fidelity.associations.cells import ColumnCells
-from synth_audit.audits.fidelity.associations.gaps import AssociationMatrices, told_pairs
+from synth_audit.audits.fidelity.associations.gaps import AssociationMatrices
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.schema import Column
 from synth_audit.core.series import Series
 from synth_audit.core.subject import Subject
+from synth_audit.encoding.column_cells import ColumnCells, told_pairs
 
 MOST_COLUMNS = 40
 """Columns of a picture."""

@@ -97,7 +97,7 @@ class PartialKnowledge:
         if min(len(train), len(control)) < 2:
             raise NotApplicable("people on either side are halved, so there must be two")
         asked = [table.take(chosen) for table, chosen in zip(real, rows, strict=True)]
-        columns = known_columns([subject.synthetic, *asked], subject.features, real)
+        columns = list(known_columns([subject.synthetic, *asked], subject.features, real))
         if not columns:
             raise NotApplicable("no column varies in train")
         derived = differences(columns, [subject.synthetic, *asked], subject.features, real)

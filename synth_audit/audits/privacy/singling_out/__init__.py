@@ -21,7 +21,7 @@ from synth_audit.audits.privacy.singling_out.quantities import (
     WORST,
 )
 from synth_audit.audits.privacy.singling_out.repeated_rows import without_repeats
-from synth_audit.core.arrays import Positions
+from synth_audit.core.arrays import Codes32, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -44,7 +44,7 @@ from synth_audit.kernels.attack_success import (
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.euclidean import nearest_other
 from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates
-from synth_audit.kernels.singling_out import PredicateTrial, published_factor
+from synth_audit.kernels.singling_out import GuessedPredicates, PredicateTrial, published_factor
 
 UNIVARIATE, EMBEDDING = "univariate", "embedding"
 
@@ -159,11 +159,13 @@ class SinglingOut:
         lexicon, (train, control, synthetic) = codebook(
             [subject.train, subject.control, subject.synthetic], subject.features
         )
-        subject, synthetic = without_repeats(subject, synthetic, lexicon)
-        tried = {
-            setting: PredicateTrial.of(found, lexicon, train, control, context.rng)
+        subject, synthetic = without_repeats(subject, synthetic)
+        guesses = {
+            setting: GuessedPredicates.of(found, lexicon, context.rng)
             for setting, found in self._guesses(subject, synthetic, lexicon, context)
         }
+        trials = PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
+        tried = dict(zip(guesses, trials, strict=True))
         made = {setting: trial for setting, trial in tried.items() if len(trial)}
         if not made:
             raise NotApplicable(
@@ -173,23 +175,22 @@ class SinglingOut:
             m for setting, trial in tried.items() for m in self._measured(setting, trial, subject.level)
         ]
         if self.published:
-            factor = published_factor(len(control), len(train))
+            factor = published_factor(control.shape[1], train.shape[1])
             measured += [self._published(*item, factor, subject.level) for item in made.items()]
         betrayed, notes = exact_values(made.get(UNIVARIATE), lexicon, subject.level)
-        sizes = len(train), len(control)
+        sizes = train.shape[1], control.shape[1]
         return Findings(
             (self._worst(made.values(), subject.level), *measured, *betrayed),
             (pictured(made),),
             (*notes, *self._notes(tried, *sizes)),
-            tuple(
-                exposure_of(RISK.id(setting), trial, lexicon, len(train)) for setting, trial in made.items()
-            ),
+            tuple(exposure_of(RISK.id(setting), trial, lexicon, sizes[0]) for setting, trial in made.items()),
         )
 
     def _guesses(
-        self, subject: Subject, synthetic: CodedRows, lexicon: ColumnCodebook, context: RunContext
+        self, subject: Subject, codes: Codes32, lexicon: ColumnCodebook, context: RunContext
     ) -> Iterator[tuple[str, Predicates]]:
-        """Name and distinct guesses of each setting."""
+        """Name and distinct guesses of each setting, read off the release's codes."""
+        synthetic = CodedRows.of(codes, lexicon.lasts)
         n, d, rng = self.n_attacks, len(lexicon), context.rng
         if self.univariate:
             yield UNIVARIATE, predicate_guesses.univariate(synthetic, lexicon, n, rng)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Positions, Target
+from synth_audit.core.arrays import Floats, Integers, Positions, Target
+from synth_audit.core.entities import persons
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.schema import Column, nominal
 from synth_audit.core.seeds import as_int_seed
@@ -40,6 +41,7 @@ class PredictionTask:
 
     Attributes:
         features, target: by arm, the rows that any repeat trains on; shape (pool, d) and (pool,).
+        people: whose each row of train's pool is, shape (pool,).
         x_test, y_test: of the control rows.
         tested: the control rows themselves.
         n_classes: classes of the target, 0 for a number in standard deviations of train.
@@ -50,6 +52,7 @@ class PredictionTask:
 
     features: dict[str, Floats]
     target: dict[str, Target]
+    people: Integers
     x_test: Floats
     y_test: Target
     tested: Table
@@ -93,16 +96,18 @@ def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Gener
         _drawn(known, repeats * most_rows, most_rows, np.random.default_rng(seed))
         for known in (_with_target(subject.synthetic, target, "synthetic"), whole)
     ]
-    known = _untold(_with_target(control, target, "control"), control.n_rows, subject.suppression, rng)
-    tested = _drawn(known, most_rows, most_rows, rng)
+    known = _with_target(control, target, "control")
+    told = untold(np.arange(known.n_rows), control.n_rows, subject.suppression, rng)
+    tested = _drawn(known if len(told) == known.n_rows else known.take(told), most_rows, most_rows, rng)
     tables = [*parts, tested]
     y, n_classes = target.kind.response(tables, whole, target, most_classes=MOST_CLASSES, far=FAR_TARGET)
     if len(np.unique(y[2])) < 2:
         raise NotApplicable("the target has a single value among the control rows")
-    y, n_classes, joined = _joined(y, n_classes, subject.suppression)
+    y, n_classes, few = joined(y, n_classes, subject.suppression)
     x, blocks = _encoded(tables, whole, others)
     arms = [dict(zip(ARMS, values, strict=False)) for values in (x, y)]
-    return PredictionTask(arms[0], arms[1], x[2], y[2], tested, n_classes, blocks, most_rows, joined)
+    people = persons(parts[1])
+    return PredictionTask(arms[0], arms[1], people, x[2], y[2], tested, n_classes, blocks, most_rows, few)
 
 
 def _with_target(table: Table, target: Column, name: str) -> Table:
@@ -112,12 +117,12 @@ def _with_target(table: Table, target: Column, name: str) -> Table:
     return table if present.all() else table.take(present)
 
 
-def _untold(known: Table, n_rows: int, suppression: int, rng: np.random.Generator) -> Table:
+def untold(known: Positions, n_rows: int, suppression: int, rng: np.random.Generator) -> Positions:
     """Without further random rows where fewer lack a target than may be told of, for n is told."""
     left = n_rows - suppression
-    if not 0 < n_rows - known.n_rows < suppression or left < 1:
+    if not 0 < n_rows - len(known) < suppression or left < 1:
         return known
-    return known.take(np.sort(rng.permutation(known.n_rows)[:left]))
+    return known[np.sort(rng.permutation(len(known))[:left])]
 
 
 def _drawn(table: Table, most: int, at_once: int, rng: np.random.Generator) -> Table:
@@ -127,7 +132,7 @@ def _drawn(table: Table, most: int, at_once: int, rng: np.random.Generator) -> T
     return table.take(rng.permutation(table.n_rows)[:most])
 
 
-def _joined(y: list[Target], n_classes: int, suppression: int) -> tuple[list[Target], int, bool]:
+def joined(y: list[Target], n_classes: int, suppression: int) -> tuple[list[Target], int, bool]:
     """Classes that some tested rows hold, but fewer than may be told of, as one: the last.
 
     With them goes the class of those beyond the most frequent, where there is one, and as long as they are

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.kind_cells import AnchoredCells
 from synth_audit.core.schema import Column, quantitative
 from synth_audit.core.table import Table
-from synth_audit.kernels.association import JackknifeRows
+from synth_audit.kernels.association import JackknifeRows, rows_apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,3 +65,47 @@ class ColumnCells:
         numbers = [table.numbers(c.name) for c in quantitative(self.columns)]
         values = np.column_stack([np.empty((table.n_rows, 0)), *numbers])
         return JackknifeRows.of(cells, self.sizes, values, n_groups, rng)
+
+
+def told_pairs(
+    rows: JackknifeRows, scale: ColumnCells, fewest: int, *, missing_counts: bool = False
+) -> Bools:
+    """Pairs in each column of which at least so many rows differ from the fullest cell, shape (d, d).
+
+    An association that rests on fewer says nothing of the columns, and much of those few people.
+
+    Args:
+        missing_counts: a missing number is a cell, as mutual information has it; else the rows in which both
+            columns have a value are asked, as correlations do.
+    """
+    present = np.ones(rows.cells.shape, dtype=bool)
+    not_compared = np.full(len(scale.columns), -1)
+    if not missing_counts:
+        present[:, scale.numeric] = ~np.isnan(rows.numbers)
+        not_compared = scale.not_compared
+    apart = rows_apart(rows, present, not_compared)
+    told = np.minimum(apart, apart.T) >= fewest
+    np.fill_diagonal(told, False)
+    return told
+
+
+def readable_pairs(columns: Iterable[Codes | Floats], suppression: int) -> Bools:
+    """Pairs whose association gives away a count of few rows, shape (d, d).
+
+    Of two columns with two levels each, what one knows of either column leaves one count free in the table of
+    both, so that their association tells all four; they are withheld where any is 1 … suppression − 1.
+
+    Args:
+        columns: values of each, such as :meth:`ColumnCells.values` gives them; one is held at a time.
+    """
+    halves, d = {}, 0
+    for i, values in enumerate(columns):
+        levels = np.unique(values[~np.isnan(values)])
+        if len(levels) == 2:
+            halves[i] = [values == level for level in levels]
+        d = i + 1
+    found = np.zeros((d, d), dtype=bool)
+    for i, j in combinations(halves, 2):
+        counts = [int(np.sum(a & b)) for a in halves[i] for b in halves[j]]
+        found[i, j] = found[j, i] = any(0 < n < suppression for n in counts)
+    return found

@@ -1,0 +1,55 @@
+"""Tables of papers, with releases of ours as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from synth_audit.api.plans import as_plan, workspace_of
+from synth_audit.api.running import Running
+
+if TYPE_CHECKING:
+    from synth_audit.store.evidence import Evidence
+    from synth_audit.studies.published_table import FilledTable
+
+_PLANS = (".yaml", ".yml")
+
+
+def fill_table(
+    name: str, places: Sequence[str | Path], out: str | Path | None = None, **running: Unpack[Running]
+) -> FilledTable:
+    """A paper's table about releases of ours.
+
+    Args:
+        name: of the table, such as ``disjoint_generative_models``.
+        places: for each row an evidence file, the folder of an audit or a workspace; or a plan, which is run
+            with the table's audits in a workspace of its own. Nothing is released.
+        out: folder of these workspaces; ``<plan's name>-table`` beside the plan if left out.
+        running: how the work is done, see :class:`Running`.
+
+    Raises:
+        PlanError, DataError: there is no such table; see their messages for what to do.
+    """
+    from synth_audit.studies.published_table import filled, published_table
+
+    table = published_table(name)
+
+    def evidence_at(place: Path) -> Evidence:
+        if place.suffix.lower() not in _PLANS:
+            return _located(place)
+        from synth_audit.api.auditing import run
+
+        plan = table.asked_of(as_plan(place))
+        own = Path(out) / plan.name if out is not None else plan.base / f"{plan.name}-table"
+        return run(plan, workspace_of(plan, own).root, release=False, **running)
+
+    return filled(table, tuple((str(place), evidence_at(Path(place))) for place in places))
+
+
+def _located(place: Path) -> Evidence:
+    from synth_audit.store.evidence import evidence_of
+    from synth_audit.store.locate import locate_evidence
+
+    found = locate_evidence(place)
+    return evidence_of(found.content()[0], found.file)
