@@ -45,6 +45,8 @@ class Subject:
         random_split: how train and control were divided; None where it is not known to have been by chance.
         guarantee: what differential privacy promises of the candidate; None where nothing does.
         coarsening: what was done to the rows that the generator drew, as everybody may know.
+        column_groups: names of columns that the generator drew together, apart from the others; whoever
+            attacks knows them. Empty where it drew all together, or nothing is known.
     """
 
     train: Table
@@ -59,6 +61,7 @@ class Subject:
     random_split: RandomSplit | None = None
     guarantee: PrivacyGuarantee | None = None
     coarsening: Coarsening = NO_COARSENING
+    column_groups: tuple[tuple[str, ...], ...] = ()
 
     @property
     def schema(self) -> Schema:

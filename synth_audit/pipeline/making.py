@@ -21,7 +21,7 @@ from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import entities_of, set_aside
 from synth_audit.core.errors import DataError, OutOfTime, PluginError
 from synth_audit.core.fitting import fit, fit_context
-from synth_audit.core.generator import BATCH, FitContext, Generator, Model, batches, repeats
+from synth_audit.core.generator import BATCH, FitContext, Generator, Model, batches, column_groups, repeats
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import config_of
 from synth_audit.core.salt import Salt
@@ -180,7 +180,7 @@ def fit_plan(
         ) from None
     context.progress(f"sample {name}", 1, 2)
     account = spending.account(accountant, known) if spending else account_of(accountant)
-    record = GeneratorRecord(name, config_of(generator), account)
+    record = GeneratorRecord(name, config_of(generator), account, column_groups=column_groups(fitted.model))
     rows = plan.rows or train.n_rows
     draws = salt.rng(*streams, "sample")
     return FittedPlan(fitted.model, record, handed, train.schema, rows, draws, coarsening)

@@ -185,7 +185,7 @@ def examine(
     warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
     warnings += about_suite(plan, suite)
     generator = without_void_guarantee(generator, plan)
-    subject = replace(subject, guarantee=generator.privacy.guarantee)
+    subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)
     seed = seed_of_draws(plan.seed, subject.synthetic, salt if salted else None)
     context = replace(context, seed=seed, deadline=context.deadline.again(), cache=cache)

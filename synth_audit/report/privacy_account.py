@@ -10,7 +10,7 @@ from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.series import Series
 from synth_audit.judging.proven_cost import proven_cost
 from synth_audit.report import words
-from synth_audit.report.series_figures import picture_of
+from synth_audit.report.series_figures import pictures_of
 from synth_audit.report.view import Cells, Fact
 
 
@@ -20,7 +20,7 @@ def certificate(
     """The section on the formal guarantee: what is claimed, what the release proves, the account, and how the
     fit came to it."""
     proved = proven_cost(outcomes)
-    curves = tuple(picture_of(series, f"training-{i}") for i, series in enumerate(training, 1))
+    curves = tuple(picture for picture, _ in pictures_of(training, (), "training"))
     return {
         "claim": _claim(account),
         "proved": "" if proved is None else proved.sentence,

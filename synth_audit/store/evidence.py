@@ -22,7 +22,7 @@ from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
 from synth_audit.store.untrusted_file import read_plain
 
-SCHEMA_VERSION = "1.4"
+SCHEMA_VERSION = "1.5"
 
 
 @dataclass(frozen=True)

@@ -78,13 +78,15 @@ class GeneratorRecord:
 
     Attributes:
         privacy: what its fit spent and what that guarantees, or why there is no guarantee.
-        training: how its loss fell, or ε was spent; empty for a generator that has no steps.
+        training: how its loss fell, or ε was spent, and pictures of its own; empty for one that shows none.
+        column_groups: columns that it draws together, apart from the others; empty where it draws all.
     """
 
     name: str
     config: Mapping[str, Any]
     privacy: PrivacyAccount
     training: tuple[Series, ...] = ()
+    column_groups: tuple[tuple[str, ...], ...] = ()
 
 
 def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:

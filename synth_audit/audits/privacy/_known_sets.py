@@ -39,28 +39,36 @@ class KnownSets:
     Attributes:
         sets: names of columns. halves: of the people that may choose each: what was found by a look at one
             half stands out there by selection, and the other may not choose it.
-        n_drawn: how many of them, the first, are drawn at random.
+        n_drawn: how many of them, the first, are drawn at random. n_together: how many follow of columns that
+            the generator drew together.
     """
 
     sets: tuple[Known, ...]
     halves: tuple[tuple[int, ...], ...]
     n_drawn: int
+    n_together: int = 0
 
     @classmethod
-    def of(cls, drawn: Sequence[Known], guided: Sequence[Sequence[Known]]) -> KnownSets:
-        """Join those that were drawn with those that either half found."""
-        by_set: dict[Known, tuple[int, ...]] = dict.fromkeys(drawn, (0, 1))
+    def of(
+        cls, drawn: Sequence[Known], guided: Sequence[Sequence[Known]], together: Sequence[Known] = ()
+    ) -> KnownSets:
+        """Join those that were drawn, or are of columns drawn together, with those that either half found."""
+        both = dict.fromkeys((*drawn, *together))
+        by_set: dict[Known, tuple[int, ...]] = dict.fromkeys(both, (0, 1))
         for half, found in enumerate(guided):
             for known in dict.fromkeys(found):
-                if known not in drawn:
+                if known not in both:
                     by_set[known] = (*by_set.get(known, ()), half)
-        return cls(tuple(by_set), tuple(by_set.values()), len(drawn))
+        return cls(tuple(by_set), tuple(by_set.values()), len(drawn), len(both) - len(drawn))
 
     @property
     def told(self) -> str:
         """How many were tried, for a reader."""
-        guided = len(self.sets) - self.n_drawn
-        return f"{self.n_drawn} drawn at random" + (f" and {guided} that stand out" if guided else "")
+        guided = len(self.sets) - self.n_drawn - self.n_together
+        told = [f"{self.n_drawn} drawn at random"]
+        told += [f"{self.n_together} of columns that the generator drew together"] * bool(self.n_together)
+        told += [f"{guided} that stand out"] * bool(guided)
+        return " and ".join(told)
 
 
 def parts_of(n_sets: int) -> tuple[int, int]:

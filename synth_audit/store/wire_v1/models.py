@@ -20,7 +20,7 @@ from synth_audit.store.wire_v1.audit_models import (
     WireSeries,
 )
 
-VERSION = "1.4"
+VERSION = "1.5"
 
 
 class WireTableCheck(WirePart):
@@ -178,6 +178,7 @@ class WireGenerator(WirePart):
     config: dict[str, Any]
     privacy: WireAccount
     training: tuple[WireSeries, ...]
+    column_groups: tuple[tuple[str, ...], ...]
 
 
 class WireLedgerHead(WirePart):
@@ -210,7 +211,7 @@ class WireEvidence(WirePart):
     records: WireRecords
     warnings: tuple[str, ...]
     versions: dict[str, str]
-    schema_version: Literal["1.4"]
+    schema_version: Literal["1.5"]
     digest: str
     created: str
     timings: dict[str, Number]

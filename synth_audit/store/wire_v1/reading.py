@@ -63,6 +63,7 @@ def _evidence(w: models.WireEvidence) -> Evidence:
                 w.generator.config,
                 read_account(w.generator.privacy),
                 tuple(map(_series, w.generator.training)),
+                w.generator.column_groups,
             ),
             outcomes=tuple(map(_outcome, w.outcomes)),
             table_checks=tuple(TableCheck(c.key, c.met, c.explanation) for c in w.table_checks),

@@ -72,6 +72,13 @@ def _from_1_3(old: Plain) -> Plain:
     return {**old, "generator": {**old["generator"], "training": []}, "schema_version": "1.4"}
 
 
+def _from_1_4(old: Plain) -> Plain:
+    """1.5 has the columns that the generator draws together."""
+    if "column_groups" in old["generator"]:
+        raise ValueError("not what version 1.4 wrote")
+    return {**old, "generator": {**old["generator"], "column_groups": []}, "schema_version": "1.5"}
+
+
 @dataclass(frozen=True)
 class _Claim:
     """What a generator said of itself up to version 1.2."""
@@ -97,7 +104,12 @@ class _Claim:
         }
 
 
-_STEPS: Mapping[str, Callable[[Plain], Plain]] = {"1.1": _from_1_1, "1.2": _from_1_2, "1.3": _from_1_3}
+_STEPS: Mapping[str, Callable[[Plain], Plain]] = {
+    "1.1": _from_1_1,
+    "1.2": _from_1_2,
+    "1.3": _from_1_3,
+    "1.4": _from_1_4,
+}
 
 _BY_COLUMN = {"associations", "attribute_game", "inference", "marginals"}
 """Audits whose scopes were names of columns, as far as they were any."""

@@ -68,7 +68,7 @@ def _evidence(e: Evidence) -> models.WireEvidence:
         records=_records(e.records),
         warnings=e.warnings,
         versions=dict(e.versions),
-        schema_version="1.4",
+        schema_version="1.5",
         digest=e.digest,
         created=e.created,
         timings=dict(e.timings),
@@ -85,6 +85,7 @@ def _generator(g: GeneratorRecord) -> models.WireGenerator:
         config=dict(g.config),
         privacy=write_account(g.privacy),
         training=tuple(map(_series, g.training)),
+        column_groups=g.column_groups,
     )
 
 

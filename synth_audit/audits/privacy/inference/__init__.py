@@ -65,7 +65,8 @@ class Inference:
 
     Beside all of ``known``, smaller sets of it are tried: two to five columns, and halves. Half of the sets
     are drawn at random; the others are pairs that stand out on one half of the people (single release rows
-    are near in both columns more often to train people than to strangers), and what these grow to.
+    are near in both columns more often to train people than to strangers), and what these grow to. Where a
+    generator draws groups of columns apart, all that is known of a secret's group is tried as well.
     ``excess_people = asked_t / people_t · (r_train − r_control)`` for the worst set and secret, chosen on one
     half of the people and measured on the other, both ways, so that trying many costs no bias.
 

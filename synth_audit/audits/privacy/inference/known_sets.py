@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.audits.privacy._asked_people import AskedPeople, different_people
-from synth_audit.audits.privacy._known_sets import FEW, KnownSets, PairsApart, SetTrials, drawn_sets, parts_of
+from synth_audit.audits.privacy._known_sets import (
+    FEW,
+    Known,
+    KnownSets,
+    PairsApart,
+    SetTrials,
+    drawn_sets,
+    parts_of,
+)
 from synth_audit.audits.privacy._targets import random_places
 from synth_audit.audits.privacy.inference.targets import AttackedSecret, KnownColumns
 from synth_audit.core.arrays import Bools, Positions
@@ -27,6 +35,10 @@ EXCESS = Quantity(
     help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "
     "strangers come to, for the worst of several sets of known columns; 0 is none.",
 )
+
+
+_MOST_TOGETHER = 30
+"""Sets of columns that the generator drew together, each of which takes a search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +79,8 @@ class SeveralSets:
     ) -> SeveralSets:
         """Draw people and sets, and search by each set.
 
-        Where some columns are no secrets, and two of them vary, sets are of these.
+        Where some columns are no secrets, and two of them vary, sets are of these. Where a generator drew
+        groups of columns apart, all that is known of a secret's group is a set too.
 
         Args:
             n_sets: about how many sets, half of them drawn. most: people of either side; of a large release
@@ -79,7 +92,11 @@ class SeveralSets:
         chosen = [different_people(table, most, rng) for table in known.tables[:2]]
         people = AskedPeople.halved(chosen[0], chosen[1], rng)
         names = _guessable_from(known.varying, secrets)
-        sets = _sets(names, subject, people, n_sets, context.child("inference", "known sets").rng)
+        together = _together(known.varying, names, secrets, subject) if n_sets else []
+        if len(together) > _MOST_TOGETHER:
+            draws = context.child("inference", "drawn together").rng
+            together = [together[i] for i in np.sort(draws.permutation(len(together))[:_MOST_TOGETHER])]
+        sets = _sets(names, subject, people, n_sets, together, context.child("inference", "known sets").rng)
         asked = train.take(people.train).followed_by(control.take(people.control))
         found = []
         for (names,) in sets.sets:
@@ -119,13 +136,37 @@ def _guessable_from(varying: tuple[str, ...], secrets: Sequence[Column]) -> tupl
 
 
 def _sets(
-    names: tuple[str, ...], subject: Subject, people: AskedPeople, n_sets: int, rng: np.random.Generator
+    names: tuple[str, ...],
+    subject: Subject,
+    people: AskedPeople,
+    n_sets: int,
+    together: Sequence[Known],
+    rng: np.random.Generator,
 ) -> KnownSets:
     """Sets of these columns, drawn by a stream that is the same for the planted leaks."""
     n_drawn, n_guided = parts_of(n_sets)
     drawn = drawn_sets(names, n_drawn, rng)
     if not n_guided or min(len(people.train), len(people.control)) < 2:
-        return KnownSets.of(drawn, ())
+        return KnownSets.of(drawn, (), together)
     apart = PairsApart.of(subject, [subject.schema[name] for name in names], people, rng)
     sizes = [min(FEW[i % len(FEW)], len(names) - 1) for i in range(n_guided)]
-    return KnownSets.of(drawn, [[(found,) for found in apart.grown(half, sizes)] for half in (0, 1)])
+    guided = [[(found,) for found in apart.grown(half, sizes)] for half in (0, 1)]
+    return KnownSets.of(drawn, guided, together)
+
+
+def _together(
+    varying: Sequence[str], names: Sequence[str], secrets: Sequence[Column], subject: Subject
+) -> list[Known]:
+    """All that is known of a group of columns that the generator drew together, less each secret in it.
+
+    Args:
+        varying: columns that are known. names: those of them that sets are of.
+    """
+    found: dict[Known, None] = {}
+    for group in subject.column_groups:
+        for secret in secrets:
+            if secret.name in group:
+                own = [n for n in group if n in names and n != secret.name]
+                own = own or [n for n in group if n in varying and n != secret.name]
+                found |= {(tuple(sorted(own)),): None} if own else {}
+    return list(found)

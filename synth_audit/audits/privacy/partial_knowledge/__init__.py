@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ from synth_audit.audits.privacy.partial_knowledge.attacks import attack_all
 from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
 from synth_audit.audits.privacy.partial_knowledge.derived_sets import derived_sets
 from synth_audit.audits.privacy.partial_knowledge.measures import QUANTITIES, measured
+from synth_audit.audits.privacy.partial_knowledge.together_sets import together_sets
 from synth_audit.audits.privacy.partial_knowledge.weak_sets import weak_columns, weak_sets
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
@@ -18,7 +20,7 @@ from synth_audit.core.measurement import Findings
 from synth_audit.core.parts import TIME
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.differences import differences
-from synth_audit.encoding.known_columns import known_columns
+from synth_audit.encoding.known_columns import KnownColumn, known_columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +37,9 @@ class PartialKnowledge:
     ``excess_people = claims_t / people_t · (s_t − s_c)``, s being the share of right claims, is the share of
     train people claimed rightly beyond luck, for the worst K and secret. Each is chosen on one half of the
     people and measured on the other, halves swapped, so that having tried many sets costs no bias.
-    Differences of dates and times, and of numbers of one sort, are columns too. Where K is of six to sixteen
+    Where a generator draws groups of columns apart from one another, the adversary knows which, and about as
+    many sets again are tried inside these. Differences of dates and times, and of numbers of one sort, are
+    columns too. Where K is of six to sixteen
     columns that tell little each, claims are made of whoever has equal rows; where the
     mean over a block's columns, each the secret in turn, may be larger (upper end), it is ``excess_people``.
     ``recognised_people`` is the share of train people who share telling values with one row in any of several
@@ -113,10 +117,12 @@ class PartialKnowledge:
         )
         rng = context.child("partial knowledge", "weak").rng
         blocks, weak = weak_sets(columns, weak_columns(columns), n, rng)
+        groups = _positions(columns, subject)
         sets = replace(
             sets,
             weak=weak,
             blocks=blocks,
+            together=together_sets(groups, self.max_sets, context.child("partial knowledge", "together").rng),
             derived=derived_sets(
                 len(columns),
                 [c.parents for c in derived],
@@ -128,3 +134,9 @@ class PartialKnowledge:
         )
         attacks = attack_all([*columns, *derived], sets, n, people, self.alpha)
         return measured(attacks, subject, self.max_people)
+
+
+def _positions(columns: Sequence[KnownColumn], subject: Subject) -> list[list[int]]:
+    """Which columns the generator drew together, as far as they vary."""
+    at = {column.name: i for i, column in enumerate(columns)}
+    return [[at[name] for name in group if name in at] for group in subject.column_groups]

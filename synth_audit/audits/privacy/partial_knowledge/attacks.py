@@ -39,6 +39,9 @@ _MOST_LOOKED_AT, _FEWEST_LOOKED_AT = 2e8, 2000
 _MOST_ROWS = 100_000
 """Rows of the release in which shared values are looked for, evenly taken where there are more."""
 
+_FEWEST_EQUAL = 3
+"""Columns drawn together from which on claims are made of all equal rows too."""
+
 _NO_GUESS = -1.0
 """What a release row guesses that has no value there: no secret lies near it."""
 
@@ -52,12 +55,14 @@ class Knowledge:
             values must be equal, and a claim is made of whoever has a row where they are.
         halves: of the people that may choose it; not the one in which it was not looked for, for where it
             was it stands out by selection.
+        together: it was tried since the generator drew these columns together.
     """
 
     known: tuple[int, ...]
     mirrored: bool = False
     equal: bool = False
     halves: tuple[int, ...] = (0, 1)
+    together: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +113,14 @@ class Attacks:
         able = np.array([half in k.halves and len(k.known) >= least for k in self.tried])
         return self.tried[int(np.argmax(np.where(able, self.areas[half], -np.inf)))]
 
-    def worst_pair(self, half: int) -> int:
-        """Position in ``pairs`` of what gives most people away in one half, of what that half may choose."""
+    def worst_pair(self, half: int, *, told: bool = True) -> int:
+        """Position in ``pairs`` of what gives most people away in one half, of what that half may choose.
+
+        Args:
+            told: whether the adversary knows which columns were drawn together.
+        """
         of = [self.tried[i] for i, _ in self.pairs]
-        able = np.array([half in k.halves for k in of])
+        able = np.array([half in k.halves and (told or not k.together) for k in of])
         return self.table.worst(half, able, np.array([_CAUTION_EQUAL if k.equal else CAUTION for k in of]))
 
     def again(self, knowledge: Knowledge, about: int | None = None) -> ClaimsOfSet:
@@ -187,7 +196,11 @@ def _knowledge(sets: ColumnSets) -> list[Knowledge]:
     found = [Knowledge(s) for s in sets.drawn]
     found += [Knowledge(s, halves=halves) for s, halves in by_set.items()]
     found += [Knowledge(s) for s in sets.derived]
+    found += [Knowledge(s, together=True) for s in sets.together if s not in drawn and s not in by_set]
     found += [Knowledge(s, equal=True) for s in sets.weak]
+    # Of labels that tell little each many strangers share all but one too: a claim need not be rare.
+    equal = [s for s in sets.together if len(s) >= _FEWEST_EQUAL and s not in sets.weak]
+    found += [Knowledge(s, equal=True, together=True) for s in equal]
     return found + [Knowledge(s, mirrored=True) for s in sets.mirrored]
 
 

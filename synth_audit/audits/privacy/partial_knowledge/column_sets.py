@@ -30,6 +30,7 @@ class ColumnSets:
         possible: sets of two to :data:`LARGEST` columns that there are, by size.
         weak: larger ones, of columns that tell little each. blocks: such columns, each the secret in turn.
         derived: with differences of columns among them.
+        together: of columns that the generator drew together.
     """
 
     drawn: tuple[tuple[int, ...], ...]
@@ -39,6 +40,7 @@ class ColumnSets:
     weak: tuple[tuple[int, ...], ...] = ()
     blocks: tuple[tuple[int, ...], ...] = ()
     derived: tuple[tuple[int, ...], ...] = ()
+    together: tuple[tuple[int, ...], ...] = ()
 
     @property
     def shares(self) -> dict[int, tuple[int, int]]:
@@ -68,15 +70,15 @@ def column_sets(
     """
     possible = {k: comb(d, k) for k in range(2, LARGEST + 1)}
     every = possible[2] <= budget * 3 // 5
-    drawn = _drawn(d, 2, budget * 3 // 5 if every else budget // 5, rng)
+    drawn = drawn_of(d, 2, budget * 3 // 5 if every else budget // 5, rng)
     if d <= _NARROW:
         drawn += [(i,) for i in range(d)]
     left = budget - len(drawn) if every else budget // 5
     for k in range(3, LARGEST + 1):
-        found = _drawn(d, k, left // (LARGEST + 1 - k), rng)
+        found = drawn_of(d, k, left // (LARGEST + 1 - k), rng)
         drawn += found
         left -= len(found)
-    turned = _drawn(len(numeric), 2, budget // 20, rng) + _drawn(len(numeric), 3, budget // 20, rng)
+    turned = drawn_of(len(numeric), 2, budget // 20, rng) + drawn_of(len(numeric), 3, budget // 20, rng)
     mirrored = [tuple(numeric[i] for i in s) for s in turned]
     if len(numeric) == 1:
         mirrored = [(numeric[0],)]
@@ -92,7 +94,7 @@ def _guided(apart: Floats, most: int) -> tuple[tuple[int, ...], ...]:
     return tuple(dict.fromkeys([*pairs, *larger]))
 
 
-def _drawn(d: int, k: int, most: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+def drawn_of(d: int, k: int, most: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """All sets of k of d columns, or so many of them at random, each once."""
     if comb(d, k) <= most:
         return list(combinations(range(d), k))

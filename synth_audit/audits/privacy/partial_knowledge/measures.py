@@ -106,6 +106,11 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
         notes.append("as many are given away on average over the columns of a block that tell little each")
     null = Reference(0.0, "claims about people the generator never saw are right as often")
     found.append(EXCESS.at(excess.value, interval=excess.interval, reference=null, **counts))
+    if attacks.sets.together:
+        blind, _ = _worst_claims(attacks, level, told=False)
+        notes.append(
+            f"to one who does not know which columns were drawn together {blind.value:.1%} are given away"
+        )
     named = [f"{_known(k, attacks)} claim {attacks.secret(secret)}" for k, secret in worst]
     notes.append("most given away where " + " and ".join(dict.fromkeys(named)))
     exposure = _exposed(attacks, worst)
@@ -130,11 +135,13 @@ def _worst_area(attacks: Attacks, level: float) -> tuple[Estimate, list[str]]:
     return mean_of_halves(halves, level), list(dict.fromkeys(names))
 
 
-def _worst_claims(attacks: Attacks, level: float) -> tuple[Estimate, list[tuple[Knowledge, int]]]:
+def _worst_claims(
+    attacks: Attacks, level: float, *, told: bool = True
+) -> tuple[Estimate, list[tuple[Knowledge, int]]]:
     """The worst excess, and for each half by what and about which column it was measured."""
     halves, worst = [], []
     for half in (0, 1):
-        pair = attacks.worst_pair(1 - half)
+        pair = attacks.worst_pair(1 - half, told=told)
         halves.append(attacks.table.count(half, pair).excess(level))
         tried, secret = attacks.pairs[pair]
         worst.append((attacks.tried[tried], secret))
@@ -199,6 +206,8 @@ def _tried(attacks: Attacks) -> str:
     shares = [f"{tried:,} of {there:,} {_SIZES[k]}" for k, (tried, there) in attacks.sets.shares.items()]
     if derived := attacks.sets.derived:
         shares.append(f"{len(derived)} sets with differences of columns")
+    if together := attacks.sets.together:
+        shares.append(f"{len(together)} sets of columns that the generator drew together")
     if weak := attacks.sets.weak:
         shares.append(
             f"{len(weak)} sets of {min(map(len, weak))} to {max(map(len, weak))} that tell little each"
