@@ -24,6 +24,9 @@ _NAMED = 5
 _WIDE = 200
 """More columns than this take long to compare."""
 
+_LOWERED = {"level": "the confidence level of every interval", "suppression": "the smallest count shown"}
+"""Keys of a plan by which less is held back."""
+
 _ENOUGH_TO_JUDGE = 50
 """Fewer rows than this may be all different by chance."""
 
@@ -133,7 +136,7 @@ def about_settings(plan: Plan, suite: Suite) -> tuple[str, ...]:
 
 
 def about_suite(plan: Plan, suite: Suite) -> tuple[str, ...]:
-    """A suite of one's own may bear any name, and any suite a lower level: what passes by that is told."""
+    """What a suite of one's own lets pass, which may bear any name, and what a lower level or limit does."""
     told = []
     if weaker := weaker_gates(suite):
         more = f" and {len(weaker) - _NAMED} more" if len(weaker) > _NAMED else ""
@@ -142,10 +145,8 @@ def about_suite(plan: Plan, suite: Suite) -> tuple[str, ...]:
             f"on measurements in {USUAL!r} it leaves out or widens {len(weaker)}: "
             f"{', '.join(weaker[:_NAMED])}{more}"
         )
-    usual = Plan.model_fields["level"].default
-    if plan.level < usual:
-        told.append(
-            f"the plan lowers the confidence level of every interval to {plan.level:g}; limits were set for "
-            f"{usual:g}"
-        )
+    for key, what in _LOWERED.items():
+        value, usual = getattr(plan, key), Plan.model_fields[key].default
+        if value < usual:
+            told.append(f"the plan lowers {what} to {value:g}, from the usual {usual:g}")
     return tuple(told)

@@ -58,6 +58,8 @@ def test_a_weaker_suite_is_told_of_whatever_its_name():
     assert said.endswith(f"widens 3: {', '.join(names)}")
 
 
-def test_a_lower_level_is_told():
-    [said] = about_suite(parse_plan({"level": 0.9}), load_suite("release", Path()))
-    assert "level of every interval to 0.9; limits were set for 0.95" in said
+def test_a_lower_level_and_smaller_counts_are_told():
+    plan = parse_plan({"level": 0.9, "suppression": 1})
+    level, counts = about_suite(plan, load_suite("release", Path()))
+    assert "level of every interval to 0.9, from the usual 0.95" in level
+    assert "smallest count shown to 1, from the usual 10" in counts
