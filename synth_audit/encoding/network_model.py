@@ -21,7 +21,7 @@ Weights = Mapping[str, Floats32]
 Draw = Callable[[Weights, RowLayout, int, np.random.Generator], Floats32]
 """Row vectors from weights: shape (n, width)."""
 
-_DRAWN = 10_000
+_DRAWN = 40_000
 """Rows that are drawn to see how far margins are off."""
 
 _COLUMNS, _WEIGHTS = "model.json", "weights.npz"

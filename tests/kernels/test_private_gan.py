@@ -86,7 +86,7 @@ def test_numbers_reach_the_ends_of_their_range_and_labels_stay_chances():
     assert torch.allclose(made[:, 2:5].sum(dim=1), torch.ones(200))
     assert (activated(scores, LAYOUT, torch.Generator().manual_seed(0))[:, :2] < 1).all()
     drawn = settled(scores.numpy(), LAYOUT, np.random.default_rng(0), reach=1.25)
-    assert (drawn[:, :2] == 1).all()
+    assert (drawn[:, :2] > 1).all(), "beyond the end of a range ranks still differ"
     assert len(set(drawn[:, 2:5].argmax(axis=1))) == 3, "equal scores are equal chances"
 
 

@@ -96,11 +96,13 @@ def steepness(
 
 
 def settled(scores: Floats32, layout: RowLayout, rng: np.random.Generator, reach: float = 1.0) -> Floats32:
-    """``reach · tanh`` of numbers, cut off at ±1, and of each slice scores of which the largest is drawn by
-    its chance."""
+    """``reach · tanh`` of numbers, and of each slice scores of which the largest is drawn by its chance.
+
+    What lies beyond ±1 is cut off where it is read, if it is: the order of such numbers tells their ranks.
+    """
     made = scores.copy()
     where = list(layout.numbers)
-    made[:, where] = np.clip(reach * np.tanh(scores[:, where]), -1, 1)
+    made[:, where] = reach * np.tanh(scores[:, where])
     for start, stop in layout.slices:
         made[:, start:stop] += rng.gumbel(size=(len(scores), stop - start))
     return made
