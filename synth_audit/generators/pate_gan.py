@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
@@ -17,6 +17,7 @@ from synth_audit.encoding.known_margins import with_margins
 from synth_audit.encoding.network_model import NetworkModel, Weights, transformer_for
 from synth_audit.encoding.network_training import check_positive
 from synth_audit.encoding.torch_device import torch_device
+from synth_audit.encoding.training_loop import training_loop
 from synth_audit.encoding.value_counts import check_part
 
 if TYPE_CHECKING:
@@ -27,19 +28,23 @@ UNPAID = "the plan declares no privacy budget, so the teachers voted without noi
 
 @dataclass(frozen=True, kw_only=True)
 class PateGan:
-    """Teachers on disjoint parts of the rows say which made rows look real; a student learns what most say.
+    """Teachers on disjoint parts of the rows say how real made rows look; a student learns what they say.
 
     Every row goes to one teacher by a secret throw of its own, so that a row more or less changes one vote
-    on each made row. Under a budget Laplace noise is added to the number of votes for *real*, whose
-    sensitivity is 1; all votes are bought beforehand and added up by the accountant. The paper's bound looks
-    at how clear the votes were, which is itself private, and is not used. The student keeps every answer and
-    learns from all of them again; the generator learns from the student.
+    on each made row. Under a budget Laplace noise is added to the sum of the votes, whose sensitivity is 1.
+    As published, questions are asked until ε is spent: before the first, as many rounds are bought as the
+    accountant bears with ``vote_noise``. The paper's bound looks at how clear the votes were, which is itself
+    private, and is not used. A vote is the teacher's chance that the row is real, and the student hears what
+    part of all votes a row got: of yes and no, and of the majority alone, nothing is to be learnt, since
+    after few rounds every teacher tells made rows for made. The generator learns from the student.
 
     Attributes:
         teachers: parts of the rows; as many votes as there are, so much noise they outweigh.
-        rounds: of teaching, voting, studying and making.
+        rounds: of teaching, voting, studying and making, at most.
         votes: rows voted on in a round.
-        teacher_steps, student_steps: of a round; the generator takes as many as the student.
+        vote_noise: scale of the noise on the part of the votes that a row got. Fewer rounds are asked where
+            the budget bears less; with all ``rounds`` the noise is as small as the budget bears.
+        teacher_steps, student_steps, generator_steps: of a round.
         batch: rows of a step.
         noise: dimensions of the generator's input.
         hidden: width of the layers of generator, student and teachers.
@@ -51,14 +56,16 @@ class PateGan:
     """
 
     teachers: int = 100
-    rounds: int = 30
-    votes: int = 16
+    rounds: int = 200
+    votes: int = 100
+    vote_noise: float = 0.25
     teacher_steps: int = 5
     student_steps: int = 20
-    batch: int = 64
+    generator_steps: int = 5
+    batch: int = 100
     noise: int = 64
     hidden: int = 64
-    dropout: float = 0.5
+    dropout: float = 0.2
     learning_rate: float = 2e-3
     generator_rate: float = 1e-3
     margins: float = 0.2
@@ -71,8 +78,9 @@ class PateGan:
     )
 
     def __post_init__(self) -> None:
-        counts = ("teachers", "rounds", "votes", "teacher_steps", "student_steps", "batch", "noise", "hidden")
-        sizes = ("learning_rate", "generator_rate")
+        steps = ("teacher_steps", "student_steps", "generator_steps")
+        counts = ("teachers", "rounds", "votes", *steps, "batch", "noise", "hidden")
+        sizes = ("vote_noise", "learning_rate", "generator_rate")
         check_positive({n: getattr(self, n) for n in counts}, {n: getattr(self, n) for n in sizes})
         if not 0 <= self.dropout < 1:
             raise PlanError("the dropout is no probability", where="dropout", expected="0 to below 1")
@@ -86,22 +94,20 @@ class PateGan:
 
         train = train.released_only()
         transformer = with_margins(transformer_for(train, context), train, context, self.margins)
-        layout, scale = transformer.layout, self._bought(context)
+        layout, (rounds, scale) = transformer.layout, self._bought(context)
         draws = context.rng if scale is None else np.random.default_rng(context.noise.bits(256))
 
         def laplace(count: int) -> Floats:
             assert scale is not None
             return context.noise.laplace(scale, count)
 
-        def told(done: int, loss: float) -> None:
-            context.trained("train", done, self.rounds, loss)
-
         weights: Weights = {}
         if layout.width:
+            loop = training_loop(context, "train", rounds, _no_rows)
             rows = transformer.encode(train, draws)
             network = built(lambda: plain_generator(self, layout, None), draws)
             noise = None if scale is None else laplace
-            weights = pate.fitted(rows, layout, self._settings, network, noise, told, draws, device)
+            weights = pate.fitted(rows, layout, self._settings, network, noise, loop, draws, device)
         draw = draw_with(self, plain_generator)
         return NetworkModel.calibrated(transformer, weights, draw, context.rng)
 
@@ -109,15 +115,24 @@ class PateGan:
         """The model that was saved there."""
         return load_gan(self, folder)
 
-    def _bought(self, context: FitContext) -> float | None:
-        """The scale of the noise on each number of votes; None without a budget."""
-        accountant, count = context.accountant, self.rounds * self.votes
+    def _bought(self, context: FitContext) -> tuple[int, float | None]:
+        """Rounds, and the scale of the noise on each sum of votes; None without a budget."""
+        accountant = context.accountant
         if accountant.budget is None:
             accountant.void(UNPAID)
-            return None
-        scale = accountant.least_laplace_noise(count)
-        accountant.laplace(scale, what="votes of the teachers", count=count)
-        return scale
+            return self.rounds, None
+
+        def least(rounds: int) -> float:
+            return accountant.least_laplace_noise(rounds * self.votes)
+
+        rounds, beyond = 1, self.rounds + 1
+        while beyond - rounds > 1:
+            middle = (rounds + beyond) // 2
+            loud = least(middle) > self.vote_noise * self.teachers
+            rounds, beyond = (rounds, middle) if loud else (middle, beyond)
+        scale = least(rounds)
+        accountant.laplace(scale, what="votes of the teachers", count=rounds * self.votes)
+        return rounds, scale
 
     @property
     def _settings(self) -> PateSettings:
@@ -125,10 +140,10 @@ class PateGan:
 
         return PateSettings(
             teachers=self.teachers,
-            rounds=self.rounds,
             votes=self.votes,
             teacher_steps=self.teacher_steps,
             student_steps=self.student_steps,
+            generator_steps=self.generator_steps,
             batch=self.batch,
             noise=self.noise,
             hidden=self.hidden,
@@ -136,3 +151,8 @@ class PateGan:
             learning_rate=self.learning_rate,
             generator_rate=self.generator_rate,
         )
+
+
+def _no_rows() -> Positions:
+    """Of the loop: every teacher draws rows of its own."""
+    return np.zeros(0, dtype=np.intp)

@@ -32,6 +32,7 @@ SETTINGS = {
     "attention_gan": {**_ATTENTION, "gan_steps": 4, "gan_hidden": 8, "critic_steps": 2},
     "table_diffusion": {**_BY_STEPS, "levels": 2},
     "dp_ctgan": _GAN,
+    "pate_gan": {"rounds": 5, "teachers": 3, "votes": 4, "batch": 8, "hidden": 8, "noise": 4, "margins": 0},
     "dp_auto_gan": {**_GAN, "latent": 2, "autoencoder_steps": 4},
 }
 SPECS = {

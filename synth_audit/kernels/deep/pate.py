@@ -1,4 +1,4 @@
-"""A GAN taught by votes: teachers on disjoint parts of the rows, a student that hears noisy majorities.
+"""A GAN taught by votes: teachers on disjoint parts of the rows, a student that hears noisy sums of votes.
 
 One row is in one teacher's part, and moves nothing but that teacher: each draws its batches by a generator of
 its own, and what all share is drawn in amounts that no row decides.
@@ -6,8 +6,10 @@ its own, and what all share is drawn in amounts that no row decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +18,9 @@ from torch.nn import functional
 
 from synth_audit.core.arrays import Floats, Floats32, Positions
 from synth_audit.kernels.deep.adversarial import REACH, Critic, activated
+from synth_audit.kernels.deep.resuming import Part
 from synth_audit.kernels.deep.training import (
+    Loop,
     Weights,
     as_arrays,
     built,
@@ -31,25 +35,27 @@ _MOMENTS = 0.5, 0.9
 
 _LEAK = 0.2
 
+_HEARD = 10
+"""Rounds whose answers the student learns from: older ones are about rows that are made no more."""
+
 
 @dataclass(frozen=True)
 class PateSettings:
     """Teachers, student and generator, and how they take turns.
 
     Attributes:
-        teachers: parts of the rows. rounds: in each the teachers learn, vote, and student and generator
-            learn. votes: rows that are voted on in a round.
-        teacher_steps, student_steps: of a round; the generator takes as many as the student.
+        teachers: parts of the rows. votes: rows that are voted on in a round.
+        teacher_steps, student_steps, generator_steps: of a round.
         batch: rows of a step of teachers, student and generator.
         noise: dimensions of the generator's input. hidden: width of the layers of teachers and student.
         dropout: of the student. learning_rate, generator_rate: of their Adams.
     """
 
     teachers: int
-    rounds: int
     votes: int
     teacher_steps: int
     student_steps: int
+    generator_steps: int
     batch: int
     noise: int
     hidden: int
@@ -79,10 +85,10 @@ def parts(n: int, teachers: int, rng: np.random.Generator) -> list[Positions]:
     return [np.flatnonzero(thrown == j) for j in range(teachers)]
 
 
-def majority(votes: Floats, teachers: int, laplace: Callable[[int], Floats] | None) -> Floats32:
-    """1 where more than half the teachers hold a row for real, after noise on their number, else 0."""
+def answered(votes: Floats, teachers: int, laplace: Callable[[int], Floats] | None) -> Floats32:
+    """What part of so many teachers hold each row for real, after noise on the sum of their votes."""
     noisy = votes if laplace is None else votes + laplace(len(votes))
-    return np.asarray(noisy > teachers / 2, dtype=np.float32)
+    return np.clip(noisy / teachers, 0, 1).astype(np.float32)
 
 
 def fitted(
@@ -91,7 +97,7 @@ def fitted(
     settings: PateSettings,
     network: nn.Module,
     laplace: Callable[[int], Floats] | None,
-    told: Callable[[int, float], None],
+    loop: Loop,
     rng: np.random.Generator,
     device: str,
 ) -> Weights:
@@ -99,7 +105,7 @@ def fitted(
 
     Args:
         laplace: the noise of so many votes; None for training without protection.
-        told: called with the number of rounds done and the student's loss.
+        loop: of rounds; teachers draw their own rows.
 
     Raises:
         PluginError: a loss is not a number any more.
@@ -108,11 +114,44 @@ def fitted(
     """
     with one_thread():
         training = _PateTraining(rows, layout, settings, network, laplace, rng, device)
-        for done in range(1, settings.rounds + 1):
+        for done in loop.taken("pate", training.moved, settings, layout, training.rows):
             lost = training.round()
-            refuse_lost(lost, done)
-            told(done, lost)
+            refuse_lost(lost, done + 1)
+            loop.told(done + 1, lost)
         return as_arrays(training.generator)
+
+
+class _Heard:
+    """Made rows of the last rounds and what part of the votes each got."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.rounds: deque[tuple[torch.Tensor, torch.Tensor]] = deque(maxlen=_HEARD)
+
+    def append(self, asked: torch.Tensor, answers: torch.Tensor) -> None:
+        self.rounds.append((asked, answers))
+
+    def all(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows, shape (n, width), and answers, shape (n,)."""
+        asked, answers = zip(*self.rounds, strict=True)
+        return torch.cat(asked), torch.cat(answers)
+
+    def state(self) -> dict[str, Any]:
+        """By number of the round."""
+        return {
+            f"{name} {i}": x.cpu().numpy()
+            for i, pair in enumerate(self.rounds)
+            for name, x in zip(("asked", "answers"), pair, strict=True)
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Be as when ``state`` was taken."""
+        self.rounds.clear()
+        for i in range(len(state) // 2):
+            asked, answers = (
+                torch.as_tensor(state[f"{name} {i}"], device=self.device) for name in ("asked", "answers")
+            )
+            self.append(asked, answers)
 
 
 class _PateTraining:
@@ -141,18 +180,24 @@ class _PateTraining:
         self.studying = torch.optim.Adam(self.student.parameters(), lr=rate, betas=_MOMENTS)
         learnt = self.generator.parameters()
         self.making = torch.optim.Adam(learnt, lr=settings.generator_rate, betas=_MOMENTS)
-        self.asked: list[torch.Tensor] = []
-        self.answers: list[torch.Tensor] = []
+        self.heard = _Heard(device)
+
+    @property
+    def moved(self) -> dict[str, Part]:
+        """All that a round changes."""
+        shared = {"teachers": self.teachers, "student": self.student, "generator": self.generator}
+        optimisers = {"teaching": self.teaching, "studying": self.studying, "making": self.making}
+        draws = {f"draws {j}": rng for j, rng in enumerate(self.of_teacher)}
+        return {**shared, **optimisers, **draws, "draws": self.draws, "heard": self.heard}
 
     def round(self) -> float:
-        """Teachers learn and vote; the student learns from all answers so far, the generator from it."""
+        """Teachers learn and vote; the student learns from the last answers, the generator from it."""
         for _ in range(self.settings.teacher_steps):
             self._teach()
         self._vote()
-        lost = 0.0
-        for _ in range(self.settings.student_steps):
-            lost = self._study() + self._make()
-        return lost
+        lost = [self._study() for _ in range(self.settings.student_steps)]
+        made = [self._make() for _ in range(self.settings.generator_steps)]
+        return lost[-1] + made[-1]
 
     def _teach(self) -> None:
         """A step of every teacher; one without rows sees made ones alone."""
@@ -172,17 +217,20 @@ class _PateTraining:
         self.teaching.step()
 
     def _vote(self) -> None:
-        """Ask all teachers about made rows, and keep what the noisy majority says."""
+        """Ask all teachers about made rows, and keep what part of them votes for each, with noise.
+
+        A teacher votes by its chance that the row is real, 0 to 1, and one that diverged by 0: a row moves
+        the sum by 1 at most.
+        """
         with torch.no_grad():
             asked = self._made(self.settings.votes)
             scores = self.teachers(asked.expand(self.settings.teachers, -1, -1))
-        votes = (scores > 0).sum(dim=0).cpu().numpy().astype(np.float64)
-        answer = majority(votes, self.settings.teachers, self.laplace)
-        self.asked.append(asked)
-        self.answers.append(torch.as_tensor(answer, device=self.device))
+        votes = torch.sigmoid(scores.double()).nan_to_num(0).sum(dim=0).cpu().numpy()
+        answer = answered(votes, self.settings.teachers, self.laplace)
+        self.heard.append(asked, torch.as_tensor(answer, device=self.device))
 
     def _study(self) -> float:
-        asked, answers = torch.cat(self.asked), torch.cat(self.answers)
+        asked, answers = self.heard.all()
         chosen = torch.randint(len(asked), (self.settings.batch,), generator=self.draws).to(self.device)
         scores = self._judged(asked[chosen])
         lost = functional.binary_cross_entropy_with_logits(scores, answers[chosen])
