@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html.parser import HTMLParser
 
 from synth_audit.core.verdict import GateResult
@@ -68,6 +69,7 @@ def marks_of(evidence: Evidence) -> PageMarks:
     return PageMarks(audit_marks(evidence), _sorted([gate_marks(g) for g in evidence.gates.results]))
 
 
+@lru_cache(maxsize=1)  # writing, checking and releasing each ask of the same page
 def read_marks(page: str) -> PageMarks | None:
     """What a page says; None when it is not clear, since it says nothing or the same thing twice."""
     reader = _MarkParser()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import Engine, event
 
 from dagster_project.components import AuditedTable
 from dagster_project.components.audited_table import TableSettings
@@ -26,6 +28,14 @@ from synth_audit.core import registry
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.store.workspace import Workspace
+
+
+@event.listens_for(Engine, "connect")
+def _unflushed(connection: object, _: object) -> None:
+    """Dagster's record of runs waits for the disk at each event; see ``fsync`` in the tests' own set-up."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous=OFF")
+
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 SECRET = "Amsterdam-7391"
