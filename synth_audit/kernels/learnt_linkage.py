@@ -15,11 +15,17 @@ from typing import Self
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Counts, Floats, Floats32, Positions
+from synth_audit.core.arrays import Codes, Floats, Floats32, Positions
 from synth_audit.kernels.linked_columns import LEVELS, Blocks, LinkedColumn
 
 _RUNNERS_UP = 16
 """Next best rows that say how alike rows are without being copies."""
+
+_CLEARER = 8
+"""Power of the share of people whose best row stands out less, by which a person's best rows teach.
+
+Few people may have left a row at all, and theirs stand out more than the best rows of the others.
+"""
 
 _PRIOR, _PRIOR_LEVELS = 4.0, 20.0
 """Pairs of cells that the weights before learning count as: of one label, and of a column of numbers."""
@@ -65,7 +71,7 @@ class LinkageWeights:
 
     def learnt(self) -> LinkageWeights:
         """Weights after a look at the best rows and the next best ones of all people."""
-        return self._after(np.array([self._best(*found) for found in enumerate(self._people())]))
+        return self._after([self._best(*found) for found in enumerate(self._people())])
 
     def standing_out(self, repeats: int = 1) -> Floats:
         """By how much each person's best row outweighs the mean of the fifth to eighth best, shape (n,).
@@ -81,20 +87,24 @@ class LinkageWeights:
         for person, (weights, total) in enumerate(self._people()):
             out.append(_outweighs(total, repeats))
             best.append(self._best(person, (weights, total)))
-        return np.array(out), self._after(np.array(best))
+        return np.array(out), self._after(best)
 
-    def _best(self, person: int, found: tuple[Floats32, Floats32]) -> Codes:
-        """Cells of the rows that weigh most by all other columns, from the best down, shape (d, some)."""
-        return self.blocks.cells_of(person, _best_without(*found))
+    def _best(self, person: int, found: tuple[Floats32, Floats32]) -> tuple[Codes, Floats32]:
+        """Cells of the rows that weigh most by all other columns, from the best down, shape (d, some), and by
+        how much the best is above those further down, shape (d,)."""
+        rows, weighs = _best_without(*found)
+        clear = weighs[:, 0] - weighs[:, min(_FIRST, weighs.shape[1] - 1) : _LAST].mean(axis=1)
+        return self.blocks.cells_of(person, rows), clear
 
-    def _after(self, best: Codes) -> LinkageWeights:
-        """Weights by the best rows' cells of all people, shape (n, d, some)."""
+    def _after(self, found: Sequence[tuple[Codes, Floats32]]) -> LinkageWeights:
+        """Weights by the best rows of all people."""
+        best, clear = (np.array(x) for x in zip(*found, strict=True))
         tables = []
         for j, c in enumerate(self.columns):
             pairs = c.people[:, None] * c.size + best[:, j]
+            teaches = np.broadcast_to(_shares_below(clear[:, j])[:, None] ** _CLEARER, pairs.shape)
             first, others = (
-                np.bincount(cells.ravel(), minlength=c.size**2).reshape(c.size, c.size)
-                for cells in (pairs[:, :1], pairs[:, 1:])
+                _weighed(pairs[:, some], teaches[:, some], c.size) for some in (slice(1), slice(1, None))
             )
             usual = others / max(1, best.shape[2] - 1)
             tables.append(_ready((_by_level if c.numeric else _by_label)(first, usual, c), c))
@@ -127,8 +137,22 @@ def _outweighs(total: Floats32, repeats: int) -> float:
     return float(top[-1] - top[: max(1, n - _FIRST * repeats)].mean())
 
 
-def _best_without(weights: Floats32, total: Floats32) -> Positions:
-    """Rows that weigh most by all columns but one, from the best down, for each column; shape (d, some).
+def _weighed(cells: Codes, weights: Floats, size: int) -> Floats:
+    """Pairs of cells, counted by weights, shape (size, size)."""
+    found = np.bincount(cells.ravel(), weights.ravel(), size**2).astype(np.float64)
+    return found.reshape(size, size)
+
+
+def _shares_below(values: Floats32) -> Floats:
+    """Share of the values below each, equal ones in the middle of theirs; shape (n,)."""
+    ordered = np.sort(values)
+    low, high = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    below: Floats = (low + high) / (2 * len(values))
+    return below
+
+
+def _best_without(weights: Floats32, total: Floats32) -> tuple[Positions, Floats32]:
+    """Rows that weigh most by all columns but one, from the best down, and what; shape (d, some) each.
 
     They are looked for among those that weigh most without their lightest column: no row weighs more without
     another one.
@@ -139,12 +163,13 @@ def _best_without(weights: Floats32, total: Floats32) -> Positions:
         able = np.argpartition(total - weights.min(axis=0), -_CANDIDATES)[-_CANDIDATES:]
     without = total[able] - weights[:, able]
     top = np.argpartition(without, -n, axis=1)[:, -n:]
-    order = np.argsort(-np.take_along_axis(without, top, axis=1), axis=1, kind="stable")
+    weighs = np.take_along_axis(without, top, axis=1)
+    order = np.argsort(-weighs, axis=1, kind="stable")
     found: Positions = able[np.take_along_axis(top, order, axis=1)]
-    return found
+    return found, np.take_along_axis(weighs, order, axis=1)
 
 
-def _by_label(first: Counts, usual: Floats, column: LinkedColumn) -> Floats:
+def _by_label(first: Floats, usual: Floats, column: LinkedColumn) -> Floats:
     """Log ratios of labels, from the excess of each pair beyond a standard error."""
     excess = np.maximum(0.0, first - usual - np.sqrt(usual + 0.5))
     share = (excess + _PRIOR * column.shares) / (excess.sum(axis=1, keepdims=True) + _PRIOR)
@@ -152,7 +177,7 @@ def _by_label(first: Counts, usual: Floats, column: LinkedColumn) -> Floats:
     return table
 
 
-def _by_level(first: Counts, usual: Floats, column: LinkedColumn) -> Floats:
+def _by_level(first: Floats, usual: Floats, column: LinkedColumn) -> Floats:
     """Log ratios of numbers, the same for all pairs that are as alike."""
     levels = column.levels
     found, expected = (np.bincount(levels.ravel(), counts.ravel(), LEVELS) for counts in (first, usual))

@@ -21,7 +21,7 @@ LEVELS = 10
 _CELLS = 256
 """Cells that a number is cut into, and labels that are told apart, at most."""
 
-_BLOCK = 2048
+BLOCK = 2048
 """Rows that are compared for each of two columns, those nearest in it, where the release has many more."""
 
 
@@ -118,7 +118,7 @@ class _Order:
         """By a column in whose order these rows are."""
         m, ends = len(rows), np.concatenate([[0], np.cumsum(column.counts)])
         middle = (ends[column.people] + ends[column.people + 1]) // 2
-        starts = np.clip((m - middle if column.mirrored else middle) - _BLOCK // 2, 0, m - _BLOCK)
+        starts = np.clip((m - middle if column.mirrored else middle) - BLOCK // 2, 0, m - BLOCK)
         return cls(starts, _places(columns, rows))
 
 
@@ -144,7 +144,7 @@ class Blocks:
         """By the two numbers that tell most, where there are more rows than both blocks hold together."""
         m, first_cells = len(columns[0].release), _first_cells(columns)[:, None]
         best = sorted((c for c in columns if c.numeric), key=lambda c: -c.telling)[:2]
-        if m <= 2 * _BLOCK or not best:
+        if m <= 2 * BLOCK or not best:
             return cls(first_cells, _places(columns, np.arange(m)))
         rows = [np.argsort(c.release, kind="stable") for c in best]
         orders = [_Order.by(c, r, columns) for c, r in zip(best, rows, strict=True)]
@@ -156,18 +156,18 @@ class Blocks:
     @property
     def compared(self) -> int:
         """Rows compared with one person, at most."""
-        return len(self.orders) * _BLOCK or self.places.shape[1]
+        return len(self.orders) * BLOCK or self.places.shape[1]
 
     def of_person(self, person: int) -> tuple[list[Places], Bools | None]:
         """Places of the rows of each block, shape (d, rows), and which of the second were in the first."""
         if not self.orders:
             return [self.places], None
         starts = [int(o.starts[person]) for o in self.orders]
-        found = [o.places[:, s : s + _BLOCK] for o, s in zip(self.orders, starts, strict=True)]
+        found = [o.places[:, s : s + BLOCK] for o, s in zip(self.orders, starts, strict=True)]
         if self.first_place is None:
             return found, None
-        place = self.first_place[starts[1] : starts[1] + _BLOCK] - starts[0]
-        return found, (place >= 0) & (place < _BLOCK)
+        place = self.first_place[starts[1] : starts[1] + BLOCK] - starts[0]
+        return found, (place >= 0) & (place < BLOCK)
 
     def cells_of(self, person: int, chosen: Positions) -> Codes:
         """In each column the cells of some of the rows compared with a person.
@@ -180,8 +180,8 @@ class Blocks:
             return self.places[of_column, chosen] - self.first_cells
         found = np.empty(chosen.shape, np.int64)
         for k, order in enumerate(self.orders):
-            here = chosen // _BLOCK == k
-            at = int(order.starts[person]) + np.where(here, chosen - k * _BLOCK, 0)
+            here = chosen // BLOCK == k
+            at = int(order.starts[person]) + np.where(here, chosen - k * BLOCK, 0)
             np.copyto(found, order.places[of_column, at], where=here)
         return found - self.first_cells
 
@@ -195,7 +195,7 @@ def _places(columns: Sequence[LinkedColumn], rows: Positions) -> Places:
     """Places of the cells of some rows, shape (d, rows): of few as positions, which are looked up fastest."""
     most = sum(c.size for c in columns) - 1
     found = np.empty(
-        (len(columns), len(rows)), np.intp if len(rows) <= 2 * _BLOCK else np.min_scalar_type(most)
+        (len(columns), len(rows)), np.intp if len(rows) <= 2 * BLOCK else np.min_scalar_type(most)
     )
     for place, column, first in zip(found, columns, _first_cells(columns), strict=True):
         np.add(column.release[rows], first, out=place, dtype=found.dtype, casting="unsafe")

@@ -65,6 +65,54 @@ def test_people_with_their_labels_as_they_are_are_linked_as_well(linked):
     assert found.interval.low > 0.04
 
 
+def under_a_secret(train, others, secret, *, renamed=False):
+    """A release of others, but for three tenths of the rows, whose numbers a secret of each person moved."""
+    rng = np.random.default_rng(0)
+    n = round(0.3 * N)
+    key, made = rng.uniform(size=n), {}
+    for name, values in train.items():
+        mine = values[:n]
+        if mine.dtype.kind == "f":
+            mine = secret(mine, values, key)
+        elif renamed:
+            mine = rng.permutation(LABELS)[np.searchsorted(LABELS, mine)]
+        made[name] = np.concatenate([mine, others[name][n:]])
+    return made
+
+
+def round_the_range(x, all_of_them, key):
+    wide = np.ptp(all_of_them)
+    return all_of_them.min() + np.mod(x - all_of_them.min() + key * wide, wide)
+
+
+def scaled(x, _, key):
+    return x * 3 ** (2 * key - 1)
+
+
+def moved_by_its_spread(x, all_of_them, key):
+    return x + (key - 0.5) * np.diff(np.quantile(all_of_them, [0.05, 0.95]))
+
+
+def turned_by_a_coin(x, all_of_them, key):
+    return np.where(key < 0.5, x, all_of_them.min() + all_of_them.max() - x)
+
+
+@pytest.mark.parametrize(
+    ("secret", "renamed", "named"),
+    [
+        (round_the_range, True, "in their ranges"),
+        (scaled, True, "ratios"),
+        (moved_by_its_spread, False, "by their spread"),
+        (turned_by_a_coin, False, "from the middle"),
+    ],
+)
+def test_a_secret_of_each_person_hides_nobody(linked, secret, renamed, named):
+    found, findings = linked(under_a_secret(people(N, 1), people(N, 3), secret, renamed=renamed))
+    assert found.interval.low > 0.1
+    assert found.value < 0.35
+    assert named in findings.notes[0]
+
+
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_an_honest_release_links_nobody(linked, seed):
     found, _ = linked(people(N, seed))

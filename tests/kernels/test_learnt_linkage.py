@@ -45,7 +45,9 @@ def test_likeness_is_the_share_of_rows_as_near_by_rank():
 
 def test_the_best_by_all_columns_but_one():
     weights = np.array([[5.0, 0, 1, 2], [0, 4, 1, 3]], np.float32)
-    assert _best_without(weights, weights.sum(axis=0))[:, 0].tolist() == [1, 0]
+    rows, weighs = _best_without(weights, weights.sum(axis=0))
+    assert rows[:, 0].tolist() == [1, 0]
+    assert weighs[:, 0].tolist() == [4, 5]
 
 
 def test_what_stands_for_what_is_learnt_from_the_other_columns():
@@ -67,7 +69,7 @@ def test_what_stands_for_what_is_learnt_from_the_other_columns():
 
 
 def test_of_many_rows_those_near_in_a_number_are_compared(monkeypatch):
-    monkeypatch.setattr(linked_columns, "_BLOCK", 10)
+    monkeypatch.setattr(linked_columns, "BLOCK", 10)
     rng = np.random.default_rng(2)
     first, second, label = rng.normal(size=300), rng.normal(size=300), rng.integers(3, size=300)
     columns = [column(first, first), column(label, label, numeric=False), column(second, second)]

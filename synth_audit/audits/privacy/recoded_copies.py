@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from synth_audit.audits.privacy._asked_people import different_people
-from synth_audit.core.arrays import Floats, Positions
+from synth_audit.audits.privacy._related_numbers import related_numbers
+from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings, Quantity, Reference
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn, known_columns
+from synth_audit.encoding.plain_numbers import plain_numbers
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.learnt_linkage import LinkageWeights
-from synth_audit.kernels.linked_columns import Blocks, LinkedColumn
+from synth_audit.kernels.linked_columns import BLOCK, Blocks, LinkedColumn
 from synth_audit.kernels.proportion_interval import proportion_difference
 
 LINKED = Quantity(
@@ -54,21 +56,25 @@ class RecodedCopies:
     person have these cells in column j and of how often any two have (Fellegi & Sunter 1969). Numbers weigh
     by the share of the release that is as near by rank; which release label stands for which real one is
     learnt, from which labels the row that fits a person best by all *other* columns has more often than the
-    next 16 rows. Learnt is from train and control people together, whose sides are not looked at, so that
-    strangers are as near by luck as anybody.
+    next 16 rows; people teach by the eighth power of the share of others whose best row stands out less.
+    Learnt is from train and control people together, whose sides are not looked at, so that strangers are as
+    near by luck as anybody.
 
     Somebody is linked whose best row outweighs the mean of the fifth to eighth best (further down where the
     release has more rows than train) by more than 1.15 times the 98 % quantile of control (with
     n below 400 of these ``1 + 60 / n`` times). ``linked_people`` is the share of train people who are, less
-    that of control, the worst of four ways: labels as they are, the same with weights learnt once (labels
+    that of control, the worst of several ways: labels as they are, the same with weights learnt once (labels
     renamed in a part of the columns and rows), labels learnt, and labels learnt with all numbers turned
-    round by rank; the interval allows for four.
+    round by rank; where train has two columns of more than a dozen numbers four more, by what stays where a
+    secret of each person or group changed all numbers alike: differences in shares of their ranges mod 1 and
+    ratios, with labels learnt; differences in central ranges and distances from the middle of the range,
+    with labels as they are. The interval allows for all.
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
             people times columns times rows compared is above 8·10⁷ (1,400 together in Adult), but 400.
             Of more than 4,096 release rows those are compared that are nearest in one of the two numbers that
-            tell most, 2,048 in each.
+            tell most, 2,048 in each, and the last four ways are tried on every second of the people.
 
     Raises:
         ValueError: the field is out of range.
@@ -89,8 +95,9 @@ class RecodedCopies:
             "fits far better than any other, and reads the other values off it."
         ),
         not_covered=(
-            "Labels renamed where the numbers tell little, since one of the two must lead to the other; a "
-            "few columns of a person beside many of strangers; so few people that labels are not learnt."
+            "Labels renamed where the numbers tell little, since one of the two must lead to the other; "
+            "numbers recoded in another way for each column and group; a few columns of a person beside many "
+            "of strangers; so few people that labels are not learnt."
         ),
         quantities=(LINKED,),
         risk="membership",
@@ -109,26 +116,32 @@ class RecodedCopies:
         if subject.synthetic.n_rows < 3:
             raise NotApplicable("no row can stand out among fewer than three")
         real = (subject.train, subject.control)
-        train, control = rows = self._people(subject, context)
-        asked = [table.take(chosen) for table, chosen in zip(real, rows, strict=True)]
-        known = known_columns([subject.synthetic, *asked], subject.features, real)
-        columns = [_linked(c, subject.synthetic.n_rows) for c in known]  # small, each read and dropped
+        rows = self._people(subject, context)
+        tables = [subject.synthetic, *(t.take(chosen) for t, chosen in zip(real, rows, strict=True))]
+        n_release = subject.synthetic.n_rows
+        known = known_columns(tables, subject.features, real)
+        columns = {c.name: _linked(c, n_release) for c in known}
+        del known  # each column is read and dropped
         if not columns:
             raise NotApplicable("no column varies in train")
-        repeats = math.ceil(subject.synthetic.n_rows / subject.train.n_rows)
-        blocks = Blocks.of(columns)
-        as_they_are = LinkageWeights.before(columns, blocks, labels_known=True)
-        at_once, at_first = as_they_are.standing_out_and_learnt(repeats)
-        ways = {
-            "labels as they are": at_once,
-            "labels as they are at first": at_first.standing_out(repeats),
-            "labels learnt": _labels_learnt(columns, blocks, repeats),
-        }
-        del blocks, as_they_are, at_first  # of large releases each holds two copies
-        columns = [replace(c, mirrored=c.numeric) for c in columns]
-        turned = _labels_learnt(columns, Blocks.of(columns), repeats)
-        ways["labels learnt, numbers turned round"] = turned
-        return _measured(ways, len(train), subject.level, max(self.max_people, len(control)))
+        repeats = math.ceil(n_release / subject.train.n_rows)
+        member = np.arange(sum(map(len, rows))) < len(rows[0])
+        found = [(*way, member) for way in _by_columns(list(columns.values()), repeats)]
+        numbers = plain_numbers(tables, subject.features, real)
+        # Where not all rows are compared, every second of the people is enough for what is tried besides.
+        some = np.arange(0, len(member), 2 if n_release > 2 * BLOCK else 1)
+        others = [c for name, c in columns.items() if name not in {x.name for x in numbers}]
+        others = [replace(c, people=c.people[some]) for c in others]
+        asked = np.concatenate([np.arange(n_release), n_release + some])
+        for view in related_numbers(others, numbers, asked, n_release):
+            found.append(
+                (
+                    view.name,
+                    _standing_out(view.columns, Blocks.of(view.columns), repeats, learnt=view.learnt),
+                    member[some],
+                )
+            )
+        return _measured(found, subject.level, max(self.max_people, len(rows[1])))
 
     def _people(self, subject: Subject, context: RunContext) -> tuple[Positions, Positions]:
         """Positions in train and control; of control a quarter of all, where not all can be looked up."""
@@ -138,7 +151,7 @@ class RecodedCopies:
         )
         if min(len(train), len(control)) < 2:
             raise NotApplicable("a share needs two people on either side")
-        compared = min(subject.synthetic.n_rows, 4096) * len(subject.features)
+        compared = min(subject.synthetic.n_rows, 2 * BLOCK) * len(subject.features)
         most = max(_FEWEST_PEOPLE, int(_WORK / compared))
         if len(train) + len(control) > most:
             n_control = min(len(control), max(most // 4, most - len(train)))
@@ -154,25 +167,43 @@ def _linked(column: KnownColumn, n_release: int) -> LinkedColumn:
     return LinkedColumn.of(values, n_release, numeric=bool(column.numbers.any()))
 
 
-def _labels_learnt(columns: Sequence[LinkedColumn], blocks: Blocks, repeats: int) -> Floats:
-    weights = LinkageWeights.before(columns, blocks, labels_known=False)
-    for _ in range(_ROUNDS):
+def _by_columns(columns: Sequence[LinkedColumn], repeats: int) -> Iterator[tuple[str, Floats]]:
+    """How far each person's best row stands out by the columns as they are, in four ways."""
+    blocks = Blocks.of(columns)
+    as_they_are = LinkageWeights.before(columns, blocks, labels_known=True)
+    at_once, at_first = as_they_are.standing_out_and_learnt(repeats)
+    yield "labels as they are", at_once
+    yield "labels as they are at first", at_first.standing_out(repeats)
+    yield "labels learnt", _standing_out(columns, blocks, repeats)
+    del blocks, as_they_are, at_first  # of large releases each holds two copies
+    turned = [replace(c, mirrored=c.numeric) for c in columns]
+    yield "labels learnt, numbers turned round", _standing_out(turned, Blocks.of(turned), repeats)
+
+
+def _standing_out(
+    columns: Sequence[LinkedColumn], blocks: Blocks, repeats: int, *, learnt: bool = True
+) -> Floats:
+    weights = LinkageWeights.before(columns, blocks, labels_known=not learnt)
+    for _ in range(_ROUNDS if learnt else 0):
         weights = weights.learnt()
     return weights.standing_out(repeats)
 
 
-def _measured(ways: dict[str, Floats], n: int, level: float, requested: int) -> Findings:
-    """The worst way, which the notes name."""
+def _measured(ways: Sequence[tuple[str, Floats, Bools]], level: float, requested: int) -> Findings:
+    """The worst way, which the notes name.
+
+    Args:
+        ways: name, how far each person's best row stands out, who of these is in train.
+    """
     each = corrected_level(level, len(ways))
     shares, intervals = {}, []
-    for name, found in ways.items():
-        train, control = found[:n], found[n:]
+    for name, found, member in ways:
+        train, control = found[member], found[~member]
         times = max(_WELL_ABOVE, 1 + _OF_FEW / len(control))
         limit = times * float(np.quantile(control, _QUANTILE))
         out, others = int((train > limit).sum()), int((control > limit).sum())
-        shares[name] = out / n - others / len(control)
-        intervals.append(proportion_difference(out, n, others, len(control), each))
-    n_control = len(next(iter(ways.values()))) - n
+        shares[name] = out / len(train) - others / len(control)
+        intervals.append(proportion_difference(out, len(train), others, len(control), each))
     worst = max(shares, key=lambda name: shares[name])
     return Findings(
         (
@@ -180,7 +211,7 @@ def _measured(ways: dict[str, Floats], n: int, level: float, requested: int) -> 
                 shares[worst],
                 interval=worst_interval(intervals, level, f"{len(ways)} ways"),
                 n_requested=requested,
-                n_achieved=min(n, n_control),
+                n_achieved=int(min(np.bincount(ways[0][2]))),
                 n_minimum=_FEWEST_STRANGERS,
                 reference=Reference(0.0, "one row stands out to strangers as often"),
             ),
