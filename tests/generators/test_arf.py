@@ -1,0 +1,35 @@
+"""Adversarial random forests: what leaves of a mixed table, and what does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.core import registry
+from synth_audit.core.errors import PlanError
+from synth_audit.core.generator import FitContext
+from synth_audit.generators.arf import Arf
+
+from .conftest import make_table
+
+
+def test_relations_are_kept_and_rare_values_are_not_copied():
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, 900)
+    x = np.array([0.0, 6.0, 12.0])[group] + rng.normal(size=900)
+    labels = np.where(np.arange(900) < 3, "rare", np.array(list("abc"))[group])
+    table = make_table({"label": labels, "x": x})
+    told = []
+    context = FitContext(rng=np.random.default_rng(0), progress=lambda what, *_: told.append(what))
+    drawn = Arf(trees=8, rounds=4).fit(table, context).sample(3000, np.random.default_rng(1))
+    assert set(drawn.labels("label")) == set("abc")
+    for label, mean in zip("abc", (0, 6, 12), strict=True):
+        assert drawn.numbers("x")[drawn.labels("label") == label].mean() == pytest.approx(mean, abs=1.5)
+    assert not np.isin(drawn.numbers("x"), x).any()
+    assert "told right" in told[0]
+
+
+@pytest.mark.parametrize("odd", [{"trees": 0}, {"minimum_leaf": 0}, {"rounds": 0}, {"tolerance": 0.6}])
+def test_settings_that_make_no_sense_are_refused(odd):
+    with pytest.raises(PlanError):
+        registry.build("generator", "arf", odd)

@@ -1,0 +1,61 @@
+"""Leaves of a forest that is fooled: how many people they hold, and what is drawn from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.kernels.adversarial_forest import (
+    GAP,
+    ForestSettings,
+    adversarial_forest,
+    leaf_mixture,
+    merged,
+)
+from synth_audit.kernels.trees import Tree, grown_tree
+
+
+def related(n=600, seed=0):
+    """Two equal levels, a label that tells their half, and a gap that goes with the label."""
+    rng = np.random.default_rng(seed)
+    x = rng.random(n)
+    label = (x > 0.5).astype(float)
+    return np.column_stack([x, np.clip(x + 0.02 * rng.normal(size=n), 0, 1), label, np.where(label, GAP, x)])
+
+
+def test_leaves_of_too_few_people_are_merged_up_to_the_root():
+    rows = related()
+    tree = grown_tree(rows, rows[:, 0], classes=False, weights=np.ones(600), least=2, seed=0)
+    person = np.arange(600) // 3
+    weights = np.full(600, 1 / 3)
+    for least in (5, 40):
+        leaves = merged(tree, rows, weights, least).leaves(rows)
+        people = [len(set(person[leaves == leaf])) for leaf in set(leaves)]
+        assert min(people) >= least
+        assert len(people) > 1
+    assert set(merged(tree, rows, weights, 201).leaves(rows)) == {0}
+
+
+def test_draws_keep_what_is_related_and_one_leaf_alone_would_not():
+    rows, may = related(), np.ones(2, dtype=bool)
+    settings = ForestSettings(trees=6, least=10, tolerance=0.0, rounds=3)
+    forest = adversarial_forest(rows, np.ones(600), settings, np.random.default_rng(0))
+    found = {}
+    for name, trees in (("forest", forest), ("root", [Tree.leaf()])):
+        mixture = leaf_mixture(trees, rows, np.ones(600), [None, None, may, None])
+        found[name] = mixture.drawn(3000, np.random.default_rng(1))
+    drawn = found["forest"]
+    linked, apart = (np.corrcoef(found[name][:, :2].T)[0, 1] for name in ("forest", "root"))
+    assert linked > 0.6 > 0.2 > apart
+    assert (np.isnan(drawn[:, 3]) == (drawn[:, 2] == 1)).mean() > 0.95
+    assert drawn[:, 2].mean() == pytest.approx(rows[:, 2].mean(), abs=0.05)
+    assert 0 <= np.nanmin(drawn) <= np.nanmax(drawn) <= 1
+
+
+def test_labels_that_may_not_be_drawn_are_not_even_where_a_leaf_has_no_other():
+    rows = np.array([[0.0], [0.0], [1.0], [2.0]])
+    tree = Tree(np.array([1, -1, -1]), np.array([2, -1, -1]), np.array([0, -1, -1]), np.array([0.5, 0, 0]))
+    mixture = leaf_mixture([tree], rows, np.ones(4), [np.array([True, False, False])])
+    assert set(mixture.drawn(100, np.random.default_rng(0))[:, 0]) == {0}
+    none = leaf_mixture([tree], rows, np.ones(4), [np.zeros(3, dtype=bool)])
+    assert np.isnan(none.drawn(9, np.random.default_rng(0))).all()
