@@ -115,7 +115,7 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
     with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
         made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
         write_parts(workspace.synthetic, made.batches(folder))
-    context.progress(made.record.name, 2, 2)
+    context.progress(made.fitted.name, 2, 2)
     data = map_parquet(workspace.synthetic, made_by="synthetic", folder=folder)
     synthetic = read_table(data, train.schema, where="synthetic", partial=True)
     record = SyntheticRecord(

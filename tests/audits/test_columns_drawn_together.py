@@ -8,6 +8,8 @@ import pytest
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge
 from synth_audit.audits.privacy.partial_knowledge.together_sets import together_sets
+from synth_audit.core.generator import FitContext
+from synth_audit.core.plugin_config import build_generator
 
 NAMES = [f"k{i}" for i in range(24)]
 GROUPS = tuple(tuple(NAMES[i : i + 6]) for i in range(0, 24, 6))
@@ -53,6 +55,20 @@ def test_who_knows_the_parts_finds_more(audit, subjects, measure):
         assert float(cost.split("together ")[1].split("%")[0]) < 100 * told["excess_people"].value - 10
     honest, _ = measure(audit, replace(subjects["honest"], column_groups=GROUPS))
     assert low(honest["excess_people"]) < 0
+
+
+def test_trees_down_to_single_rows_in_parts_of_five_columns_give_people_away(subject_of, measure):
+    """Joined at random, whole rows are nobody's; the limit of the release suite is 0.04."""
+    rng = np.random.default_rng(0)
+    train, control = ({f"x{i}": rng.normal(size=n).round(1) for i in range(10)} for n in (250, 250))
+    real = subject_of(train, control, train)
+    tree = {"cart": {"minimum_leaf": 1, "smooth": False}}
+    generator = build_generator({"disjoint": {"generators": [tree], "partition": "random"}})
+    model = generator.fit(real.train, FitContext(rng=rng))
+    assert [len(group) for group in model.column_groups] == [5, 5]
+    release = replace(real, synthetic=model.sample(250, rng), column_groups=model.column_groups)
+    found, _ = measure(PartialKnowledge(max_sets=60), release)
+    assert low(found["excess_people"]) > 0.1
 
 
 def test_sets_stay_within_groups_and_the_budget():
