@@ -173,6 +173,7 @@ SPECS = {
         ("n", {"top": 50}, "does nothing"),
         ("n", {"round_to": 2.5}, "cannot hold the step"),
         ("n", {"top": 7.5}, "cannot hold the top"),
+        ("n", {"bottom": 1e300}, "cannot hold the bottom"),
         ("whole", {"round_to": 2.5}, "cannot hold the step"),
         ("day", {"round_to": "30 hours"}, "cannot hold the step"),
         ("n", {"round_to": 5, "top": 42}, "no multiple of its step"),
