@@ -88,17 +88,26 @@ settings.load_profile("patient")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that share what is made once, for their file or at some cost, stay in one process."""
     for item in items:
-        if item.get_closest_marker("xdist_group") is not None:
-            continue
-        info = getattr(item, "_fixtureinfo", None)
-        made = info.name2fixturedefs if info else {}
-        if "complete" in made:
-            item.add_marker(pytest.mark.xdist_group("complete"))
-        elif "module" in {found[-1].scope for found in made.values()}:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+        _group(item)
+        names = sorted({mark.args[0] for mark in item.iter_markers("xdist_group")})
+        if names and config.getoption("loadgroup", False) and hasattr(item, "_id"):
+            # pytest 9.2 does not look where xdist 3.8 notes the group, so that all tests were dealt one by
+            # one and what they share was made in each process (pytest-xdist #1386). Noted twice does no harm.
+            item._id = type(item._id).parse(f"{item.nodeid}@{'_'.join(names)}")
+
+
+def _group(item: pytest.Item) -> None:
+    info = getattr(item, "_fixtureinfo", None)
+    made = info.name2fixturedefs if info else {}
+    if item.get_closest_marker("xdist_group") is not None:
+        return
+    if "complete" in made:
+        item.add_marker(pytest.mark.xdist_group("complete"))
+    elif "module" in {found[-1].scope for found in made.values()}:
+        item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
 
 
 gc.disable()  # while modules are imported, which are here to stay
