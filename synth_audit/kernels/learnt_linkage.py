@@ -89,6 +89,17 @@ class LinkageWeights:
             best.append(self._best(person, (weights, total)))
         return np.array(out), self._after(best)
 
+    def best(self) -> tuple[Positions, Floats]:
+        """The rows that weigh most of those compared, from the best down, shape (n, some), and by how much
+        the best is above those further down, shape (n,)."""
+        rows, clear = [], []
+        n = min(_RUNNERS_UP + 1, self.blocks.compared)
+        for _, total in self._people():
+            top = np.argpartition(total, -n)[-n:]
+            rows.append(top[np.argsort(-total[top], kind="stable")])
+            clear.append(_outweighs(total, 1))
+        return np.array(rows), np.array(clear)
+
     def _best(self, person: int, found: tuple[Floats32, Floats32]) -> tuple[Codes, Floats32]:
         """Cells of the rows that weigh most by all other columns, from the best down, shape (d, some), and by
         how much the best is above those further down, shape (d,)."""
@@ -102,7 +113,7 @@ class LinkageWeights:
         tables = []
         for j, c in enumerate(self.columns):
             pairs = c.people[:, None] * c.size + best[:, j]
-            teaches = np.broadcast_to(_shares_below(clear[:, j])[:, None] ** _CLEARER, pairs.shape)
+            teaches = np.broadcast_to(shares_below(clear[:, j])[:, None] ** _CLEARER, pairs.shape)
             first, others = (
                 _weighed(pairs[:, some], teaches[:, some], c.size) for some in (slice(1), slice(1, None))
             )
@@ -143,7 +154,7 @@ def _weighed(cells: Codes, weights: Floats, size: int) -> Floats:
     return found.reshape(size, size)
 
 
-def _shares_below(values: Floats32) -> Floats:
+def shares_below(values: Floats | Floats32) -> Floats:
     """Share of the values below each, equal ones in the middle of theirs; shape (n,)."""
     ordered = np.sort(values)
     low, high = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
@@ -171,18 +182,26 @@ def _best_without(weights: Floats32, total: Floats32) -> tuple[Positions, Floats
 
 def _by_label(first: Floats, usual: Floats, column: LinkedColumn) -> Floats:
     """Log ratios of labels, from the excess of each pair beyond a standard error."""
-    excess = np.maximum(0.0, first - usual - np.sqrt(usual + 0.5))
-    share = (excess + _PRIOR * column.shares) / (excess.sum(axis=1, keepdims=True) + _PRIOR)
+    beyond = excess(first, usual)
+    share = (beyond + _PRIOR * column.shares) / (beyond.sum(axis=1, keepdims=True) + _PRIOR)
     table: Floats = np.log(share / column.shares)
     return table
+
+
+def excess(first: Floats, usual: Floats) -> Floats:
+    """How often more than usual something occurs, beyond a standard error."""
+    beyond: Floats = np.maximum(0.0, first - usual - np.sqrt(usual + 0.5))
+    return beyond
 
 
 def _by_level(first: Floats, usual: Floats, column: LinkedColumn) -> Floats:
     """Log ratios of numbers, the same for all pairs that are as alike."""
     levels = column.levels
-    found, expected = (np.bincount(levels.ravel(), counts.ravel(), LEVELS) for counts in (first, usual))
-    excess = np.maximum(0.0, found - expected - np.sqrt(expected + 0.5))
-    share = (excess + _PRIOR_LEVELS / LEVELS) / (excess.sum() + _PRIOR_LEVELS)
+    found, expected = (
+        np.bincount(levels.ravel(), counts.ravel(), LEVELS).astype(np.float64) for counts in (first, usual)
+    )
+    beyond = excess(found, expected)
+    share = (beyond + _PRIOR_LEVELS / LEVELS) / (beyond.sum() + _PRIOR_LEVELS)
     # Of the rows as near as a level asks for, half are as near as the next one asks for.
     table: Floats = np.log(share[levels]) + (levels + 1) * np.log(2)
     return table

@@ -113,6 +113,18 @@ def test_a_secret_of_each_person_hides_nobody(linked, secret, renamed, named):
     assert named in findings.notes[0]
 
 
+def test_other_units_of_each_group_and_column_hide_nobody(linked):
+    train, others = people(N, 1), people(N, 3)
+    rng, n = np.random.default_rng(0), round(0.3 * N)
+    group = np.searchsorted(LABELS, train["label0"][:n])
+    made = {name: np.concatenate([train[name][:n], x[n:]]) for name, x in others.items()}
+    for name in ("age", "income", "weight", "score"):
+        made[name][:n] *= rng.choice([0.4, 0.7, 1.5, 2.2], len(LABELS))[group]
+    found, findings = linked(made)
+    assert found.interval.low > 0.1
+    assert "each group" in findings.notes[0]
+
+
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_an_honest_release_links_nobody(linked, seed):
     found, _ = linked(people(N, seed))

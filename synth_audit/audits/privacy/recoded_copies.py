@@ -21,6 +21,7 @@ from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn, known_c
 from synth_audit.encoding.plain_numbers import plain_numbers
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.learnt_linkage import LinkageWeights
+from synth_audit.kernels.learnt_moves import learnt_moves
 from synth_audit.kernels.linked_columns import BLOCK, Blocks, LinkedColumn
 from synth_audit.kernels.proportion_interval import proportion_difference
 
@@ -68,7 +69,9 @@ class RecodedCopies:
     round by rank; where train has two columns of more than a dozen numbers four more, by what stays where a
     secret of each person or group changed all numbers alike: differences in shares of their ranges mod 1 and
     ratios, with labels learnt; differences in central ranges and distances from the middle of the range,
-    with labels as they are. The interval allows for all.
+    with labels as they are. Of at most 4,096 release rows one more learns by which share of the range, or
+    which factor, the numbers of each column and group were moved, from rows that labels lead to. The interval
+    allows for all.
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
@@ -96,8 +99,8 @@ class RecodedCopies:
         ),
         not_covered=(
             "Labels renamed where the numbers tell little, since one of the two must lead to the other; "
-            "numbers recoded in another way for each column and group; a few columns of a person beside many "
-            "of strangers; so few people that labels are not learnt."
+            "numbers recoded by neither a share of their range nor a factor; a few columns of a person "
+            "beside many of strangers; so few people that labels are not learnt."
         ),
         quantities=(LINKED,),
         risk="membership",
@@ -141,6 +144,9 @@ class RecodedCopies:
                     member[some],
                 )
             )
+        if others and numbers and n_release <= 2 * BLOCK:
+            moved = learnt_moves(others, [x.read() for x in numbers], n_release)
+            found.append(("numbers as each group's were moved", moved.standing_out(repeats), member))
         return _measured(found, subject.level, max(self.max_people, len(rows[1])))
 
     def _people(self, subject: Subject, context: RunContext) -> tuple[Positions, Positions]:
