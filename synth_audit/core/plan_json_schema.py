@@ -17,9 +17,10 @@ def plan_schema() -> dict[str, Any]:
         "audit": ("audits",),
     }
     for room, keys in rooms.items():
-        variants = [
-            _variant(ref.name, registry.config_schema(ref)) for ref in registry.catalogue(room).values()
-        ]
+        configs = {name: registry.config_schema(ref) for name, ref in registry.catalogue(room).items()}
+        for config in configs.values():  # a reference is looked up at the root, not where it stands
+            schema["$defs"] |= config.pop("$defs", {})
+        variants = [_variant(name, config) for name, config in configs.items()]
         schema["$defs"][f"{room}_plugin"] = {"anyOf": [*variants, {"type": "string"}]}
         for key in keys:
             link = {"$ref": f"#/$defs/{room}_plugin"}

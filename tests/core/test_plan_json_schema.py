@@ -1,0 +1,18 @@
+"""The plan's JSON Schema."""
+
+from synth_audit.core.plan_json_schema import plan_schema
+
+
+def references(value):
+    if isinstance(value, dict):
+        yield from (v for k, v in value.items() if k == "$ref" and isinstance(v, str))
+        value = list(value.values())
+    for inner in value if isinstance(value, list) else ():
+        yield from references(inner)
+
+
+def test_every_reference_leads_somewhere():
+    schema = plan_schema()
+    found = set(references(schema))
+    assert "#/$defs/EmbeddingSettings" in found, "settings within settings"
+    assert found <= {f"#/$defs/{name}" for name in schema["$defs"]}
