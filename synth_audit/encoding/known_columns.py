@@ -57,23 +57,27 @@ class KnownColumn:
     unit: str | None = None
 
     @classmethod
-    def of(cls, parts: Sequence[AnchoredPart], tables: Sequence[Table]) -> Self:
-        """Read the parts of one column."""
+    def of(cls, parts: Sequence[AnchoredPart], tables: Sequence[Table]) -> list[Self]:
+        """Read the parts of one column of a table; each number of a text of several is its own."""
         by_type = {type(part): part for part in parts}
         name = parts[0].column.name
-        label, number, vector = (by_type.get(kind) for kind in (SharedLabels, ScaledNumbers, Vectors))
+        label, vector = (by_type.get(kind) for kind in (SharedLabels, Vectors))
         codes = np.concatenate(label.read(tables)) if isinstance(label, SharedLabels) else None
-        if isinstance(number, ScaledNumbers):
-            numbers, what = zip(*(number.read(table) for table in tables), strict=True)
-            return cls.of_numbers(name, np.concatenate(numbers), np.concatenate(what), codes)
+        found = []
+        for part in parts:
+            if isinstance(part, ScaledNumbers):
+                numbers, what = zip(*(part.read(table) for table in tables), strict=True)
+                found.append(cls.of_numbers(name, np.concatenate(numbers), np.concatenate(what), codes))
+        if found:
+            return found
         assert codes is not None
         secret = np.where(codes < 0, np.nan, codes * SECRET_STEP)
         if isinstance(vector, Vectors):
             placed = np.concatenate([vector.read(table) for table in tables])[:, :_TEXT_WIDTH]
             missing = np.isnan(placed).any(axis=1)
             near = np.where(missing[:, None], 0.0, placed / (vector.spread * _TEXT_WIDTH))
-            return cls(name, missing.astype(np.int8), near, secret)
-        return cls(name, _dense(codes), np.empty((len(codes), 0)), secret)
+            return [cls(name, missing.astype(np.int8), near, secret)]
+        return [cls(name, _dense(codes), np.empty((len(codes), 0)), secret)]
 
     @classmethod
     def of_numbers(cls, name: str, numbers: Floats, what: Codes, codes: Codes | None = None) -> Self:
@@ -88,6 +92,16 @@ class KnownColumn:
         squashed = drawn_in(numbers, far=1.0)
         secret = np.where(kind == robust_scale.MISSING, np.nan, kind * SECRET_STEP + squashed)
         return cls(name, _dense(kind), squashed[:, None], secret)
+
+    @property
+    def place(self) -> Floats:
+        """A number that cells near one another have nearly alike, NaN where missing, shape (n,).
+
+        The cell as a guess; of text the first of its coordinates, as texts alike are no equal labels.
+        """
+        if self.numbers.shape[1] <= 1:
+            return self.secret
+        return np.where(np.isnan(self.secret), np.nan, self.labels * SECRET_STEP + self.numbers[:, 0])
 
     @cached_property
     def values(self) -> npt.NDArray[Any]:
@@ -127,6 +141,8 @@ def known_columns(
 ) -> Iterator[KnownColumn]:
     """The columns that vary in train, one after the other, for rows of several tables.
 
+    Those of one text of several numbers have one name.
+
     Args:
         reference: train first, and control, whose rows together set the scale of numbers.
     """
@@ -134,7 +150,7 @@ def known_columns(
     parts: dict[str, list[AnchoredPart]] = {c.name: [] for c in kept}
     for part in anchored_parts(reference, kept):
         parts[part.column.name].append(part)
-    return (KnownColumn.of(parts[c.name], tables) for c in kept)
+    return (known for c in kept for known in KnownColumn.of(parts[c.name], tables))
 
 
 def _dense(codes: Codes | Floats) -> npt.NDArray[Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 
@@ -54,9 +55,8 @@ class RankEncoder:
         parts = [(c, part) for c in self.columns if varies(scales[0], c) for part in _parts(c, scales[0])]
         labels = [(column, part) for column, part in parts if isinstance(part, LabelPart)]
         numbers = [
-            (column, part, 1 + any(map(partial(_gaps, column, part), (*scales, *tables))))
-            for column, part in parts
-            if isinstance(part, NumberPart)
+            (column, place, part, 1 + any(map(partial(_gaps, column, part), (*scales, *tables))))
+            for column, place, part in _placed(parts)
         ]
         unlike = np.array([2 * part.weight for _, part in labels])
         placed = []
@@ -64,8 +64,8 @@ class RankEncoder:
             read = wanted_rows(table, some)
             dense = np.zeros((read.n_rows, 1 + sum(width for *_, width in numbers)))
             start = 1
-            for column, number, width in numbers:  # each written where it stays: there may be millions
-                ranks = _ranks(*_numbers(column, number, scale, read))[:, :width]
+            for column, place, number, width in numbers:  # each written where it stays: there may be millions
+                ranks = _ranks(*_numbers(column, place, number, scale, read))[:, :width]
                 dense[:, start : start + width] = np.sqrt(number.weight) * ranks
                 start += width
             order = [_label_order(*codes([scales[0], scale, table], column)) for column, _ in labels]
@@ -83,10 +83,19 @@ def _gaps(column: Column, part: NumberPart, table: Table) -> bool:
     return part.weight < 1 or table.n_missing(column.name) > 0
 
 
-def _numbers(column: Column, part: NumberPart, scale: Table, table: Table) -> tuple[Floats, Floats]:
+def _placed(parts: Sequence[tuple[Column, Part]]) -> Iterator[tuple[Column, int, NumberPart]]:
+    """The numbers, and which one of its column each is."""
+    for _, of_column in groupby(parts, key=lambda found: found[0].name):
+        numbers = [(column, part) for column, part in of_column if isinstance(part, NumberPart)]
+        yield from ((column, place, part) for place, (column, part) in enumerate(numbers))
+
+
+def _numbers(
+    column: Column, place: int, part: NumberPart, scale: Table, table: Table
+) -> tuple[Floats, Floats]:
     """Numbers of the two tables, as the first of them reads, or as ``part`` does where it does not."""
-    own = column.kind.parts([cells_of(scale, column)])
-    part = next((p for p in own if isinstance(p, NumberPart)), part)
+    own = [p for p in column.kind.parts([cells_of(scale, column)]) if isinstance(p, NumberPart)]
+    part = own[place] if place < len(own) else part
     return part.read(cells_of(scale, column)), part.read(cells_of(table, column))
 
 

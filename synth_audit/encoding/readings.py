@@ -167,6 +167,11 @@ class Reading:
         return self.convention in _DATES
 
     @property
+    def middles(self) -> bool:
+        """Whether it reads bands, of whose two ends it keeps the middle alone."""
+        return self.convention == "bands"
+
+    @property
     def difference_unit(self) -> str | None:
         """What differences to other columns are in; None for what only stands in an order."""
         if self.dates:

@@ -89,6 +89,6 @@ def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeopl
     """
     cells = np.empty((len(columns[0].secret), len(columns)))
     for j, column in enumerate(columns):  # one by one: there may be millions of rows
-        cells[:, j] = np.nan_to_num(column.secret, nan=-SECRET_STEP)
+        cells[:, j] = np.nan_to_num(column.place, nan=-SECRET_STEP)
     chosen = people.of(half)
     return co_agreement(cells[:n_release], cells[n_release:][chosen], people.member[chosen], SECRET_STEP)

@@ -150,7 +150,7 @@ class PairsApart:
         apart = self.apart[half]
         pairs = strongest_pairs(apart, len(sizes))
         found = [grown(apart, pair, k) for pair, k in zip(pairs, sizes, strict=False)]
-        return [tuple(self.columns[i] for i in chosen) for chosen in found]
+        return [tuple(dict.fromkeys(self.columns[i] for i in chosen)) for chosen in found]
 
 
 @dataclass(frozen=True, eq=False)

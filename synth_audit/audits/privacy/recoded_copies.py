@@ -169,7 +169,7 @@ class RecodedCopies:
 
 
 def _linked(column: KnownColumn, n_release: int) -> LinkedColumn:
-    values = np.nan_to_num(column.secret, nan=-SECRET_STEP)
+    values = np.nan_to_num(column.place, nan=-SECRET_STEP)
     return LinkedColumn.of(values, n_release, numeric=bool(column.numbers.any()))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.core.arrays import Codes, Floats, Labels
+from synth_audit.core.arrays import Codes, Floats, Floats32, Labels
 from synth_audit.core.arrow_values import labels_of, values_of
 from synth_audit.core.kind import Disturbance, Domain, DomainTerm, Order, Scale
 from synth_audit.core.kind_novelty import Novelty, Precision
-from synth_audit.core.parts import LabelPart, NumberPart, Part
+from synth_audit.core.parts import LabelPart, NumberPart, Part, VectorPart
 from synth_audit.core.resolution import Resolution
 from synth_audit.core.schema import Column
 from synth_audit.core.text_form import standard_forms
+from synth_audit.encoding.composites import Composite
 from synth_audit.encoding.kinds._label_views import LabelViews
+from synth_audit.encoding.ngrams import WIDTH, ngram_vectors
 from synth_audit.encoding.novelty import exact_decimals, label_novelties, read_novelties
 from synth_audit.encoding.readings import Reading
 from synth_audit.kernels.coordinates import MISSING
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
 _FEW_LABELS = 30
 _LABEL_AMONG_MANY = 0.1
 """Weight of the label, beside other parts, in a column of more labels than that."""
+
+_MANY_LABELS, _OFTEN_NEW = 100, 0.05
+"""More labels than this, and than this share of the rows, are names, lists or codes rather than groups."""
 
 _MOSTLY_ITS_OWN = 0.5
 """Share of rows with a label of their own from which a category looks like a name."""
@@ -83,30 +89,48 @@ class TextLabels(LabelViews):
         return LabelPart(self.codes)
 
     def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
-        """A label, and a number where the labels read as numbers, dates or quantities.
+        """A label; numbers, where the labels read as such, as dates or quantities; letters of many labels.
 
-        Each weighs a half where there are few labels, which may be codes; where there are many, equal ones
+        The label weighs a half where there are few, which may be codes; where there are many, equal ones
         are equal numbers as well, and that two are not equal says little.
         """
-        forms = {form for v in reference for form in self._distinct(v)[1] if form is not None}
-        found = Reading.of(sorted(forms))
-        others: tuple[Part, ...] = (
-            () if found is None else (NumberPart(partial(self._read, found), unit=found.difference_unit),)
-        )
-        others += self._further()
+        forms = sorted({form for v in reference for form in self._distinct(v)[1] if form is not None})
+        others = self._numbers_in(forms)
+        others += self._letters_of(len(forms), sum(map(len, reference)), read=bool(others))
         if not others:
             return (self.part,)
         alone = _LABEL_AMONG_MANY if len(forms) > _FEW_LABELS else 0.5
         rest = (replace(part, weight=(1 - alone) / len(others)) for part in others)
         return (replace(self.part, weight=alone), *rest)
 
-    def _further(self) -> tuple[Part, ...]:
-        """Parts that every column of the kind has beside its labels."""
-        return ()
+    def _numbers_in(self, forms: Sequence[str]) -> tuple[Part, ...]:
+        """The numbers that labels hold: one by a convention, or several by their places."""
+        found = Reading.of(forms)
+        if found is not None and not found.middles:
+            return (NumberPart(partial(self._read, found), unit=found.difference_unit),)
+        if (several := Composite.of(forms)) is not None:
+            return tuple(NumberPart(partial(self._read_at, several, i)) for i in range(several.width))
+        return () if found is None else (NumberPart(partial(self._read, found), unit=found.difference_unit),)
+
+    def _letters_of(self, distinct: int, rows: int, *, read: bool) -> tuple[Part, ...]:
+        """Of names and lists, where no number is read: in another order the same, misspelt they are near."""
+        many = not read and distinct > _MANY_LABELS and distinct >= _OFTEN_NEW * rows
+        return (VectorPart(partial(self._vectors, form=_words), WIDTH),) if many else ()
 
     def _read(self, reading: Reading, values: pa.ChunkedArray) -> Floats:
         rows, forms = self._distinct(values)
         return np.append(reading.numbers(forms), np.nan)[rows]
+
+    def _read_at(self, composite: Composite, place: int, values: pa.ChunkedArray) -> Floats:
+        rows, forms = self._distinct(values)
+        return np.append(composite.numbers(forms)[:, place], np.nan)[rows]
+
+    def _vectors(self, values: pa.ChunkedArray, form: Callable[[str], str] = str) -> Floats32:
+        rows, texts = self._distinct(values)
+        known = np.full((len(texts) + 1, WIDTH), np.nan, dtype=np.float32)
+        present = [i for i, text in enumerate(texts) if text is not None]
+        known[present] = ngram_vectors([form(text) for text in texts if text is not None])
+        return known[rows]
 
     def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
         """Numbered by how often all the tables together hold them, the most frequent first, and in the order
@@ -230,3 +254,8 @@ def like_names(distinct: int, present: int) -> str:
         f"has {distinct:,} labels for {present:,} rows, like names or free text; labels are released as "
         "they are, so give it `role: identifier` or group them at the source"
     )
+
+
+def _words(text: str) -> str:
+    """A label's words without what stands between them, which would count as letters."""
+    return " ".join(re.findall(r"\w+", text))

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.core.arrays import Floats32, Positions
+from synth_audit.core.arrays import Positions
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.kind import Clues, KindInfo
 from synth_audit.core.parts import Part, VectorPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.kinds._labels import TextLabels, names_rows
-from synth_audit.encoding.ngrams import WIDTH, ngram_vectors
+from synth_audit.encoding.ngrams import WIDTH
 
 _FEWEST_ROWS = 20
 """Fewer rows than this have too few labels to tell text from categories."""
@@ -73,13 +73,6 @@ class Text(TextLabels):
         far[known] = np.linalg.norm(vectors[known] - vectors[known].mean(axis=0), axis=1)
         return np.flatnonzero(far > np.quantile(far[known], 1 - tail))
 
-    def _further(self) -> tuple[Part, ...]:
-        """The vector of its letters."""
+    def _letters_of(self, distinct: int, rows: int, *, read: bool) -> tuple[Part, ...]:
+        """Of free text always."""
         return (VectorPart(self._vectors, WIDTH),)
-
-    def _vectors(self, values: pa.ChunkedArray) -> Floats32:
-        rows, forms = self._distinct(values)
-        known = np.full((len(forms) + 1, WIDTH), np.nan, dtype=np.float32)
-        present = [i for i, form in enumerate(forms) if form is not None]
-        known[present] = ngram_vectors([form for form in forms if form is not None])
-        return known[rows]

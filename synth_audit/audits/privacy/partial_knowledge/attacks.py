@@ -178,7 +178,7 @@ def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople)
     rows = np.unique(np.linspace(0, n_release - 1, min(n_release, _MOST_ROWS)).astype(np.intp))
     most = max(_FEWEST_LOOKED_AT, int(_MOST_LOOKED_AT / len(rows)))
     release, asked = (
-        np.column_stack([np.nan_to_num(c.secret[part], nan=-SECRET_STEP) for c in columns])
+        np.column_stack([np.nan_to_num(c.place[part], nan=-SECRET_STEP) for c in columns])
         for part in (rows, slice(n_release, None))
     )
     least = 2 if len(people.control) >= FEWEST_STRANGERS else 3

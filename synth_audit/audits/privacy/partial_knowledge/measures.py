@@ -164,7 +164,7 @@ def _exposed(attacks: Attacks, worst: Sequence[tuple[Knowledge, int]]) -> Exposu
     }
     return Exposure(
         measurement=EXCESS.id(),
-        columns=tuple(attacks.name(i) for i in sorted(columns)),
+        columns=tuple(dict.fromkeys(attacks.name(i) for i in sorted(columns))),
         train_tried=people.train[tried[:n]],
         train_hit=people.train[hit[:n]],
         control_tried=people.control[tried[n:]],
@@ -197,7 +197,7 @@ def _success(exposure: Exposure, subject: Subject) -> Iterator[str]:
 
 
 def _known(knowledge: Knowledge, attacks: Attacks) -> str:
-    names = ", ".join(attacks.name(i) for i in knowledge.known)
+    names = ", ".join(dict.fromkeys(attacks.name(i) for i in knowledge.known))
     return f"{names} (numbers turned round)" if knowledge.mirrored else names
 
 
