@@ -17,12 +17,14 @@ class TableDiffusion(DiffusionTraining):
     """Take noise off in a few steps; the network predicts the noise.
 
     With ``β_t = (1 − cos(π t / T)) / 2`` and ``z_t = √β_t ξ`` the loss of a row is the mean over t = 1 … T
-    of ``‖M(x + z_t) − z_t‖²``. Under a budget each step clips the gradient of every row's whole loss to C and
+    of ``‖M(x + z_t) − z_t‖² / width``: a C of 1 for the sum of squares, as printed, is one of ``1 / width``
+    here. Under a budget each step clips the gradient of every row's whole loss to C and
     adds noise to their sum over a Poisson sample; bounds and labels come from the plan.
 
     Source: Truda 2023, chapter 5.
     """
 
+    clip: float = 0.1
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="TableDiffusion",
         summary="Differentially private diffusion that predicts the added noise.",
