@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.arrays import Codes, Floats, Positions
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.anchored_parts import (
@@ -28,6 +28,8 @@ from synth_audit.kernels.labels import smallest_type
 SECRET_STEP = 1e4
 """Labels of a secret are that far apart from one another and from all numbers."""
 
+Rows = Positions | slice
+
 _TEXT_WIDTH = 4
 """Coordinates of a text that are looked at: texts alike are near in each, and few dimensions are searched
 fast."""
@@ -35,24 +37,27 @@ fast."""
 
 @dataclass(frozen=True, eq=False)
 class KnownColumn:
-    """One column of several tables, their rows one below the other.
+    """One column of several tables, their rows one below the other: codes and what they stand for.
 
     Attributes:
         name: of the column.
         labels: what must be equal, 0 … k−1 in the smallest type that holds them, shape (n,); what a cell is,
             where it may be a number.
-        numbers: in robust ranges, beyond one range growing by their logarithm; 0 where there is none,
-            shape (n, width).
-        secret: the cell as a guess, NaN where missing, shape (n,): two cells are the same when they differ by
-            no more than the tolerance, and labels lie :data:`SECRET_STEP` apart.
+        ranks: of each number, 0 … l−1 likewise, shape (n, width). levels: the numbers of these ranks,
+            ascending, in robust ranges, beyond one range growing by their logarithm; 0 where a cell has none.
+        cells: what each cell is to one who guesses it, as codes likewise, shape (n,). guesses: of these
+            codes, :data:`SECRET_STEP` apart, NaN for missing. counted: whether the number is added to it.
         parents: positions of the two columns whose difference this is; empty for a column of the table.
         unit: what a difference is in.
     """
 
     name: str
     labels: npt.NDArray[Any]
-    numbers: Floats
-    secret: Floats
+    ranks: npt.NDArray[Any]
+    levels: tuple[Floats, ...]
+    cells: npt.NDArray[Any]
+    guesses: Floats
+    counted: bool = False
     parents: tuple[int, ...] = ()
     unit: str | None = None
 
@@ -71,13 +76,15 @@ class KnownColumn:
         if found:
             return found
         assert codes is not None
-        secret = np.where(codes < 0, np.nan, codes * SECRET_STEP)
+        different, cells = _dense(codes)
+        guesses = np.where(different < 0, np.nan, different * SECRET_STEP)
         if isinstance(vector, Vectors):
             placed = np.concatenate([vector.read(table) for table in tables])[:, :_TEXT_WIDTH]
             missing = np.isnan(placed).any(axis=1)
             near = np.where(missing[:, None], 0.0, placed / (vector.spread * _TEXT_WIDTH))
-            return [cls(name, missing.astype(np.int8), near, secret)]
-        return [cls(name, _dense(codes), np.empty((len(codes), 0)), secret)]
+            levels, ranks = zip(*map(_dense, near.T), strict=True)
+            return [cls(name, missing.astype(np.int8), np.column_stack(ranks), levels, cells, guesses)]
+        return [cls(name, cells, np.empty((len(codes), 0), np.int8), (), cells, guesses)]
 
     @classmethod
     def of_numbers(cls, name: str, numbers: Floats, what: Codes, codes: Codes | None = None) -> Self:
@@ -89,36 +96,52 @@ class KnownColumn:
         if codes is not None:
             unread = (what == robust_scale.MISSING) & (codes >= 0)
             kind[unread] = what.max(initial=0) + 1 + codes[unread]
-        squashed = drawn_in(numbers, far=1.0)
-        secret = np.where(kind == robust_scale.MISSING, np.nan, kind * SECRET_STEP + squashed)
-        return cls(name, _dense(kind), squashed[:, None], secret)
+        found, cells = _dense(kind)
+        guesses = np.where(found == robust_scale.MISSING, np.nan, found * SECRET_STEP)
+        level, rank = _dense(drawn_in(numbers, far=1.0))
+        return cls(name, cells, rank[:, None], (level,), cells, guesses, counted=True)
 
-    @property
-    def place(self) -> Floats:
-        """A number that cells near one another have nearly alike, NaN where missing, shape (n,).
+    def numbers(self, rows: Rows = slice(None)) -> Floats:
+        """Numbers of some rows, shape (rows, width)."""
+        found = np.empty((len(self.labels[rows]), len(self.levels)))
+        for j, level in enumerate(self.levels):
+            found[:, j] = level[self.ranks[rows, j]]
+        return found
+
+    def secret(self, rows: Rows = slice(None)) -> Floats:
+        """Cells of some rows as guesses, NaN where missing, shape (rows,).
+
+        Two are the same when they differ by no more than the tolerance; labels lie :data:`SECRET_STEP` apart.
+        """
+        found: Floats = self.guesses[self.cells[rows]]
+        if self.counted:
+            found += self.levels[0][self.ranks[rows, 0]]
+        return found
+
+    def known_secret(self, rows: Rows = slice(None)) -> Floats:
+        """The same with missing ones as one label more."""
+        return np.nan_to_num(self.secret(rows), copy=False, nan=-SECRET_STEP)
+
+    def known_place(self, rows: Rows = slice(None)) -> Floats:
+        """A number that cells near one another have nearly alike, missing ones as a label, shape (rows,).
 
         The cell as a guess; of text the first of its coordinates, as texts alike are no equal labels.
         """
-        if self.numbers.shape[1] <= 1:
-            return self.secret
-        return np.where(np.isnan(self.secret), np.nan, self.labels * SECRET_STEP + self.numbers[:, 0])
+        found = self.known_secret(rows)
+        if len(self.levels) <= 1:
+            return found
+        near = self.labels[rows] * SECRET_STEP + self.levels[0][self.ranks[rows, 0]]
+        return np.where(found == -SECRET_STEP, found, near)
 
     @cached_property
     def values(self) -> npt.NDArray[Any]:
         """Equal for equal cells, missing ones among them; 0 … k−1, shape (n,)."""
-        return _dense(np.nan_to_num(self.secret, nan=-SECRET_STEP))
+        return _dense(self.known_secret())[1]
 
     @property
     def shares(self) -> Floats:
         """Share of the rows that has each value, missing as one; without :attr:`values`, which stay."""
-        counts = np.unique(np.nan_to_num(self.secret, nan=-SECRET_STEP), return_counts=True)[1]
-        return counts / len(self.secret)
-
-    @property
-    def ranks(self) -> npt.NDArray[Any]:
-        """Dense ranks of each number in the smallest type that holds them, shape (n, width)."""
-        found = [_dense(numbers) for numbers in self.numbers.T]
-        return np.column_stack(found) if found else np.empty(self.numbers.shape, np.int8)
+        return np.unique(self.known_secret(), return_counts=True)[1] / len(self.labels)
 
     def mirrored(self, n: int) -> Self:
         """The same with the numbers of the first n rows (the release) turned round by rank.
@@ -126,14 +149,16 @@ class KnownColumn:
         Each takes the value that has its rank counted from the other end, ties in the middle of theirs; where
         some numbers are labels, the others.
         """
-        numbers = self.numbers.copy()
+        ranks = self.ranks.copy()
         # The label of numbers, or of cells whose numbers are all 0.
         rows = np.flatnonzero(self.labels[:n] == 0)
-        values = numbers[rows, 0]
-        ordered = np.sort(values)
-        middle = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, "right") - 1) // 2
-        numbers[rows, 0] = ordered[len(rows) - 1 - middle]
-        return replace(self, numbers=numbers)
+        own = ranks[rows, 0]
+        counts = np.bincount(own, minlength=len(self.levels[0]))
+        ends = np.cumsum(counts)
+        middle = (2 * ends - counts - 1) // 2
+        ordered = np.repeat(np.arange(len(counts), dtype=ranks.dtype), counts)
+        ranks[rows, 0] = ordered[len(rows) - 1 - middle[own]]
+        return replace(self, ranks=ranks)
 
 
 def known_columns(
@@ -153,6 +178,7 @@ def known_columns(
     return (known for c in kept for known in KnownColumn.of(parts[c.name], tables))
 
 
-def _dense(codes: Codes | Floats) -> npt.NDArray[Any]:
-    places = np.unique(codes, return_inverse=True)[1]
-    return places.astype(smallest_type(places))
+def _dense(values: Codes | Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Different values, ascending, and the place of each among them in the smallest type, shape (n,)."""
+    found, places = np.unique(values, return_inverse=True)
+    return found, places.astype(smallest_type(places))

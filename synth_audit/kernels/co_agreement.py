@@ -6,6 +6,7 @@ each cannot be searched.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -21,6 +22,9 @@ _NEAR = 0.02
 
 _FAR = 10.0
 """A pair of rare values agrees no more than so much: one person must not decide for all."""
+
+_ROWS = 2**16
+"""Rows of the release whose products are taken at a time."""
 
 _WORK, _FEWEST, _MOST = 2e10, 25, 250
 """Products that may be taken, and people of each side that are looked at in any case and at most."""
@@ -40,36 +44,44 @@ class _Windows:
     last: Places
 
     @classmethod
-    def of(cls, release: Floats, people: Floats, step: float) -> Self:
-        m, reach = len(release), max(1, round(_NEAR * len(release) / 2))
-        places = np.empty(release.shape[::-1], np.int32)
-        first, last = (np.empty(people.shape, np.int32, order="F") for _ in range(2))
-        for j, (mine, asked) in enumerate(zip(release.T, people.T, strict=True)):
-            ordered = np.sort(mine)
-            low = np.searchsorted(ordered, asked, "left") - reach
-            high = np.searchsorted(ordered, asked, "right") + reach - 1
-            # No further than to other labels.
-            low = np.maximum(low, np.searchsorted(ordered, asked - step / 2, "left"))
-            high = np.minimum(high, np.searchsorted(ordered, asked + step / 2, "right") - 1)
-            inside = high >= low
-            low_value, high_value = ordered[np.clip(low, 0, m - 1)], ordered[np.clip(high, 0, m - 1)]
-            places[j] = np.searchsorted(ordered, mine)
-            first[:, j] = np.searchsorted(ordered, low_value, "left")
-            last[:, j] = np.where(inside, np.searchsorted(ordered, high_value, "right") - 1, -1)
-        return cls(places, first, last)
+    def of(cls, columns: Iterable[tuple[Floats, Floats]], step: float) -> Self:
+        places, first, last = zip(*(_near_places(*column, step) for column in columns), strict=True)
+        return cls(np.array(places), np.column_stack(first), np.column_stack(last))
 
     def agreement(self, person: int) -> Floats:
         """Rows near in both columns of each pair, in standard deviations of those by chance; (d, d)."""
         first, last = self.first[person], self.last[person]
-        near = (self.places >= first[:, None]) & (self.places <= last[:, None])
-        ones = near.astype(np.float32)  # of which products are whole numbers, and exact
+        d, m = self.places.shape
+        both = np.zeros((d, d), np.float32)
+        for start in range(0, m, _ROWS):
+            places = self.places[:, start : start + _ROWS]
+            near = (places >= first[:, None]) & (places <= last[:, None])
+            ones = near.astype(np.float32)  # of which products are whole numbers, and sums exact
+            both += ones @ ones.T
         counts = last - first + 1.0
-        scale = np.where(counts > 0, np.maximum(counts, 1) ** -0.5, 0.0) * self.places.shape[1] ** 0.25
-        together: Floats = np.minimum((ones @ ones.T) * np.outer(scale, scale), _FAR)
+        scale = np.where(counts > 0, np.maximum(counts, 1) ** -0.5, 0.0) * m**0.25
+        together: Floats = np.minimum(both * np.outer(scale, scale), _FAR)
         return together
 
 
-def co_agreement(release: Floats, people: Floats, member: Bools, step: float) -> Floats:
+def _near_places(release: Floats, people: Floats, step: float) -> tuple[Places, Places, Places]:
+    """Of one column the places of the release's cells, and the first and last near to each person's."""
+    m, reach = len(release), max(1, round(_NEAR * len(release) / 2))
+    ordered = np.sort(release)
+    low = np.searchsorted(ordered, people, "left") - reach
+    high = np.searchsorted(ordered, people, "right") + reach - 1
+    # No further than to other labels.
+    low = np.maximum(low, np.searchsorted(ordered, people - step / 2, "left"))
+    high = np.minimum(high, np.searchsorted(ordered, people + step / 2, "right") - 1)
+    inside = high >= low
+    low_value, high_value = ordered[np.clip(low, 0, m - 1)], ordered[np.clip(high, 0, m - 1)]
+    last = np.where(inside, np.searchsorted(ordered, high_value, "right") - 1, -1)
+    found = (np.searchsorted(ordered, release), np.searchsorted(ordered, low_value, "left"), last)
+    places, first, last = (x.astype(np.int32) for x in found)
+    return places, first, last
+
+
+def co_agreement(columns: Iterable[tuple[Floats, Floats]], member: Bools, step: float) -> Floats:
     """How much more train people agree with single rows in two columns at once than strangers, shape (d, d).
 
     For each person and pair of columns, the number of release rows that are near in both over the square root
@@ -77,14 +89,15 @@ def co_agreement(release: Floats, people: Floats, member: Bools, step: float) ->
     means of train and control, in standard errors. Near are equal labels, and the nearest 2 % of numbers.
 
     Args:
-        release: shape (m, d), none NaN; people: shape (people, d), of both sides. member: who is in train.
+        columns: d of them, cells of the release and of people of both sides, none NaN, shape (m,) and
+            (people,); each is asked for once. member: who is in train, shape (people,).
         step: what lies further apart is not the same label.
     """
-    d = release.shape[1]
-    most = int(np.clip(_WORK / (2 * len(release) * d * d), _FEWEST, _MOST))
+    windows = _Windows.of(columns, step)
+    d, m = windows.places.shape
+    most = int(np.clip(_WORK / (2 * m * d * d), _FEWEST, _MOST))
     chosen = [np.flatnonzero(member)[:most], np.flatnonzero(~member)[:most]]
     means, errors = [], []
-    windows = _Windows.of(release, people, step)
     for rows in chosen:
         total, squares = np.zeros((d, d)), np.zeros((d, d))
         for person in rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -32,29 +32,64 @@ class KnownCells:
     """Cells of some columns, those of the release in the first rows.
 
     Attributes:
-        labels: one array of shape (n,) per label that must be equal, each 0 … k−1, in whatever type.
-        numbers: shape (n, p). ranks: dense ranks of each number, shape (n, p).
+        labels: one array of shape (n,) per label that must be equal, each 0 … k−1, in whatever type; at least
+            one.
+        ranks: one array of shape (n,) for each number, likewise. levels: the number of each rank.
         n_release: m.
     """
 
     labels: Sequence[npt.NDArray[Any]]
-    numbers: Floats
-    ranks: npt.NDArray[Any]
+    ranks: Sequence[npt.NDArray[Any]]
+    levels: Sequence[Floats]
     n_release: int
 
     def matches(self) -> NearestCombinations:
         """The nearest rows of the release of every other row."""
-        groups = combined(self.labels, len(self.numbers), _MOST_GROUPS)
-        cells = combined([groups, *self.ranks.T], len(groups), _WIDEST)
-        combinations = _Combinations.of(cells[: self.n_release])
-        asked, width = slice(self.n_release, None), self.numbers.shape[1]
-        if width == 0:
-            found, distance = _equal(combinations, cells[asked])
-        elif width == 1:
-            found, distance = _beside(combinations, cells, groups, self.numbers[:, 0], self.n_release)
+        n, m = len((*self.labels, *self.ranks)[0]), self.n_release
+        groups = combined(self.labels, n, _MOST_GROUPS)
+        cells = combined([groups, *self.ranks], n, _WIDEST)
+        combinations = _Combinations.of(cells[:m])
+        if not self.ranks:
+            found, distance = _equal(combinations, cells[m:])
+        elif len(self.ranks) == 1:
+            found, distance = self._beside(combinations, cells[m:], groups)
         else:
-            found, distance = _in_tree(combinations, groups, self.numbers, self.n_release)
+            found, distance = self._in_tree(combinations, groups)
         return NearestCombinations(combinations, found, distance)
+
+    def _numbers(self, rows: Positions | slice) -> Iterator[Floats]:
+        """Each number of some rows."""
+        return (level[rank[rows]] for level, rank in zip(self.levels, self.ranks, strict=True))
+
+    def _beside(self, combinations: _Combinations, asked: Codes, groups: Codes) -> tuple[Positions, Floats]:
+        """With one number the nearest row stands beside the place where the person would stand."""
+        rows, m = combinations.first_rows, self.n_release
+        [numbers] = self._numbers(slice(m, None))
+        place = np.searchsorted(combinations.cells, asked)
+        distance = np.full((len(place), 2), np.inf)
+        sides = np.stack([place - 1, place], axis=1)
+        for i in range(2):
+            row = rows[np.clip(sides[:, i], 0, len(rows) - 1)]
+            inside = (sides[:, i] >= 0) & (sides[:, i] < len(rows)) & (groups[row] == groups[m:])
+            [others] = self._numbers(row)
+            distance[inside, i] = np.abs(others - numbers)[inside]
+        least = distance.min(axis=1)
+        near = (distance <= least[:, None] + _SAME) & np.isfinite(distance)
+        found = np.where(near, sides, -1)
+        found = np.where(found[:, :1] < 0, found[:, ::-1], found)
+        return np.column_stack([found, np.full(len(found), -1)]), least
+
+    def _in_tree(self, combinations: _Combinations, groups: Codes) -> tuple[Positions, Floats]:
+        from scipy.spatial import cKDTree  # here, since a code location must not load it
+
+        first, asked = (
+            np.column_stack([*self._numbers(rows), groups[rows] * _SPACE])
+            for rows in (combinations.first_rows, slice(self.n_release, None))
+        )
+        tree = cKDTree(first, balanced_tree=False, compact_nodes=False)
+        distance, found = tree.query(asked, k=3, p=1, distance_upper_bound=_SPACE / 2)
+        near = (distance <= distance[:, :1] + _SAME) & np.isfinite(distance)
+        return np.where(near, found, -1), distance[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,35 +219,6 @@ def _equal(combinations: _Combinations, asked: Codes) -> tuple[Positions, Floats
     found = np.full((len(asked), 3), -1, dtype=np.intp)
     found[there, 0] = place[there]
     return found, np.where(there, 0.0, np.inf)
-
-
-def _beside(
-    combinations: _Combinations, cells: Codes, groups: Codes, numbers: Floats, m: int
-) -> tuple[Positions, Floats]:
-    """With one number the nearest row stands beside the place where the person would stand."""
-    rows = combinations.first_rows
-    place = np.searchsorted(combinations.cells, cells[m:])
-    distance = np.full((len(place), 2), np.inf)
-    sides = np.stack([place - 1, place], axis=1)
-    for i in range(2):
-        row = rows[np.clip(sides[:, i], 0, len(rows) - 1)]
-        inside = (sides[:, i] >= 0) & (sides[:, i] < len(rows)) & (groups[row] == groups[m:])
-        distance[inside, i] = np.abs(numbers[row] - numbers[m:])[inside]
-    least = distance.min(axis=1)
-    near = (distance <= least[:, None] + _SAME) & np.isfinite(distance)
-    found = np.where(near, sides, -1)
-    found = np.where(found[:, :1] < 0, found[:, ::-1], found)
-    return np.column_stack([found, np.full(len(found), -1)]), least
-
-
-def _in_tree(combinations: _Combinations, groups: Codes, numbers: Floats, m: int) -> tuple[Positions, Floats]:
-    from scipy.spatial import cKDTree  # here, since a code location must not load it
-
-    places = np.column_stack([numbers, groups * _SPACE])
-    tree = cKDTree(places[combinations.first_rows], balanced_tree=False, compact_nodes=False)
-    distance, found = tree.query(places[m:], k=3, p=1, distance_upper_bound=_SPACE / 2)
-    near = (distance <= distance[:, :1] + _SAME) & np.isfinite(distance)
-    return np.where(near, found, -1), distance[:, 0]
 
 
 def _rows_of(combinations: _Combinations, used: Positions) -> tuple[Positions, Positions]:

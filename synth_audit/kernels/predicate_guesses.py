@@ -36,13 +36,18 @@ def univariate(synthetic: CodedRows, lexicon: ColumnCodebook, n: int, rng: np.ra
     is. They are a finite set: when fewer than n exist, all are guessed.
     """
     found = [_single_values(synthetic, lexicon, j) for j in range(len(lexicon))]
-    columns = np.concatenate([np.full(len(low), j, dtype=np.int32) for j, (low, _) in enumerate(found)])
-    low, high = (np.concatenate([pair[i] for pair in found]) for i in (0, 1))
-    every = Predicates(columns[:, None], low[:, None], high[:, None])
-    chosen = np.arange(len(every))
-    if len(every) > n:
-        chosen = np.sort(rng.choice(len(every), n, replace=False))
-    return every.take(chosen)
+    ends = np.cumsum([len(low) for low, _ in found])
+    if (total := int(ends[-1])) > n:
+        chosen = np.sort(rng.choice(total, n, replace=False))
+    else:
+        chosen = np.arange(total)
+    columns = np.searchsorted(ends, chosen, side="right").astype(np.int32)
+    # Of millions of values only those that are drawn become predicates.
+    parts = [chosen[columns == j] - (ends[j] - len(low)) for j, (low, _) in enumerate(found)]
+    low, high = (
+        np.concatenate([pair[i][part] for pair, part in zip(found, parts, strict=True)]) for i in (0, 1)
+    )
+    return Predicates(columns[:, None], low[:, None], high[:, None])
 
 
 def multivariate(
@@ -183,14 +188,13 @@ def _single_values(
     """Ranges of codes of column j that hold exactly one synthetic row: one value, or up to an extreme."""
     counts, last = np.diff(synthetic.starts[j]), lexicon.last(j)
     single = np.flatnonzero(counts == 1).astype(np.int32)
-    low, high = [single], [single]
     present = np.flatnonzero(counts[1:]) + 1
-    if lexicon.numeric[j] and len(present):
-        least, most = int(present[0]), int(present[-1])
-        ends = [(1, least)] * bool(counts[least] == 1) + [(most, last)] * bool(counts[most] == 1)
-        low.append(np.array([e[0] for e in ends], dtype=np.int32))
-        high.append(np.array([e[1] for e in ends], dtype=np.int32))
-    return np.concatenate(low), np.concatenate(high)
+    if not lexicon.numeric[j] or not len(present):
+        return single, single
+    least, most = int(present[0]), int(present[-1])
+    ends = [(1, least)] * bool(counts[least] == 1) + [(most, last)] * bool(counts[most] == 1)
+    low, high = (np.append(single, np.array([e[i] for e in ends], dtype=np.int32)) for i in (0, 1))
+    return low, high
 
 
 def _median_code(rows: CodedRows, j: int) -> int:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Codes, Floats, Floats32, Positions
+
+Labels = npt.NDArray[Any]
+"""Codes of labels in whatever type of whole numbers."""
 
 _ASKED, _ROWS = 2000, 2000
 """People, and rows of the release and of other people beside them, that are compared at most."""
@@ -59,7 +62,7 @@ class WeakBlock:
     evidence: float
 
 
-def few_labels(cells: Codes, most: int) -> Codes:
+def few_labels(cells: Labels, most: int) -> Codes:
     """The commonest labels, and one for all others; 0 … most − 1, shape (n,)."""
     _, codes, counts = np.unique(cells, return_inverse=True, return_counts=True)
     rank = np.empty(len(counts), dtype=np.int64)
@@ -67,7 +70,7 @@ def few_labels(cells: Codes, most: int) -> Codes:
     return np.minimum(rank, most - 1)[codes]
 
 
-def weak_blocks(release: Codes, people: Codes, rng: np.random.Generator) -> list[WeakBlock]:
+def weak_blocks(release: Labels, people: Labels, rng: np.random.Generator) -> list[WeakBlock]:
     """The two most evident blocks.
 
     A row r copies column j of person i with probability q_j, so the two are by
@@ -78,7 +81,7 @@ def weak_blocks(release: Codes, people: Codes, rng: np.random.Generator) -> list
     most of what connects them.
 
     Args:
-        release: shape (m, d), people: shape (n, d); labels 0 … k−1 that both share.
+        release: shape (m, d), people: shape (n, d); labels 0 … k−1 that both share, in any type.
     """
     lost = _lost_association(release, people)
     kept = np.sort(np.argsort(-np.maximum(lost, 0).sum(axis=0), kind="stable")[:_MOST_COLUMNS])
@@ -120,7 +123,7 @@ class _BlockSearch:
     shares: Floats
 
     @classmethod
-    def of(cls, release: Codes, people: Codes, rng: np.random.Generator) -> Self:
+    def of(cls, release: Labels, people: Labels, rng: np.random.Generator) -> Self:
         widths = _widths(release, people)
         starts = np.cumsum(widths) - widths
         n = min(len(release), len(people), _ROWS)
@@ -170,16 +173,16 @@ class _BlockSearch:
         return agreed, (np.log(total) + most)[:, 0].astype(np.float64)
 
 
-def _one_hot(codes: Codes, widths: Positions) -> Floats32:
+def _one_hot(codes: Labels, widths: Positions) -> Floats32:
     """A column of zeros and ones for each label of each column; shape (n, labels)."""
     found = np.zeros((len(codes), int(widths.sum())), dtype=np.float32)
     np.put_along_axis(found, codes + np.cumsum(widths) - widths, 1.0, axis=1)
     return found
 
 
-def _widths(release: Codes, people: Codes) -> Positions:
+def _widths(release: Labels, people: Labels) -> Positions:
     """Labels of each column."""
-    widths: Positions = np.maximum(release.max(axis=0), people.max(axis=0)) + 1
+    widths: Positions = np.maximum(release.max(axis=0), people.max(axis=0)).astype(np.intp) + 1
     return widths
 
 
@@ -189,7 +192,7 @@ def _standardised(values: Floats) -> Floats:
     return z
 
 
-def _lost_association(release: Codes, people: Codes) -> Floats:
+def _lost_association(release: Labels, people: Labels) -> Floats:
     """How much pairs of columns hang together differently in release and people, shape (d, d).
 
     Squared differences of the covariances of their labels, in what chance makes of them: about 0 where there

@@ -15,7 +15,7 @@ def test_near_rows_are_those_of_a_slow_twin():
     m = 200
     release = np.column_stack([rng.normal(size=m), rng.integers(0, 5, m), rng.integers(0, 3, m) * STEP])
     people = np.column_stack([rng.normal(size=9), rng.integers(-1, 7, 9), rng.integers(0, 4, 9) * STEP])
-    windows = _Windows.of(release, people, STEP)
+    windows = _Windows.of(zip(release.T, people.T, strict=True), STEP)
     for i, person in enumerate(people):
         near = np.empty((m, 3), bool)
         for j in range(3):
@@ -36,7 +36,7 @@ def test_pairs_that_were_copied_together_stand_out():
     train, control, release = (rng.normal(size=(400, 12)) for _ in range(3))
     release[:, [2, 5, 7]] = train[rng.permutation(400)][:, [2, 5, 7]]
     member = np.arange(800) < 400
-    apart = co_agreement(release, np.vstack([train, control]), member, STEP)
+    apart = co_agreement(zip(release.T, np.vstack([train, control]).T, strict=True), member, STEP)
     assert set(strongest_pairs(apart, 3)) == {(2, 5), (2, 7), (5, 7)}
     assert apart[2, 5] > 6
     assert grown(apart, (2, 5), 3) == (2, 5, 7)

@@ -9,14 +9,8 @@ from synth_audit.kernels.partial_match import MOST_VOTES, KnownCells, combined
 
 
 def cells_of(labels, numbers, m):
-    ranks = [np.unique(x, return_inverse=True)[1] for x in np.asarray(numbers, float).T]
-    n = len(numbers)
-    return KnownCells(
-        [np.asarray(x, np.int64) for x in labels],
-        np.asarray(numbers, float),
-        np.array(ranks, np.int64).reshape(-1, n).T,
-        m,
-    )
+    placed = [np.unique(x, return_inverse=True) for x in np.asarray(numbers, float).T]
+    return KnownCells([np.asarray(x) for x in labels], [r for _, r in placed], [x for x, _ in placed], m)
 
 
 def twin(labels, numbers, m):

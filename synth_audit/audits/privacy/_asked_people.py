@@ -87,8 +87,6 @@ def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeopl
     Args:
         columns: rows of the release first, then those of the people.
     """
-    cells = np.empty((len(columns[0].secret), len(columns)))
-    for j, column in enumerate(columns):  # one by one: there may be millions of rows
-        cells[:, j] = np.nan_to_num(column.place, nan=-SECRET_STEP)
-    chosen = people.of(half)
-    return co_agreement(cells[:n_release], cells[n_release:][chosen], people.member[chosen], SECRET_STEP)
+    chosen = n_release + np.flatnonzero(people.of(half))
+    cells = ((c.known_place(slice(n_release)), c.known_place(chosen)) for c in columns)
+    return co_agreement(cells, people.member[people.of(half)], SECRET_STEP)

@@ -17,7 +17,7 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings, Quantity, Reference
 from synth_audit.core.subject import Subject
-from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn, known_columns
+from synth_audit.encoding.known_columns import KnownColumn, known_columns
 from synth_audit.encoding.plain_numbers import plain_numbers
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.learnt_linkage import LinkageWeights
@@ -169,8 +169,8 @@ class RecodedCopies:
 
 
 def _linked(column: KnownColumn, n_release: int) -> LinkedColumn:
-    values = np.nan_to_num(column.place, nan=-SECRET_STEP)
-    return LinkedColumn.of(values, n_release, numeric=bool(column.numbers.any()))
+    numeric = any(level.any() for level in column.levels)
+    return LinkedColumn.of(column.known_place(), n_release, numeric)
 
 
 def _by_columns(columns: Sequence[LinkedColumn], repeats: int) -> Iterator[tuple[str, Floats]]:

@@ -105,7 +105,7 @@ class PartialKnowledge:
         if not columns:
             raise NotApplicable("no column varies in train")
         derived = differences(columns, [subject.synthetic, *asked], subject.features, real)
-        numeric = tuple(i for i, c in enumerate(columns) if c.numbers.shape[1] == 1)
+        numeric = tuple(i for i, c in enumerate(columns) if len(c.levels) == 1)
         people = AskedPeople.halved(train, control, context.rng)
         n = subject.synthetic.n_rows
         sets = column_sets(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
@@ -178,8 +177,7 @@ def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople)
     rows = np.unique(np.linspace(0, n_release - 1, min(n_release, _MOST_ROWS)).astype(np.intp))
     most = max(_FEWEST_LOOKED_AT, int(_MOST_LOOKED_AT / len(rows)))
     release, asked = (
-        np.column_stack([np.nan_to_num(c.place[part], nan=-SECRET_STEP) for c in columns])
-        for part in (rows, slice(n_release, None))
+        np.column_stack([c.known_place(part) for c in columns]) for part in (rows, slice(n_release, None))
     )
     least = 2 if len(people.control) >= FEWEST_STRANGERS else 3
     return shared_sets(release, asked, SECRET_STEP, most, least)
@@ -209,7 +207,6 @@ class _Search:
     """Columns prepared for many searches.
 
     Attributes:
-        ranks: of the numbers of each column, shape (n, width) each.
         secrets: every cell of the people, then whether it is missing, of columns where that is a secret;
             shape (people, secrets).
         owners: position of each secret's column.
@@ -218,21 +215,20 @@ class _Search:
 
     columns: Sequence[KnownColumn]
     n_release: int
-    ranks: Sequence[npt.NDArray[Any]]
     secrets: Floats
     owners: Positions
-    turned: dict[int, tuple[KnownColumn, npt.NDArray[Any]]]
+    turned: dict[int, KnownColumn]
 
     @classmethod
     def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
-        secrets = np.column_stack([c.secret[n_release:] for c in columns])
+        secrets = np.column_stack([c.secret(slice(n_release, None)) for c in columns])
         missing = np.isnan(secrets)
         share = missing.mean(axis=0)
         plain = np.array([not c.parents for c in columns])
         gaps = np.flatnonzero((np.minimum(share, 1 - share) >= _FEWEST_GAPS) & plain)
         secrets = np.hstack([secrets, missing[:, gaps] * SECRET_STEP])
         owners = np.concatenate([np.arange(len(columns)), gaps])
-        return cls(columns, n_release, [c.ranks for c in columns], secrets, owners, {})
+        return cls(columns, n_release, secrets, owners, {})
 
     def claims(
         self, knowledge: Knowledge, people: AskedPeople, alpha: float, about: int | None = None
@@ -256,30 +252,23 @@ class _Search:
         """Some secrets of some rows of the release as guesses, shape (rows, secrets)."""
         found = np.empty((len(rows), len(secrets)))
         for place, i in enumerate(secrets):
-            cells = self.columns[self.owners[i]].secret[rows]
+            cells = self.columns[self.owners[i]].secret(rows)
             gap = i >= len(self.columns)
             found[:, place] = np.isnan(cells) * SECRET_STEP if gap else np.nan_to_num(cells, nan=_NO_GUESS)
         return found
 
     def _cells(self, knowledge: Knowledge) -> KnownCells:
         if knowledge.equal:
-            none = np.empty((len(self.columns[0].labels), 0))
-            labels = [self.columns[i].values for i in knowledge.known]
-            return KnownCells(labels, none, none.astype(np.int64), self.n_release)
-        known = list(self._known(knowledge))
+            return KnownCells([self.columns[i].values for i in knowledge.known], (), (), self.n_release)
+        known = [self._turned(i) if knowledge.mirrored else self.columns[i] for i in knowledge.known]
         return KnownCells(
-            [column.labels for column, _ in known],
-            np.hstack([column.numbers for column, _ in known]),
-            np.hstack([ranks for _, ranks in known]),
+            [column.labels for column in known],
+            [rank for column in known for rank in column.ranks.T],
+            [level for column in known for level in column.levels],
             self.n_release,
         )
 
-    def _known(self, knowledge: Knowledge) -> Iterator[tuple[KnownColumn, npt.NDArray[Any]]]:
-        for i in knowledge.known:
-            if not knowledge.mirrored:
-                yield self.columns[i], self.ranks[i]
-                continue
-            if i not in self.turned:
-                column = self.columns[i].mirrored(self.n_release)
-                self.turned[i] = column, column.ranks
-            yield self.turned[i]
+    def _turned(self, place: int) -> KnownColumn:
+        if place not in self.turned:
+            self.turned[place] = self.columns[place].mirrored(self.n_release)
+        return self.turned[place]

@@ -32,7 +32,7 @@ def with_grown(
         return shared
     order = np.argsort([-int(columns[i].values.max()) for i in plain], kind="stable")
     plain = sorted(plain[i] for i in order[:_MOST_COLUMNS])
-    cells = np.nan_to_num(np.column_stack([columns[i].secret for i in plain]), nan=-SECRET_STEP)
+    cells = np.column_stack([columns[i].known_secret() for i in plain])
     release, asked = cells[:n_release], cells[n_release:]
     halves: dict[tuple[int, ...], list[int]] = {}
     for half in (0, 1):

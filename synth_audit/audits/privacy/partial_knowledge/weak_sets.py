@@ -42,7 +42,9 @@ def weak_sets(
     """
     if len(weak) <= FEWEST:
         return (), ()
-    codes = np.column_stack([few_labels(columns[i].values, _LABELS) for i in weak])
+    codes = np.empty((len(columns[0].labels), len(weak)), np.int8)
+    for place, i in enumerate(weak):
+        codes[:, place] = few_labels(columns[i].values, _LABELS)
     blocks = weak_blocks(codes[:n_release], codes[n_release:], rng)
     found = (s for block in blocks for s in _sets(block))
     parts = (sorted(block.order[:k].tolist()) for block in blocks for k in BLOCKS if k <= len(block.order))
