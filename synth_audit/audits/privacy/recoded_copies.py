@@ -123,18 +123,18 @@ class RecodedCopies:
         tables = [subject.synthetic, *(t.take(chosen) for t, chosen in zip(real, rows, strict=True))]
         n_release = subject.synthetic.n_rows
         known = known_columns(tables, subject.features, real)
-        columns = {c.name: _linked(c, n_release) for c in known}
+        columns = [(c.name, _linked(c, n_release)) for c in known]
         del known  # each column is read and dropped
         if not columns:
             raise NotApplicable("no column varies in train")
         repeats = math.ceil(n_release / subject.train.n_rows)
         member = np.arange(sum(map(len, rows))) < len(rows[0])
-        found = [(*way, member) for way in _by_columns(list(columns.values()), repeats)]
+        found = [(*way, member) for way in _by_columns([c for _, c in columns], repeats)]
         numbers = plain_numbers(tables, subject.features, real)
         # Where not all rows are compared, every second of the people is enough for what is tried besides.
         some = np.arange(0, len(member), 2 if n_release > 2 * BLOCK else 1)
-        others = [c for name, c in columns.items() if name not in {x.name for x in numbers}]
-        others = [replace(c, people=c.people[some]) for c in others]
+        plain = {x.name for x in numbers}
+        others = [replace(c, people=c.people[some]) for name, c in columns if name not in plain]
         asked = np.concatenate([np.arange(n_release), n_release + some])
         for view in related_numbers(others, numbers, asked, n_release):
             found.append(
