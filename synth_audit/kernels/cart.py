@@ -15,7 +15,7 @@ from synth_audit.kernels.trees import Tree, grown_tree, label_order
 
 
 @dataclass(frozen=True, eq=False)
-class Predictor:
+class SplitScale:
     """A column that others are drawn given, on the scale that a tree splits.
 
     Attributes:
@@ -53,7 +53,7 @@ class LeafDraws:
     """
 
     given: tuple[int, ...]
-    predictors: tuple[Predictor, ...]
+    predictors: tuple[SplitScale, ...]
     tree: Tree
     starts: Positions
     values: Floats
@@ -100,7 +100,7 @@ class LeafDraws:
         labels = arrays[f"{name}.labels"]
         return cls(
             tuple(arrays[f"{name}.given"].tolist()),
-            tuple(Predictor(arrays[f"{name}.places{i}"], bool(own)) for i, own in enumerate(labels)),
+            tuple(SplitScale(arrays[f"{name}.places{i}"], bool(own)) for i, own in enumerate(labels)),
             Tree.from_arrays(name, arrays),
             arrays[f"{name}.starts"],
             arrays[f"{name}.values"],
@@ -163,8 +163,8 @@ def _once_for_each_person(numbers: Floats, weights: Floats) -> Floats:
     return np.repeat(values, np.ceil(people - 1e-9).astype(np.intp))
 
 
-def _predictor(values: Floats, size: int | None, target: Floats, classes: bool) -> Predictor:
+def _predictor(values: Floats, size: int | None, target: Floats, classes: bool) -> SplitScale:
     if size is None:
-        return Predictor(np.unique(values[~np.isnan(values)]), labels=False)
+        return SplitScale(np.unique(values[~np.isnan(values)]), labels=False)
     labels: Codes = np.where(np.isnan(values), -1, values).astype(np.int64)
-    return Predictor(label_order(labels, size, target, classes=classes), labels=True)
+    return SplitScale(label_order(labels, size, target, classes=classes), labels=True)

@@ -30,6 +30,9 @@ USEFULNESS = tuple(n for n in AUDITS if n not in PRIVACY)
 
 every_audit = by_name(AUDITS)
 
+TAKES_TURNS = {"recoded_copies"}
+"""Of release rows that fit a person equally well those that lie first teach it what labels stand for."""
+
 
 @pytest.fixture(scope="module")
 def tables(population):
@@ -148,13 +151,13 @@ def changed(as_subject, tables):
 
 @every_audit
 def test_order_and_names_do_not_matter(name, changed, fresh, draws, outcome_of):
-    """Values move by rounding only. Those of an audit that fits models or draws at random, which
-    another seed moves too, may move by one and a half times the width of their interval (which holds what
-    rows are drawn, not at which threshold they are told apart), or by 0.1 where they have none."""
+    """Values move by rounding only. Those of an audit that fits models, learns from rows in turn or draws at
+    random, which another seed moves too, may move by one and a half times the width of their interval (which
+    holds what rows are drawn, not at which threshold they are told apart), or by 0.1 where they have none."""
     before, after = values(fresh[name]), values(outcome_of(name, changed))
     assert set(after) == set(before)
     fits = registry.find("audit", name).family == "utility"
-    if not draws[name] and not fits:
+    if not draws[name] and not fits and name not in TAKES_TURNS:
         assert same(after, before)
         return
     for m in fresh[name].measurements:

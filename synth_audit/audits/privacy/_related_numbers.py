@@ -32,7 +32,7 @@ def related_numbers(
 ) -> Iterator[RelatedNumbers]:
     """Views in which a row stays as it was though one secret moved, scaled or turned round all its numbers.
 
-    Of differences and ratios each number stands beside the next, and the last beside the first.
+    Of differences and ratios each number stands beside the next by range, and the last beside the first.
 
     Args:
         others: columns of labels, and of numbers too few to be related.
@@ -45,7 +45,8 @@ def related_numbers(
         found = (np.nan_to_num(x[rows], nan=_MISSING) for x in values)
         return [*others, *(LinkedColumn.of(x, n_release, numeric=True) for x in found)]
 
-    ring = list(zip(numbers, [*numbers[1:], numbers[0]], strict=True))[: 1 if len(numbers) == 2 else None]
+    in_turn = sorted(numbers, key=lambda x: (x.low, x.high, x.spread))  # whatever their columns' order
+    ring = list(zip(in_turn, [*in_turn[1:], in_turn[0]], strict=True))[: 1 if len(numbers) == 2 else None]
     shifted = (difference(_share(x), _share(y), circular=True) for x, y in ring)
     yield RelatedNumbers("differences of numbers in their ranges", columns(shifted), learnt=True)
     scaled = (ratio(x.read(), y.read()) for x, y in ring)
