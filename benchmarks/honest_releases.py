@@ -192,7 +192,7 @@ def main() -> None:
     every = [*dict.fromkeys(kind for kind, _ in HONEST), *LEAKS]
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path("honest.jsonl"))
-    parser.add_argument("--seeds", type=int, default=4, help="so many of each kind and table")
+    parser.add_argument("--seeds", type=int, default=4, help="the seeds below this one")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--leak-seeds", type=int, default=5, help="so many of them for leaks too")
     parser.add_argument("--tables", nargs="*", default=list(tables.TABLES), choices=list(tables.TABLES))
