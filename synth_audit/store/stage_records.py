@@ -14,7 +14,7 @@ from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, Ta
 from synth_audit.store.json_form import json_form
 from synth_audit.store.workspace_files import write_text
 
-_STRICT = ConfigDict(extra="forbid")
+_STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
 """Holds for the records within a record too."""
 
 

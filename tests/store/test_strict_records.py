@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.identity import MeasurementId
+from synth_audit.core.series import Series
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.studies.calibration import parse_calibration
 from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number, parse_frontier
@@ -61,6 +65,16 @@ def test_what_a_stage_left(case, kind):
         with pytest.raises(DataError, match="no usable record") as caught:
             kind.read(path)
         assert "stranger" not in str(caught.value), name
+
+
+def test_a_picture_with_withheld_cells_outlasts_the_stage(case):
+    path = case.workspace.synthetic_record
+    record = SyntheticRecord.read(path)
+    lines = {"a": (1.0, math.nan), "b": (math.nan, 1.0)}
+    picture = Series(MeasurementId("generator", "parts"), "Parts", "matrix", "", "", ("a", "b"), lines)
+    drawn = replace(record, generator=replace(record.generator, training=(picture,)))
+    drawn.write(path)
+    assert SyntheticRecord.read(path) == drawn
 
 
 def test_the_record_of_a_sweep(build):
