@@ -123,6 +123,16 @@ def test_where_parts_are_fitted_changes_nothing(train):
     assert voids[0] == voids[1] != ()
 
 
+def test_whose_rows_they_are_travels_with_them(train):
+    """Twenty rows of one person are no leaf of twenty people, wherever the leaf is grown."""
+    drawn = []
+    for executor in (Executor(), Executor(Travelling())):
+        handed = context(executor=executor, entities=lambda: np.arange(train.n_rows) // 20)
+        model = disjoint([{"cart": {"minimum_leaf": 5}}], **halves()).fit(train, handed)
+        drawn.append(model.sample(50, np.random.default_rng(3)))
+    assert drawn[0].data.equals(drawn[1].data)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

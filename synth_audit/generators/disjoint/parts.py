@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from synth_audit.core.accounting import Accountant, Unit
+from synth_audit.core.arrays import Integers
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import PluginError, SynthAuditError
 from synth_audit.core.execution.deadline import Deadline
@@ -119,7 +120,7 @@ def _named(part: Part) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """All that the fit of a part rests on, as it travels to another process."""
+    """All that the fit of a part rests on, as it travels to another process; see :class:`FitContext`."""
 
     part: Part
     train: Table = field(repr=False)
@@ -129,6 +130,7 @@ class _Task:
     deadline: Deadline
     checkpoint: Path | None
     base: Path
+    entities: Integers | None = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +151,19 @@ def _beside(
         deadline=context.deadline,
         scratch=context.scratch,
     )
+    entities = None if context.entities is None else context.entities()
     tasks = [
-        _Task(part, part.rows(train), c.rng, c.public_domain, c.device, c.deadline, c.checkpoint, c.base)
+        _Task(
+            part=part,
+            train=part.rows(train),
+            rng=c.rng,
+            public_domain=c.public_domain,
+            device=c.device,
+            deadline=c.deadline,
+            checkpoint=c.checkpoint,
+            base=c.base,
+            entities=entities,
+        )
         for part, c in zip(parts, handed, strict=True)
     ]
     models = []
@@ -164,12 +177,14 @@ def _beside(
 
 def _elsewhere(task: _Task) -> _PartFit:
     """Fit a part and save its model, which as data can travel whatever it is made of."""
+    entities = task.entities
     context = FitContext(
         rng=task.rng,
         public_domain=task.public_domain,
         accountant=Accountant(None, unit=Unit.ROW),
         device=task.device,
         deadline=task.deadline,
+        entities=None if entities is None else lambda: entities,
         checkpoint=task.checkpoint,
         base=task.base,
     )
