@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import ClassVar
@@ -24,6 +24,7 @@ from synth_audit.kernels.adversarial_forest import (
     adversarial_forest,
     leaf_mixture,
 )
+from synth_audit.kernels.number_smoothing import once_for_each_person
 
 _NO_NOISE = "the leaves and what they hold are learnt from train without noise"
 _COLUMNS, _LEAVES = "model.json", "leaves.npz"
@@ -34,7 +35,7 @@ class ArfModel:
     """The leaves, and what their levels and codes stand for.
 
     Attributes:
-        margins: of the columns of numbers that have values, by position.
+        margins: of the columns of numbers that enough people have, by position.
     """
 
     columns: CodedColumns = field(repr=False)
@@ -77,8 +78,9 @@ class Arf:
 
     P(x) = mean over trees of Σ_leaf P(leaf) Π_j P_j(x_j | leaf): labels by their frequencies, numbers by a
     normal distribution cut off at the ends of the leaf, missing values by their share. Numbers are told by
-    their level under a kernel density of the column, so that tails and peaks are the column's own and no rare
-    value is copied. A label of fewer than ``minimum_leaf`` people is drawn only if the plan declares it.
+    their level under a kernel density of the column, so that tails and peaks are the column's own and no
+    value of fewer than ``minimum_leaf`` people is copied. A label of fewer is drawn only if the plan declares
+    it, and a column of numbers that fewer have stays empty.
 
     Attributes:
         trees: of a forest.
@@ -114,13 +116,9 @@ class Arf:
         context.accountant.void(_NO_NOISE)
         train = train.released_only()
         columns, values = CodedColumns.of(train)
-        margins = {
-            j: c.kind.margin(c, values[:, j], "kde")
-            for j, c in enumerate(train.schema)
-            if columns.labels[j] is None and not np.isnan(values[:, j]).all()
-        }
         weights = context.weights(train.n_rows)
-        rows = np.where(np.isnan(values), GAP, _levels(values, margins))
+        margins = self._margins(columns, values, weights)
+        rows = _levels(values, margins, columns.sizes)
         settings = ForestSettings(self.trees, self.minimum_leaf, self.tolerance, self.rounds)
 
         def told(done: int, accuracy: float) -> None:
@@ -129,11 +127,23 @@ class Arf:
 
         trees = adversarial_forest(rows, weights, settings, context.rng, told)
         labels = [self._may_leave(columns, values[:, j], weights, j) for j in range(len(columns.labels))]
-        return ArfModel(columns, margins, leaf_mixture(trees, rows, weights, labels))
+        return ArfModel(columns, margins, leaf_mixture(trees, rows, weights, labels, self.minimum_leaf))
 
     def load(self, folder: Path) -> ArfModel:
         """The model that was saved there."""
         return ArfModel.load(folder)
+
+    def _margins(
+        self, columns: CodedColumns, values: Floats, weights: Floats
+    ) -> dict[int, DistributionFunction]:
+        """Of each column of numbers that enough people have a value of."""
+        found = {}
+        for j, column in enumerate(columns.schema):
+            known = ~np.isnan(values[:, j])
+            if columns.labels[j] is None and weights[known].sum() >= self.minimum_leaf - 1e-9:
+                numbers = once_for_each_person(values[known, j], weights[known], self.minimum_leaf)
+                found[j] = column.kind.margin(column, numbers, "kde")
+        return found
 
     def _may_leave(self, columns: CodedColumns, values: Floats, weights: Floats, j: int) -> Bools | None:
         size = columns.sizes[j]
@@ -147,10 +157,16 @@ class Arf:
         return frequent
 
 
-def _levels(values: Floats, margins: Mapping[int, DistributionFunction]) -> Floats:
-    """Numbers as the middle of what the distribution function gives them; labels stay codes."""
+def _levels(
+    values: Floats, margins: Mapping[int, DistributionFunction], sizes: Sequence[int | None]
+) -> Floats:
+    """Numbers as the middle of what the distribution function gives them; labels stay codes.
+
+    :data:`GAP` where missing, and in all of a column of numbers without a distribution function.
+    """
     found = values.copy()
-    for j, margin in margins.items():
-        below, at = margin.interval(values[:, j])
-        found[:, j] = (below + at) / 2
-    return found
+    for j, size in enumerate(sizes):
+        if size is None:
+            below, at = margins[j].interval(values[:, j]) if j in margins else (np.nan, np.nan)
+            found[:, j] = (below + at) / 2
+    return np.where(np.isnan(found), GAP, found)

@@ -182,10 +182,10 @@ class Cart:
 
     def _may_leave(self, values: Floats, weights: Floats, numbers: bool) -> Bools:
         """Rows whose value may be drawn, or smoothed: not those of labels that too few people have, nor of
-        numbers where too few have any other than the common ones."""
+        numbers where too few have any but the common ones."""
         there = ~np.isnan(values)
         rare = rare_numbers(values[there], weights[there], self.minimum_leaf)
-        if numbers and (rare.all() or weights[there][rare].sum() >= self.minimum_leaf):
+        if numbers and weights[there][rare].sum() >= self.minimum_leaf:
             return there
         there[there] = ~rare
         return there

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.kernels.number_smoothing import FEW
 from synth_audit.kernels.trees import Tree
+
+_ANYWHERE = 0.5, 100.0
+"""Mean and spread of a normal distribution that, cut off at 0 and 1, is as good as uniform."""
 
 GAP = -1.0
 """What trees see where a value is missing: below all levels and codes."""
@@ -164,13 +168,18 @@ def _labels(shares: Floats, leaf: Positions, uniform: Floats) -> Floats:
 
 
 def leaf_mixture(
-    trees: Sequence[Tree], rows: Floats, weights: Floats, labels: Sequence[Bools | None]
+    trees: Sequence[Tree], rows: Floats, weights: Floats, labels: Sequence[Bools | None], least: float
 ) -> LeafMixture:
     """The distribution of real rows in the leaves of all trees, each with the share of people in it.
 
+    Where few people of a leaf have a number at all, it is drawn from anywhere in the column, and no spread is
+    less than that of a uniform window of ``least`` people: the only number of a leaf would else be its mean.
+
     Args:
         rows: levels, codes or :data:`GAP`, shape (n, d).
+        weights: shape (n,); those of one person sum to 1 at most.
         labels: of each column, which may be drawn, shape (k,); None for numbers.
+        least: people of a leaf.
     """
     leaves = [found for tree in trees for found in _leaves(tree, rows)]
     people = np.array([weights[own].sum() for own, _ in leaves])
@@ -179,17 +188,28 @@ def leaf_mixture(
     shares: list[Floats | None] = []
     for j, may in enumerate(labels):
         known = [own[rows[own, j] > GAP] for own, _ in leaves]
-        gaps[:, j] = 1 - np.array([weights[own].sum() for own in known]) / people
+        having = np.array([weights[own].sum() for own in known])
+        gaps[:, j] = 1 - having / people
         shares.append(None)
         if may is None:
             found = [_moments(rows[own, j], weights[own]) for own in known]
             means[:, j], spreads[:, j] = np.array(found).T
+            spreads[:, j] = np.maximum(spreads[:, j], _window(rows[:, j], weights, least))
+            few = having < FEW
+            means[few, j], spreads[few, j] = _ANYWHERE
+            ends[few, j] = 0.0, 1.0
         elif may.any():
             shares[j] = _frequencies([rows[own, j] for own in known], [weights[own] for own in known], may)
         else:
             gaps[:, j], shares[j] = 1.0, np.ones((len(leaves), 1))
     lows, highs = np.clip(ends[..., 0], 0, 1), np.clip(ends[..., 1], 0, 1)
     return LeafMixture(people / people.sum(), gaps, means, spreads, lows, highs, tuple(shares))
+
+
+def _window(levels: Floats, weights: Floats, least: float) -> float:
+    """The standard deviation of a level that is uniform over a window of so many people."""
+    people = float(weights[levels > GAP].sum())
+    return min(least / people, 1.0) / 12**0.5 if people else 1.0
 
 
 def _moments(levels: Floats, weights: Floats) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats, Positions
 from synth_audit.core.kind_distribution import DistributionFunction
-from synth_audit.kernels.number_smoothing import bandwidths, rare_numbers, smoothed
+from synth_audit.kernels.number_smoothing import bandwidths, once_for_each_person, rare_numbers, smoothed
 from synth_audit.kernels.trees import Tree, grown_tree, label_order
 
 
@@ -148,19 +148,12 @@ def fitted_draws(
     rare = rare_numbers(values, weights[order], least) if margin else np.zeros(len(target), dtype=bool)
     if margin is None or not rare.any():
         return LeafDraws(tuple(given), predictors, tree, starts, values, levels, widths)
-    smooth = margin(_once_for_each_person(values[rare], weights[order][rare]))
+    smooth = margin(once_for_each_person(values[rare], weights[order][rare], least))
     below, at = smooth.interval(values[rare])
     levels[rare] = (below + at) / 2
     window = least / weights[order][rare].sum() / 2
     widths[rare] = bandwidths(levels[rare], leaf[order][rare], min(window, 1.0))
     return LeafDraws(tuple(given), predictors, tree, starts, values, levels, widths, smooth)
-
-
-def _once_for_each_person(numbers: Floats, weights: Floats) -> Floats:
-    """Each value as often as people have it, so that the rows of one of them make no peak."""
-    values, place = np.unique(numbers, return_inverse=True)
-    people = np.bincount(place, weights=weights)
-    return np.repeat(values, np.ceil(people - 1e-9).astype(np.intp))
 
 
 def _predictor(values: Floats, size: int | None, target: Floats, classes: bool) -> SplitScale:

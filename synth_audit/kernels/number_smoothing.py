@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.kernels.margins import ATOM_ROWS, ATOM_SHARE
 
-_FEW = 5
+FEW = 5
 """Of fewer numbers in a group no spread can be told: another is drawn from anywhere in the column."""
 
 
@@ -26,6 +27,26 @@ def rare_numbers(numbers: Floats, weights: Floats, fewest: float) -> Bools:
     return rare
 
 
+def once_for_each_person(numbers: Floats, weights: Floats, fewest: float) -> Floats:
+    """Each value as often as people have it, for a density in which none of few people is a peak.
+
+    The rows of one person then count once where they agree. A value that fewer people than ``fewest`` have
+    occurs less often than :func:`~synth_audit.kernels.margins.kde_margin` asks of what it gives a probability
+    of its own, which would be drawn exactly.
+
+    Args:
+        numbers, weights: see :func:`rare_numbers`.
+    """
+    values, place = np.unique(numbers, return_inverse=True)
+    people = np.bincount(place, weights=weights)
+    times = np.ceil(people - 1e-9).astype(np.intp)
+    rare = people < fewest
+    peaks = rare & (times >= ATOM_ROWS) & ((times >= ATOM_SHARE * times.sum()) | (rare.sum() == 1))
+    if peaks.any():
+        times[rare] = np.minimum(times[rare], ATOM_ROWS - 1)
+    return np.repeat(values, times)
+
+
 def bandwidths(levels: Floats, group: Positions, least: float) -> Floats:
     """Half the width of the window from which a level is drawn in the place of each, shape (n,).
 
@@ -39,7 +60,7 @@ def bandwidths(levels: Floats, group: Positions, least: float) -> Floats:
     found = np.empty(len(levels))
     order = np.argsort(group, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        found[rows] = 1.0 if len(rows) < _FEW else np.sqrt(3) * _silverman(levels[rows])
+        found[rows] = 1.0 if len(rows) < FEW else np.sqrt(3) * _silverman(levels[rows])
     return np.clip(found, least, 1.0)
 
 

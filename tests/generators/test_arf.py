@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from synth_audit.core import registry
@@ -27,6 +28,18 @@ def test_relations_are_kept_and_rare_values_are_not_copied():
         assert drawn.numbers("x")[drawn.labels("label") == label].mean() == pytest.approx(mean, abs=1.5)
     assert not np.isin(drawn.numbers("x"), x).any()
     assert "told right" in told[0]
+
+
+def test_a_number_of_few_people_is_not_copied_however_often_they_have_it():
+    rng = np.random.default_rng(0)
+    visits = np.append(rng.normal(size=400), np.full(60, 1.23456))
+    alone = pa.array(np.full(460, 7.5), mask=np.arange(460) > 2)
+    table = make_table({"visits": visits, "alone": alone})
+    who = np.append(np.arange(400), np.full(60, 400))
+    context = FitContext(rng=np.random.default_rng(0), entities=lambda: who)
+    drawn = Arf(trees=2, rounds=1).fit(table, context).sample(2000, np.random.default_rng(1))
+    assert not (drawn.numbers("visits") == 1.23456).any()
+    assert drawn.missing("alone").all()
 
 
 @pytest.mark.parametrize("odd", [{"trees": 0}, {"minimum_leaf": 0}, {"rounds": 0}, {"tolerance": 0.6}])

@@ -96,6 +96,18 @@ def test_numbers_that_few_have_beside_a_common_one_are_left_out():
     assert 777 in made(make_table({"x": x}), smooth=False).numbers("x")
 
 
+def test_numbers_of_fewer_people_than_a_leaf_holds_are_left_out():
+    x = pa.array(np.full(300, 12345.0), mask=np.arange(300) > 2)
+    table = make_table({"x": x, "y": np.arange(300.0)})
+    assert made(table).missing("x").all()
+    assert (made(table, smooth=False).numbers("x") == 12345).any()
+
+
+def test_what_few_people_share_is_no_peak_of_the_density():
+    x = np.append(np.arange(100) + 0.25, np.full(15, 50.123))
+    assert not (made(make_table({"x": x})).numbers("x") == 50.123).any()
+
+
 def test_noise_is_not_fitted():
     """Six columns of nothing but chance, which are linked all the same as published."""
     rng = np.random.default_rng(0)

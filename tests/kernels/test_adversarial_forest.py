@@ -42,7 +42,7 @@ def test_draws_keep_what_is_related_and_one_leaf_alone_would_not():
     forest = adversarial_forest(rows, np.ones(600), settings, np.random.default_rng(0))
     found = {}
     for name, trees in (("forest", forest), ("root", [Tree.leaf()])):
-        mixture = leaf_mixture(trees, rows, np.ones(600), [None, None, may, None])
+        mixture = leaf_mixture(trees, rows, np.ones(600), [None, None, may, None], 10)
         found[name] = mixture.drawn(3000, np.random.default_rng(1))
     drawn = found["forest"]
     linked, apart = (np.corrcoef(found[name][:, :2].T)[0, 1] for name in ("forest", "root"))
@@ -56,7 +56,23 @@ def test_draws_keep_what_is_related_and_one_leaf_alone_would_not():
 def test_labels_that_may_not_be_drawn_are_not_even_where_a_leaf_has_no_other():
     rows = np.array([[0.0], [0.0], [1.0], [2.0]])
     tree = Tree(np.array([1, -1, -1]), np.array([2, -1, -1]), np.array([0, -1, -1]), np.array([0.5, 0, 0]))
-    mixture = leaf_mixture([tree], rows, np.ones(4), [np.array([True, False, False])])
+    mixture = leaf_mixture([tree], rows, np.ones(4), [np.array([True, False, False])], 1)
     assert set(mixture.drawn(100, np.random.default_rng(0))[:, 0]) == {0}
-    none = leaf_mixture([tree], rows, np.ones(4), [np.zeros(3, dtype=bool)])
+    none = leaf_mixture([tree], rows, np.ones(4), [np.zeros(3, dtype=bool)], 1)
     assert np.isnan(none.drawn(9, np.random.default_rng(0))).all()
+
+
+def test_the_only_number_of_a_leaf_is_not_drawn_for_all_others():
+    side = np.repeat([0.0, 1.0], 100)
+    level = np.where(side == 0, np.linspace(0.01, 0.99, 200), GAP)
+    level[150] = 0.7654
+    level[100] = 0.1234
+    split = Tree(np.array([1, -1, -1]), np.array([2, -1, -1]), np.array([0, -1, -1]), np.array([0.5, 0, 0]))
+    mixture = leaf_mixture([split], np.column_stack([side, level]), np.ones(200), [np.ones(2, bool), None], 20)
+    drawn = mixture.drawn(20_000, np.random.default_rng(0))
+    found = drawn[(drawn[:, 0] == 1) & ~np.isnan(drawn[:, 1]), 1]
+    assert len(found) == pytest.approx(200, abs=60)
+    assert found.min() < 0.05 < 0.95 < found.max()
+    equal = np.column_stack([side, np.append(np.linspace(0, 1, 100), np.full(100, 0.5))])
+    mixture = leaf_mixture([split], equal, np.ones(200), [np.ones(2, bool), None], 20)
+    assert mixture.spreads[1, 1] == pytest.approx(20 / 200 / 12**0.5)
