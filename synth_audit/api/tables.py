@@ -10,6 +10,7 @@ from synth_audit.api.plans import as_plan, workspace_of
 from synth_audit.api.running import Running
 
 if TYPE_CHECKING:
+    from synth_audit.core.plan import Plan
     from synth_audit.store.evidence import Evidence
     from synth_audit.studies.published_table import FilledTable
 
@@ -31,20 +32,24 @@ def fill_table(
     Raises:
         PlanError, DataError: there is no such table; see their messages for what to do.
     """
+    from synth_audit.store.evidence import Evidence
     from synth_audit.studies.published_table import filled, published_table
 
     table = published_table(name)
 
-    def evidence_at(place: Path) -> Evidence:
-        if place.suffix.lower() not in _PLANS:
-            return _located(place)
+    def made(plan: Plan) -> Evidence:
         from synth_audit.api.auditing import run
 
-        plan = table.asked_of(as_plan(place))
         own = Path(out) / plan.name if out is not None else plan.base / f"{plan.name}-table"
         return run(plan, workspace_of(plan, own).root, release=False, **running)
 
-    return filled(table, tuple((str(place), evidence_at(Path(place))) for place in places))
+    # All are read before any is run, which may take hours.
+    found = [
+        table.asked_of(as_plan(place)) if place.suffix.lower() in _PLANS else _located(place)
+        for place in map(Path, places)
+    ]
+    releases = [one if isinstance(one, Evidence) else made(one) for one in found]
+    return filled(table, tuple(zip(map(str, places), releases, strict=True)))
 
 
 def _located(place: Path) -> Evidence:

@@ -31,8 +31,9 @@ def table(
 ) -> Exit:
     """Print a paper's table about releases of yours.
 
-    Each PLACE is a row: an evidence file, the folder of an audit or a workspace; or a plan, which is run with
-    the table's audits, in a workspace of its own. Nothing is released, and no verdict hangs on it.
+    NAME is the table's; a wrong one is answered with those that there are. Each PLACE is a row: an evidence
+    file, the folder of an audit or a workspace; or a plan, which is run with the table's audits, in a
+    workspace of its own. Nothing is released, and no verdict hangs on it.
 
     \b
     Examples:

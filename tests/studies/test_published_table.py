@@ -7,9 +7,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from synth_audit import cli
+from synth_audit import api, cli
 from synth_audit.core import identity, registry
-from synth_audit.core.errors import PlanError
+from synth_audit.core.errors import PlanError, SynthAuditError
 from synth_audit.core.plan import Plan
 from synth_audit.studies.published_table import (
     PublishedColumn,
@@ -54,6 +54,14 @@ def test_a_gain_is_a_loss_turned_round_with_its_interval(finished):
     )
     assert other is None
     assert found.missing == ("other",)
+
+
+def test_a_place_that_is_missing_is_found_before_any_plan_is_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("synth_audit.api.auditing.run", lambda *_, **__: pytest.fail("a plan was run"))
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("audits: [exact_match]\n", encoding="utf-8")
+    with pytest.raises(SynthAuditError, match="cannot be read"):
+        api.fill_table("disjoint_generative_models", [plan, tmp_path / "nowhere"])
 
 
 def test_a_plan_is_asked_for_the_tables_audits_and_releases_nothing():
