@@ -17,6 +17,9 @@ from synth_audit.core.plugin_config import build_generator
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.generators.disjoint.pictures import calibration, sweep
+from synth_audit.kernels.join_validator import JoinValidator
+from synth_audit.kernels.validated_join import ValidatedJoin
 
 NAMES = ("a", "b", "c", "d", "ill")
 
@@ -286,6 +289,21 @@ def test_a_validated_join_keeps_relations_across_parts(related, tmp_path):
     }  # fmt: skip
     strengths = pictures["generator.relations"].lines
     assert min(*strengths["inside"], *strengths["across"]) > 0.5
+
+
+@pytest.mark.parametrize("few", [3, 12])
+def test_pictures_of_a_validator_give_no_few_rows_away(few):
+    """Neither by the one bin that is left out, nor by how many lie between two thresholds."""
+    scores = np.concatenate([np.full(few, 0.05), np.full(40, 0.65), np.full(45, 0.95)])
+    validator = JoinValidator(None, 1.0, 0.0, real=scores, joined=np.tile(scores, 4), settings={})
+    lines = calibration(validator).lines
+    shown = [x for x in lines["of all real rows"] if x > 0]
+    assert len(shown) == (1 if few < 10 else 3)
+    assert len([x for x in lines["held-out rows"] if not np.isnan(x)]) == len(shown)
+    join = ValidatedJoin(np.zeros((0, 2), dtype=int), (), scores)
+    above = np.array(sweep(join, validator).lines["real, held out"])
+    tens = above[above < 1] * len(scores) / 10
+    assert np.abs(tens - np.rint(tens)).max() < 0.005 * len(scores) / 10
 
 
 def test_validated_rows_are_used_once(train):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats
+from synth_audit.core.arrays import Bools, Codes, Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.series import Series
 from synth_audit.core.table import Table
 from synth_audit.encoding.associations import TableAssociations
 from synth_audit.generators.disjoint.partition import FEWEST, MOST_ROWS, Groups
 from synth_audit.kernels.column_partition import exterior_to_interior
+from synth_audit.kernels.distributions import tellable_cells
 from synth_audit.kernels.join_validator import JoinValidator
 from synth_audit.kernels.validated_join import ValidatedJoin, shares_above
 
@@ -71,9 +71,10 @@ def calibration(validator: JoinValidator) -> Series:
     edges = np.linspace(0, 1, _BINS + 1)
     real, joined = (np.histogram(p, edges)[0] for p in (validator.real, validator.joined))
     weight = len(validator.joined) / max(len(validator.real), 1)  # as if there were as many of either kind
+    told = _tellable_bins(real) & _tellable_bins(joined)
     share = [
-        _rounded(a / (a + b / weight)) if _tellable(a) and _tellable(b) and a + b else math.nan
-        for a, b in zip(real.tolist(), joined.tolist(), strict=True)
+        _rounded(a / (a + b / weight)) if may and a + b else math.nan
+        for a, b, may in zip(real.tolist(), joined.tolist(), told.tolist(), strict=True)
     ]
     centres = tuple(((edges[1:] + edges[:-1]) / 2).round(3).tolist())
     return Series(
@@ -119,7 +120,11 @@ def acceptance(join: ValidatedJoin) -> Series:
 
 
 def sweep(join: ValidatedJoin, validator: JoinValidator) -> Series:
-    """What share of rows every threshold would let through."""
+    """What share of rows every threshold would let through.
+
+    Numbers of rows are rounded to multiples of what may be told of: nothing tells of fewer that lie between
+    two thresholds.
+    """
     thresholds = np.linspace(0, 1, _STEPS)
     groups = {
         "parts joined at random": join.first,
@@ -130,11 +135,9 @@ def sweep(join: ValidatedJoin, validator: JoinValidator) -> Series:
     for (label, scores), above in zip(
         groups.items(), shares_above([*groups.values()], thresholds), strict=True
     ):
-        counts = np.rint(above * len(scores)).astype(int).tolist()
-        lines[label] = tuple(
-            _rounded(share) if _tellable(count) and _tellable(len(scores) - count) else math.nan
-            for share, count in zip(above.tolist(), counts, strict=True)
-        )
+        n = len(scores)
+        steps = np.minimum(np.rint(above * n / FEWEST) * FEWEST / max(n, 1), 1.0)
+        lines[label] = tuple(_rounded(x) if n >= FEWEST else math.nan for x in steps.tolist())
     return Series(
         id=MeasurementId("generator", "thresholds"),
         title="Share of joined rows that a threshold lets through",
@@ -150,9 +153,16 @@ def _tellable(count: int) -> bool:
     return count == 0 or count >= FEWEST
 
 
-def _shares(counts: Sequence[int] | Floats) -> tuple[float, ...]:
-    total = max(int(np.sum(counts)), 1)
-    return tuple(_rounded(c / total) if _tellable(int(c)) else math.nan for c in counts)
+def _tellable_bins(counts: Codes) -> Bools:
+    """Bins that hold nothing, or enough rows; of those that may not be told all together hold enough too."""
+    told: Bools = counts == 0
+    told[tellable_cells([np.append(counts, 0)], FEWEST, ordered=True)] = True
+    return told
+
+
+def _shares(counts: Codes) -> tuple[float, ...]:
+    shares = np.where(_tellable_bins(counts), counts / max(counts.sum(), 1), np.nan)
+    return tuple(map(_rounded, shares.tolist()))
 
 
 def _mean(values: Floats) -> float:
