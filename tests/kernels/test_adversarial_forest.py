@@ -68,11 +68,12 @@ def test_the_only_number_of_a_leaf_is_not_drawn_for_all_others():
     level[150] = 0.7654
     level[100] = 0.1234
     split = Tree(np.array([1, -1, -1]), np.array([2, -1, -1]), np.array([0, -1, -1]), np.array([0.5, 0, 0]))
-    mixture = leaf_mixture([split], np.column_stack([side, level]), np.ones(200), [np.ones(2, bool), None], 20)
+    may, weights = [np.ones(2, dtype=bool), None], np.ones(200)
+    mixture = leaf_mixture([split], np.column_stack([side, level]), weights, may, 20)
     drawn = mixture.drawn(20_000, np.random.default_rng(0))
     found = drawn[(drawn[:, 0] == 1) & ~np.isnan(drawn[:, 1]), 1]
     assert len(found) == pytest.approx(200, abs=60)
     assert found.min() < 0.05 < 0.95 < found.max()
     equal = np.column_stack([side, np.append(np.linspace(0, 1, 100), np.full(100, 0.5))])
-    mixture = leaf_mixture([split], equal, np.ones(200), [np.ones(2, bool), None], 20)
+    mixture = leaf_mixture([split], equal, weights, may, 20)
     assert mixture.spreads[1, 1] == pytest.approx(20 / 200 / 12**0.5)
