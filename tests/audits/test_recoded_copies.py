@@ -172,3 +172,12 @@ def test_it_does_not_answer_for_linkability():
     """Its gate decides and that of `linkability` advises: were both about one criterion, the first would
     answer it where the second could not."""
     assert RecodedCopies.info.risk == "membership"
+
+
+def test_of_many_columns_some_are_compared_and_a_copy_is_seen_in_them(subject_of, measure):
+    rng = np.random.default_rng(9)
+    train, control, made = ({f"c{j}": rng.normal(size=n) for j in range(55)} for n in (120, 110, 120))
+    copied = {name: np.concatenate([train[name][:60], made[name][:60]]) for name in made}
+    for release, least, most in ((made, -0.1, 0.1), (copied, 0.4, 0.6)):
+        found, _ = measure(RecodedCopies(), subject_of(train, control, release))
+        assert least < found["linked_people"].value < most

@@ -11,11 +11,13 @@ import numpy as np
 
 from synth_audit.audits.privacy._asked_people import different_people
 from synth_audit.audits.privacy._related_numbers import related_numbers
+from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings, Quantity, Reference
+from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.known_columns import KnownColumn, known_columns
 from synth_audit.encoding.plain_numbers import plain_numbers
@@ -41,6 +43,9 @@ _WELL_ABOVE, _OF_FEW = 1.15, 60
 
 _WORK = 8e7
 """Cells compared in one pass over the people."""
+
+_MOST_COLUMNS = 50
+"""Columns that are compared: over more fewer people could be looked up, and whoever is copied is in these."""
 
 _FEWEST_PEOPLE, _FEWEST_STRANGERS = 400, 100
 """People looked up in any case, and control people with fewer of whom nothing is decided."""
@@ -76,8 +81,9 @@ class RecodedCopies:
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
             people times columns times rows compared is above 8·10⁷ (1,400 together in Adult), but 400.
-            Of more than 4,096 release rows those are compared that are nearest in one of the two numbers that
-            tell most, 2,048 in each, and the last four ways are tried on every second of the people.
+            Of more than 50 columns so many are compared, drawn at random. Of more than 4,096 release rows
+            those are that are nearest in one of the two numbers that tell most, 2,048 in each, and the last
+            four ways are tried on every second of the people.
 
     Raises:
         ValueError: the field is out of range.
@@ -119,10 +125,11 @@ class RecodedCopies:
         if subject.synthetic.n_rows < 3:
             raise NotApplicable("no row can stand out among fewer than three")
         real = (subject.train, subject.control)
-        rows = self._people(subject, context)
+        features = self._columns(subject, context)
+        rows = self._people(subject, len(features), context)
         tables = [subject.synthetic, *(t.take(chosen) for t, chosen in zip(real, rows, strict=True))]
         n_release = subject.synthetic.n_rows
-        known = known_columns(tables, subject.features, real)
+        known = known_columns(tables, features, real)
         columns = [(c.name, _linked(c, n_release)) for c in known]
         del known  # each column is read and dropped
         if not columns:
@@ -130,7 +137,7 @@ class RecodedCopies:
         repeats = math.ceil(n_release / subject.train.n_rows)
         member = np.arange(sum(map(len, rows))) < len(rows[0])
         found = [(*way, member) for way in _by_columns([c for _, c in columns], repeats)]
-        numbers = plain_numbers(tables, subject.features, real)
+        numbers = plain_numbers(tables, features, real)
         # Where not all rows are compared, every second of the people is enough for what is tried besides.
         some = np.arange(0, len(member), 2 if n_release > 2 * BLOCK else 1)
         plain = {x.name for x in numbers}
@@ -149,7 +156,12 @@ class RecodedCopies:
             found.append(("numbers as each group's were moved", moved.standing_out(repeats), member))
         return _measured(found, subject.level, max(self.max_people, len(rows[1])))
 
-    def _people(self, subject: Subject, context: RunContext) -> tuple[Positions, Positions]:
+    def _columns(self, subject: Subject, context: RunContext) -> list[Column]:
+        """All columns, or some at random."""
+        every = subject.features
+        return [every[i] for i in drawn(np.arange(len(every)), _MOST_COLUMNS, context.rng)]
+
+    def _people(self, subject: Subject, d: int, context: RunContext) -> tuple[Positions, Positions]:
         """Positions in train and control; of control a quarter of all, where not all can be looked up."""
         assert subject.control is not None
         train, control = (
@@ -157,7 +169,7 @@ class RecodedCopies:
         )
         if min(len(train), len(control)) < 2:
             raise NotApplicable("a share needs two people on either side")
-        compared = min(subject.synthetic.n_rows, 2 * BLOCK) * len(subject.features)
+        compared = min(subject.synthetic.n_rows, 2 * BLOCK) * d
         most = max(_FEWEST_PEOPLE, int(_WORK / compared))
         if len(train) + len(control) > most:
             n_control = min(len(control), max(most // 4, most - len(train)))
