@@ -216,6 +216,6 @@ _MODELS: Mapping[ValidatorName, tuple[Callable[..., Any], bool, _Grid]] = {
     "svm": (_svm, False, ({"C": 1.0}, {"C": 10.0})),
     "mlp": (_mlp, False, ({"alpha": 1e-4}, {"alpha": 1.0})),
     "one_class_svm": (_one_class_svm, True, ({"nu": 0.1}, {"nu": 0.5})),
-    "isolation_forest": (_isolation_forest, True, ({"max_samples": 256}, {"max_samples": 1.0})),
+    "isolation_forest": (_isolation_forest, True, ({"max_samples": "auto"}, {"max_samples": 1.0})),
 }
 """How each is made, whether it learns from real rows alone, and the settings among which is chosen."""

@@ -278,6 +278,7 @@ def test_a_validated_join_keeps_relations_across_parts(related, tmp_path):
     model.save(tmp_path)
     again = generator.load(tmp_path).sample(200, np.random.default_rng(1))
     assert again.data.equals(made.data)
+    assert model.sample(0, np.random.default_rng(1)).n_rows == 0
     parts = [*model.batches(200, np.random.default_rng(1), 150)]
     assert [p.n_rows for p in parts] == [150, 50]
 

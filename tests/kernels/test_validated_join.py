@@ -76,6 +76,12 @@ def test_every_validator_tells_what_belongs_together(twins, name, least):
     assert np.array_equal(again.real, found.real)
 
 
+@pytest.mark.parametrize("name", ["isolation_forest", "k_nearest"])
+def test_the_fewest_rows_are_enough_without_a_warning(twins, name):
+    found = learnt([part[:FEWEST] for part in twins], name, np.random.default_rng(1), tuned=True)
+    assert 0 <= found.auc <= 1
+
+
 def test_calibration_brings_probabilities_to_what_is_held_out(twins):
     rough, tuned = (
         learnt(twins, "random_forest", np.random.default_rng(1), tuned=how) for how in (False, True)

@@ -132,7 +132,7 @@ class Joiner:
             return np.concatenate(found)
 
         join = validated_join(n, tables[0].n_rows, len(tables), score, self.settings.rules, rng)
-        if self.course is not None:
+        if self.course is not None and join.rounds:
             self.course.show(acceptance(join))
             self.course.show(sweep(join, self.validator))
         if len(join.rows) < n:
