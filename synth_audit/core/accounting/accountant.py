@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from synth_audit.core.accounting.calibration import least_noise
+from synth_audit.core.accounting.claim import Origin, StatedClaim
 from synth_audit.core.accounting.composition import Spent, fits, spent
 from synth_audit.core.accounting.guarantee import (
     Budget,
@@ -21,8 +22,6 @@ from synth_audit.core.accounting.guarantee import (
 )
 from synth_audit.core.errors import BudgetSpent, PluginError
 
-Origin = Literal["declared", "bought", "inferred"]
-
 NO_GUARANTEE = "no DP guarantee: "
 """How :attr:`Accountant.why_none` begins."""
 
@@ -30,15 +29,6 @@ NOT_PROTECTED = (
     "evidence, measurements and report: they are computed on the real rows without noise",
     "the verdict, and the choice among candidates: both follow from those measurements",
 )
-_FIXED = (
-    "noise, sampling rates and numbers of steps were set beforehand, not by what earlier mechanisms returned"
-)
-_FILTER = (
-    "what shares a zero-concentrated spending was chosen by what came before it, and ran only while the sum "
-    "of all that it cost stayed within the share (Feldman & Zrnic 2021)"
-)
-_FLOATS = "noise is drawn in floating point; the proofs are about real numbers (Mironov 2012)"
-_POISSON = "each row joined each batch by an independent secret coin (Poisson sampling), as it was run"
 
 
 class Accountant:
@@ -78,10 +68,8 @@ class Accountant:
         self.rows = rows
         self._before = before
         self._records: list[MechanismRecord] = []
-        self._assumptions: list[str] = []
-        self._voids: list[str] = []
-        self._rows_void = self._within = ""
-        self._rows_stated = self._domain_stated = False
+        self._claim = StatedClaim(unit=unit, neighbouring=neighbouring, rows=rows)
+        self._within = ""
         self._lock = threading.RLock()
         self._process = os.getpid()
 
@@ -207,35 +195,19 @@ class Accountant:
             rows: a public constant; None when as many as there are in train, which gives the number of rows
                 away unless neighbours have the same number.
         """
-        self._rows_stated = True
-        if rows is not None:
-            self.assume(f"the number of rows drawn, {rows:,}, is a public constant")
-        elif self.neighbouring is Neighbouring.REPLACE and self.rows == 1:
-            self.assume("as many rows are drawn as train has, which neighbours do not differ in")
-        else:
-            self._rows_void = (
-                "as many rows are drawn as train has: the number of rows drawn must be a public constant"
-            )
+        self._claim.draws(rows)
 
     def domain(self, origin: Origin) -> None:
         """State where bounds and categories come from; ``inferred`` ends every claim, for good."""
-        self._domain_stated = True
-        if origin == "inferred":
-            self.void("inferred bounds or categories: they were read off the real rows")
-        elif origin == "bought":
-            self.assume("bounds and categories that the plan does not declare were bought from the budget")
-        else:
-            self.assume("bounds and categories declared in the plan are public knowledge")
+        self._claim.domain(origin)
 
     def assume(self, text: str) -> None:
         """Record what must hold for the guarantee; no value from the table."""
-        if text not in self._assumptions:
-            self._assumptions.append(text)
+        self._claim.assume(text)
 
     def void(self, reason: str) -> None:
         """Give up the claim for good: something touched the real rows that was not paid for."""
-        if reason not in self._voids:
-            self._voids.append(reason)
+        self._claim.void(reason)
 
     def spent(self, delta: float | None = None) -> Spent:
         """What all spendings cost together, at the budget's delta if none is given."""
@@ -245,7 +217,7 @@ class Accountant:
     @property
     def voids(self) -> tuple[str, ...]:
         """What the claim was given up for."""
-        return tuple(self._voids)
+        return self._claim.voids
 
     @contextmanager
     def part(self, what: str, epsilon: float | None = None) -> Iterator[None]:
@@ -259,33 +231,20 @@ class Accountant:
             epsilon: how much all spendings up to the end of the block may reach; the whole budget if left
                 out.
         """
-        budget, within, before, stated = self.budget, self._within, len(self._records), self._domain_stated
+        budget, within = self.budget, self._within
         if budget is not None and epsilon is not None:
             self.budget = Budget(min(epsilon, budget.epsilon), budget.delta)
-        self._within, self._domain_stated = f"{within}{what}: ", False
+        self._within = f"{within}{what}: "
         try:
-            yield
+            with self._claim.part(what, self._records):
+                yield
         finally:
             self.budget, self._within = budget, within
-            if len(self._records) == before:
-                self.void(f"{what} spent nothing on privacy")
-            elif not self._domain_stated:
-                self.void(f"{what} did not state where bounds and categories come from")
-            self._domain_stated |= stated
 
     @property
     def why_none(self) -> str:
         """Why there is no guarantee; empty when there is one."""
-        reasons = list(self._voids)
-        if not self._records:
-            reasons.append("the generator spent nothing on privacy")
-        else:
-            if self._rows_void:
-                reasons.append(self._rows_void)
-            if not self._rows_stated:
-                reasons.append("nobody stated how many rows are drawn")
-            if not self._domain_stated:
-                reasons.append("the generator did not state where bounds and categories come from")
+        reasons = self._claim.against(self._records)
         return NO_GUARANTEE + "; ".join(reasons) if reasons else ""
 
     def guarantee(self) -> PrivacyGuarantee | None:
@@ -300,21 +259,9 @@ class Accountant:
             delta=total.delta,
             accountant=total.accountant,
             mechanisms=self.mechanisms,
-            assumptions=(*self._implied(), *self._assumptions),
+            assumptions=self._claim.assumptions(self._records),
             not_protected=NOT_PROTECTED,
         )
-
-    def _implied(self) -> tuple[str, ...]:
-        """What the spendings themselves assume."""
-        kinds = {record.mechanism for record in self._records}
-        sampled = (_POISSON,) if Mechanism.POISSON_SUBSAMPLED_GAUSSIAN in kinds else ()
-        each = (
-            "each row is protected on its own; entities with several rows are not"
-            if self.unit is Unit.ROW
-            else f"the fit saw at most {self.rows:,} {'row' if self.rows == 1 else 'rows'} of any entity"
-        )
-        shared = (_FILTER,) if Mechanism.CONCENTRATED in kinds else ()
-        return (each, *sampled, *shared, *((_FIXED,) if len(self._records) > 1 else ()), _FLOATS)
 
     def _spend(self, mechanism: Mechanism, what: str, count: int, **parameters: float) -> None:
         what = self._within + what
