@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -62,8 +63,32 @@ def placed_rows(table: Frame, where: str, folder: Path) -> pa.Table | PlacedRows
     return as_arrow(table, where)
 
 
-def hash_of(table: Frame, where: str) -> str:
+def refuse_same_file(tables: Mapping[str, Frame | None]) -> None:
+    """Raise ``DataError`` where one file is given for two tables, however its path is spelt.
+
+    It is a slip of the hand, and an audit of it has an answer for everything.
+    """
+    from synth_audit.core.source import Locatable
+
+    seen: dict[tuple[str, ...], str] = {}
+    for name, table in tables.items():
+        if not isinstance(table, (str, Path)) or not isinstance(source := _source(table), Locatable):
+            continue
+        other = seen.setdefault(source.place(Path.cwd()), name)
+        if other != name:
+            raise DataError(
+                f"{other} and {name} are the same file",
+                where=str(table),
+                expected="a file for each table",
+                fix="correct the path; to see what a plain copy gets, copy the file first",
+            )
+
+
+def hash_of(table: Frame, where: str, declared: Collection[str] = ()) -> str:
     """Content hash of a table; of a file one batch is held at a time where it is read by batches.
+
+    Args:
+        declared: columns that are of the table even where they look like pandas' index.
 
     Raises:
         DataError: as :func:`as_arrow`; the table has no content hash.
@@ -71,13 +96,17 @@ def hash_of(table: Frame, where: str) -> str:
     import pyarrow as pa
 
     from synth_audit.core.fingerprint import fingerprint, fingerprint_of
+    from synth_audit.core.pandas_index import index_columns
     from synth_audit.core.source import batches
     from synth_audit.core.storage_types import plain
 
+    def columns(data: pa.Table) -> pa.Table:
+        return data.drop_columns(list(index_columns(data.column_names, declared)))
+
     if not isinstance(table, (str, Path)):
-        return fingerprint(as_arrow(table, where))
+        return fingerprint(columns(as_arrow(table, where)))
     found = batches(_source(table), Path.cwd())
-    return fingerprint_of(plain(pa.Table.from_batches([b]), where=where) for b in found)
+    return fingerprint_of(columns(plain(pa.Table.from_batches([b]), where=where)) for b in found)
 
 
 def _source(file: str | Path) -> Source:

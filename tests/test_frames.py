@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import synth_audit
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import fingerprint
-from synth_audit.frames import as_arrow, hash_of
+from synth_audit.frames import as_arrow, hash_of, refuse_same_file
 
 CELL = "Zanzibar-7391"
 
@@ -110,3 +111,16 @@ def test_the_hash_of_a_file_is_taken_by_batches_and_is_that_of_its_rows(tmp_path
     assert hashes == {fingerprint(as_arrow(frame, "train"))}
     with pytest.raises(DataError, match="synthetic is a dict"):
         hash_of({"n": [1]}, "synthetic")
+
+
+def test_one_file_for_two_tables_is_a_slip(tmp_path):
+    pa_csv = tmp_path / "a.csv"
+    pa_csv.write_text("x\n1\n2\n")
+    (tmp_path / "link.csv").symlink_to(pa_csv)
+    (tmp_path / "copy.csv").write_text("x\n1\n2\n")
+    refuse_same_file({"train": pa_csv, "control": None, "synthetic": tmp_path / "copy.csv"})
+    for other in (pa_csv, str(tmp_path / "link.csv"), tmp_path / "." / "a.csv"):
+        with pytest.raises(DataError, match="train and synthetic are the same file"):
+            refuse_same_file({"train": pa_csv, "control": None, "synthetic": other})
+    with pytest.raises(DataError, match="control and synthetic"):
+        synth_audit.audit(tmp_path / "copy.csv", pa_csv, pa_csv)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from synth_audit.api.plans import PlanLike, as_plan, named_after, narrowed, workspace_of
 from synth_audit.api.running import Running, run_context
-from synth_audit.frames import placed_rows
+from synth_audit.frames import placed_rows, refuse_same_file
 
 if TYPE_CHECKING:
     from synth_audit.core.audit import Audit
@@ -58,6 +58,7 @@ def audit(
     settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only, seed)
     refuse_coarsening(settled)
     frames = (train, control, synthetic)
+    refuse_same_file({"train": train, "control": control, "synthetic": synthetic})
     audits = settled.build_audits() if only else None
     if out is None:
         return _audited(settled, frames, audits, None, None, running)

@@ -97,20 +97,25 @@ def verify(
     from synth_audit.pipeline.verify import purged_check, refuse_foreign, verify_filed
     from synth_audit.pipeline.verify import verify as check
     from synth_audit.report import page_check
+    from synth_audit.store.evidence import read_evidence
     from synth_audit.store.locate import locate_evidence
     from synth_audit.store.salts import read_salt
 
-    named = {name: hash_of(t, name) for name, t in (tables or {}).items()}
     secret = None if salt is None else read_salt(Path(salt))
     if not isinstance(evidence, (str, Path)):
         if secret is not None:
             refuse_foreign(secret, evidence)
-        return check(evidence, named, secret)
+        return check(evidence, _hashes(tables, evidence), secret)
     if (purged := purged_check(Path(evidence))) is not None:
         return (purged,)
     found = locate_evidence(Path(evidence))
-    known, checks = verify_filed(found, named, secret)
+    known, checks = verify_filed(found, _hashes(tables, read_evidence(found.file)), secret)
     return (*checks, *page_check(known, found))
+
+
+def _hashes(tables: Mapping[str, Frame] | None, evidence: Evidence) -> dict[str, str]:
+    declared = {c.name for c in evidence.columns}
+    return {name: hash_of(table, name, declared) for name, table in (tables or {}).items()}
 
 
 def _evidence(evidence: Evidence | str | Path) -> Evidence:

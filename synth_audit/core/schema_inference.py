@@ -12,6 +12,7 @@ from synth_audit.core.arrow_files import PlacedRows
 from synth_audit.core.arrow_values import nan_as_missing
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.kind import Clues, Kind, kind_named, kinds
+from synth_audit.core.pandas_index import index_columns
 from synth_audit.core.resolution import Resolution
 from synth_audit.core.rules import Rule, check_rules, ordering
 from synth_audit.core.schema import (
@@ -42,7 +43,7 @@ def infer_schema(
     repeat is text, other text categorical; a number with exactly two distinct values is categorical; other
     integers are integer, other numbers continuous (decimals too, so that NUMERIC never becomes a label).
     Declared categories make a column categorical; declared bounds, and rules that ask for an order, keep a
-    number a number.
+    number a number. An index of pandas' that the plan does not declare is no column.
 
     Raises:
         PlanError: a declaration or rule names no column, or contradicts itself.
@@ -58,10 +59,11 @@ def infer_schema(
             expected=f"one of {', '.join(data.column_names)}",
             fix="correct the name, or drop the entry from `columns`",
         )
-    ranked = ordering(rules)
+    ranked, aside = ordering(rules), set(index_columns(data.column_names, specs))
     columns = tuple(
         _infer_column(name, data.column(name), specs.get(name), name in ranked, where)
         for name in data.column_names
+        if name not in aside
     )
     schema = Schema(columns, tuple(rules))
     _check_roles(schema)

@@ -17,6 +17,7 @@ from synth_audit.core.arrow_files import Place, PlacedRows, kept
 from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import content_hash, fingerprint, ordered_fingerprint, row_digests
+from synth_audit.core.pandas_index import index_columns
 from synth_audit.core.schema import Column, Schema, quantitative
 from synth_audit.core.storage_types import plain, refuse_inexact
 
@@ -42,11 +43,13 @@ class Table:
         data: all of it, for what reads, keeps and writes whole tables (core, store and sources); others ask
             for columns, batches and samples, of which only what is asked for is brought into memory.
         place: where the data lie in a file that other processes of this machine can map; None if in none.
+        left_out: columns that the data had when they were read and that are pandas' index.
     """
 
     schema: Schema = field(repr=False)
     data: pa.Table = field(repr=False)  # Arrow's own form prints cell values
     place: Place | None = field(default=None, repr=False)
+    left_out: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def at(cls, place: Place, schema: Schema, known: str | None) -> Table:
@@ -224,8 +227,9 @@ def read_table(
     given, whole = data, data if isinstance(data, pa.Table) else data.data
     data = whole if isinstance(given, Table) else plain(whole, where=where)
     optional = {c.name for c in schema if not c.released} if partial else set()
-    held = dict.fromkeys(data.column_names)  # Arrow makes the list anew whenever it is asked for
     known = set(schema.names)
+    left_out = index_columns(data.column_names, known)
+    held = dict.fromkeys(n for n in data.column_names if n not in left_out)
     lacking = [n for n in schema.names if n not in held and n not in optional]
     extra = [n for n in held if n not in known]
     if lacking or extra:
@@ -252,7 +256,9 @@ def read_table(
         refuse_inexact(c.name, columns[c.name], where=where)
     place = None if isinstance(given, pa.Table) else given.place
     unchanged = data is whole and all(columns[name] is before[name] for name in before)
-    table = Table(schema, pa.table(columns), place.select([*columns]) if place and unchanged else None)
+    table = Table(
+        schema, pa.table(columns), place.select([*columns]) if place and unchanged else None, left_out
+    )
     if isinstance(given, Table) and (taken := given.known_fingerprint):
         table._hashed(taken)  # no order of columns and no schema is in it, nor what becomes of NaN
     return table

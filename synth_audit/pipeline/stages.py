@@ -36,6 +36,7 @@ from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import (
     about_external,
     about_formulas,
+    about_index,
     about_settings,
     about_suite,
     inspect,
@@ -90,7 +91,8 @@ def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
         train=TableRecord.of(train, salt),
         control=TableRecord.of(control, salt),
         columns=column_records(train.schema),
-        warnings=inspect(train, control, plan.suppression),
+        warnings=(*about_index({"source": source.left_out}), *inspect(train, control, plan.suppression)),
+        left_out=source.left_out,
     )
     write_table(workspace.train, train)
     write_table(workspace.control, control)
@@ -155,7 +157,10 @@ def _audit_candidate(
         context,
         made.salt,
         source=made.splitting.source,
-        warnings=about_external(made.making.generator),
+        warnings=(
+            *about_external(made.making.generator),
+            *about_index({"source": made.splitting.left_out}),
+        ),
         timings={"generate": made.making.seconds},
     )
     return audited.numbered(attempt, ledger)
@@ -194,6 +199,7 @@ def examine(
         checks = checking()
     gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
+    warnings += about_index({n: t.left_out for n, t in tables.items() if t is not None})
     public = {"synthetic"} if gates.verdict is Result.PASS else set()
     records = {n: TableRecord.of(t, salt, public=n in public) for n, t in tables.items() if t is not None}
     evidence = Evidence(

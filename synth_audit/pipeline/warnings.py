@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +93,24 @@ def about_external(generator: GeneratorRecord) -> tuple[str, ...]:
         "the table was made elsewhere before this split: if control rows were among those it was made from, "
         "every comparison with control understates the risk",
     )
+
+
+def about_index(left_out: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Row numbers that pandas wrote beside the columns of a table, which was read without them."""
+    found = []
+    for where, names in left_out.items():
+        named = ", ".join(map(repr, names))
+        if names:
+            found.append(
+                f"{where} has the column {named} of row numbers, an index of pandas, neither audited nor "
+                "released; write tables without it (`index=False`), or declare it in `columns` if it is data"
+            )
+        if names and where == "synthetic":
+            found.append(
+                "row numbers may tell which real rows a synthetic row was made of: do not hand out the file "
+                "itself, only what `release` writes"
+            )
+    return tuple(found)
 
 
 def about_formulas(plan: Plan, release: pa.Table | Table, *, as_csv: bool = False) -> tuple[str, ...]:

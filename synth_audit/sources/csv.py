@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.core.errors import DataError
+from synth_audit.core.pandas_index import WRITTEN_AS
 from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
 from synth_audit.core.source import SourceInfo
@@ -119,7 +120,9 @@ class Csv:
         # One block: otherwise the first megabyte alone would decide the types.
         reading = pc.ReadOptions(block_size=size + 1, use_threads=False)
         parsing = pc.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
-        return pc.read_csv(path, read_options=reading, parse_options=parsing, convert_options=convert)
+        table = pc.read_csv(path, read_options=reading, parse_options=parsing, convert_options=convert)
+        first, *others = table.column_names or [None]
+        return table.rename_columns([WRITTEN_AS, *others]) if first == "" and others else table
 
 
 def _plain(data: pa.Table) -> pa.Table:

@@ -52,7 +52,11 @@ class _StageRecord:
 @with_config(_STRICT)
 @dataclass(frozen=True)
 class SplitRecord(_StageRecord):
-    """What the split stage did, and under which salt."""
+    """What the split stage did, and under which salt.
+
+    Attributes:
+        left_out: columns of the source that are pandas' index and no data.
+    """
 
     plan_sha256: str
     salt_commitment: str
@@ -61,6 +65,7 @@ class SplitRecord(_StageRecord):
     control: TableRecord
     columns: tuple[ColumnRecord, ...]
     warnings: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     stage: ClassVar[str] = "split"
 
