@@ -245,7 +245,9 @@ def test_auditing_files(home):
     assert plain["verdict"] == "insufficient evidence"
     assert plain["files"] == []
     invoke("audit", *files, "--seed", "-1", code=2)
-    copied = ("train.parquet", "control.parquet", "train.parquet", "--plan", "audit.yaml")
+    assert "the same file" in invoke("audit", *files[:2], *files[1:2], code=2).stderr
+    Path("copy.parquet").write_bytes(Path("train.parquet").read_bytes())
+    copied = ("train.parquet", "control.parquet", "copy.parquet", "--plan", "audit.yaml")
     assert "FAIL" in invoke("audit", *copied, code=1).stdout
 
 
