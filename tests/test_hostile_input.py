@@ -175,7 +175,7 @@ def test_a_null_character_in_a_path_of_a_function():
 
 
 def test_tables_and_folders_of_the_command_line():
-    tables = ("people.csv", "people.csv", "people.csv")
+    tables = ("people.csv", "control.csv", "synthetic.csv")
     refused("audit", "s3://b/x.csv", *tables[1:], says="s3: is no path of this machine")
     refused("audit", "t" * 300 + ".csv", *tables[1:], says="cannot be reached")
     refused("init", "s3://b/x.parquet", says="s3: is no path of this machine")
@@ -193,7 +193,7 @@ def test_names_that_are_no_text():
     Path("plan.yaml").write_text(yaml.safe_dump(BASE))
     for words in (
         ["run", "plan.yaml", "--out", odd],
-        ["audit", "people.csv", "people.csv", "people.csv", "--out", odd],
+        ["audit", "people.csv", "control.csv", "synthetic.csv", "--out", odd],
         ["release", "plan.yaml", "--out", odd],
         ["report", odd],
         ["verify", odd],
@@ -216,7 +216,7 @@ def test_a_working_folder_whose_name_is_no_text(tmp_path):
     for words in (
         ["run", "plan.yaml"],
         ["release", "plan.yaml"],
-        ["audit", "people.csv", "people.csv", "people.csv"],
+        ["audit", "people.csv", "control.csv", "synthetic.csv"],
     ):
         refused(*words)
     refused("run", "plan.yaml", "--out", tmp_path / "elsewhere", says="not written in UTF-8")
