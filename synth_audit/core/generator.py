@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 from synth_audit.core.accounting.accountant import Accountant
 from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.context import Progress, silent
+from synth_audit.core.errors import PluginError
 from synth_audit.core.execution import Executor
 from synth_audit.core.execution.deadline import NEVER, Deadline
 from synth_audit.core.generator_needs import Needs
@@ -98,12 +99,23 @@ class FitContext:
 
     def weights(self, n: int) -> Floats:
         """What each of ``n`` rows weighs so that those of an entity sum to 1, shape (n,): with weights of at
-        least k in one place, k entities are there."""
+        least k in one place, k entities are there.
+
+        Raises:
+            PluginError: the fit was handed another number of rows, so that nobody knows whose these are.
+        """
         import numpy as np
 
         if self.entities is None:
             return np.ones(n)
         entities = self.entities()
+        if len(entities) != n:
+            raise PluginError(
+                "weights are asked for other rows than those that are fitted",
+                where=f"{n:,} rows",
+                expected=f"{len(entities):,}, as the fit was handed",
+                fix="weigh the rows of train before any are left out",
+            )
         weights: Floats = 1 / np.bincount(entities)[entities]
         return weights
 

@@ -15,6 +15,7 @@ from synth_audit.core.marginal_budget import UNPAID, PureShares, pure_shares
 from synth_audit.core.table import Table
 from synth_audit.encoding.binned_model import BinnedModel
 from synth_audit.encoding.binning import binning_for, counted_binning
+from synth_audit.encoding.rare_labels import check_fewest, with_frequent_labels
 from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.bayesian_network import (
     DEPENDENCE_SENSITIVITY,
@@ -41,9 +42,11 @@ class CountedNetwork:
     bins: int
     share: float
     most_cells: int
+    minimum_people: int
 
     def __post_init__(self) -> None:
         check_part(self.margins)
+        check_fewest(self.minimum_people)
         for name, least in {"degree": 1, "bins": 1, "most_cells": 1}.items():
             if getattr(self, name) < least:
                 raise PlanError(
@@ -70,6 +73,8 @@ class CountedNetwork:
             BudgetSpent: the budget does not bear it.
         """
         train = train.released_only()
+        if context.accountant.budget is None:
+            train = with_frequent_labels(train, context, self.minimum_people)
         public = binning_for(train, context, self.bins).sizes  # those of counted cells are answers already
         binning = counted_binning(train, context, self.bins, self.margins, pure=True)
         shares = self._bought(public, context)

@@ -10,13 +10,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools, Floats
+from synth_audit.core.arrays import Floats
 from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.kind_distribution import DistributionFunction
 from synth_audit.core.table import Table
-from synth_audit.encoding.coded_columns import CodedColumns, publicly_known
+from synth_audit.encoding.coded_columns import CodedColumns
 from synth_audit.encoding.margin_json import margin_from_plain, margin_to_plain
+from synth_audit.encoding.rare_labels import may_leave
 from synth_audit.kernels.adversarial_forest import (
     GAP,
     ForestSettings,
@@ -126,7 +127,10 @@ class Arf:
             context.progress(f"forests, {accuracy:.1%} told right", done, self.rounds)
 
         trees = adversarial_forest(rows, weights, settings, context.rng, told)
-        labels = [self._may_leave(columns, values[:, j], weights, j) for j in range(len(columns.labels))]
+        labels = [
+            None if size is None else may_leave(column, values[:, j], weights, size, self.minimum_leaf)
+            for j, (column, size) in enumerate(zip(columns.schema, columns.sizes, strict=True))
+        ]
         return ArfModel(columns, margins, leaf_mixture(trees, rows, weights, labels, self.minimum_leaf))
 
     def load(self, folder: Path) -> ArfModel:
@@ -144,17 +148,6 @@ class Arf:
                 numbers = once_for_each_person(values[known, j], weights[known], self.minimum_leaf)
                 found[j] = column.kind.margin(column, numbers, "kde")
         return found
-
-    def _may_leave(self, columns: CodedColumns, values: Floats, weights: Floats, j: int) -> Bools | None:
-        size = columns.sizes[j]
-        if size is None:
-            return None
-        if publicly_known(columns.schema.columns[j]):
-            return np.ones(size, dtype=bool)
-        known = ~np.isnan(values)
-        people = np.bincount(values[known].astype(np.intp), weights=weights[known], minlength=size)
-        frequent: Bools = people >= self.minimum_leaf
-        return frequent
 
 
 def _levels(

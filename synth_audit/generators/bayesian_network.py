@@ -10,6 +10,7 @@ from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.encoding.binned_model import BinnedModel
 from synth_audit.encoding.counted_network import CountedNetwork
+from synth_audit.encoding.rare_labels import FEWEST_PEOPLE
 from synth_audit.kernels.bayesian_network import information
 
 
@@ -30,6 +31,8 @@ class BayesianNetwork:
         bins: of a number at most.
         share: of the rest of ε for the network.
         most_cells: of one table; where a table would have more, a column gets fewer parents.
+        minimum_people: who have a label that is drawn, where neither the plan declares it nor a budget asks
+            for noise; another label of the column takes its place. 1 for all labels.
 
     Source: Ping, Stoyanovich & Howe 2017 (DataSynthesizer); Zhang et al. 2017.
     """
@@ -39,6 +42,7 @@ class BayesianNetwork:
     bins: int = 20
     share: float = 0.3
     most_cells: int = 1_000_000
+    minimum_people: int = FEWEST_PEOPLE
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Bayesian network",
         summary="Each column from counts given up to two others; with a budget, PrivBayes of that degree.",

@@ -15,10 +15,11 @@ from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.kind_distribution import DistributionFunction
-from synth_audit.core.schema import Schema
+from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table
-from synth_audit.encoding.coded_columns import CodedColumns, publicly_known
+from synth_audit.encoding.coded_columns import CodedColumns
 from synth_audit.encoding.margin_json import margin_from_plain, margin_to_plain
+from synth_audit.encoding.rare_labels import may_leave
 from synth_audit.kernels.cart import LeafDraws, fitted_draws
 from synth_audit.kernels.number_smoothing import rare_numbers
 
@@ -154,8 +155,8 @@ class Cart:
 
             missing = np.isnan(rows[:, j])
             there = ~missing
-            if self.smooth and not publicly_known(column):
-                there = self._may_leave(rows[:, j], weights, numbers)
+            if self.smooth:
+                there = self._may_leave(column, rows[:, j], weights, columns.sizes[j])
             if not there.any():
                 continue
             if missing.any():
@@ -180,12 +181,15 @@ class Cart:
         first = [schema.names.index(name) for name in self.order]
         return first + [j for j in range(len(schema.names)) if j not in first]
 
-    def _may_leave(self, values: Floats, weights: Floats, numbers: bool) -> Bools:
+    def _may_leave(self, column: Column, values: Floats, weights: Floats, size: int | None) -> Bools:
         """Rows whose value may be drawn, or smoothed: not those of labels that too few people have, nor of
         numbers where too few have any but the common ones."""
         there = ~np.isnan(values)
-        rare = rare_numbers(values[there], weights[there], self.minimum_leaf)
-        if numbers and weights[there][rare].sum() >= self.minimum_leaf:
+        if size is not None:
+            stays = may_leave(column, values, weights, size, self.minimum_leaf)
+            there[there] = stays[values[there].astype(np.intp)]
             return there
-        there[there] = ~rare
+        rare = rare_numbers(values[there], weights[there], self.minimum_leaf)
+        if weights[there][rare].sum() < self.minimum_leaf:
+            there[there] = ~rare
         return there

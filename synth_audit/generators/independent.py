@@ -15,6 +15,7 @@ from synth_audit.core.kind_distribution import MarginMethod, Univariate
 from synth_audit.core.schema import Schema
 from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.table import Table, assemble
+from synth_audit.encoding.rare_labels import FEWEST_PEOPLE, check_fewest, with_frequent_labels
 from synth_audit.encoding.univariate import from_plain
 
 _NO_NOISE = "the column distributions are fitted to train without noise"
@@ -49,24 +50,30 @@ class Independent:
     """Draw each column from its own distribution, so that no relation between columns survives.
 
     P(x) = Π_j P_j(x_j). Labels keep their frequencies, missing values their rate; numbers come from a
-    smooth density and are not copied, apart from values that many rows share.
+    smooth density and are not copied, apart from values that many rows share. Another label of the column
+    takes the place of one that too few people have, unless the plan declares it.
 
     Attributes:
         margins: ``kde`` for a kernel density, ``empirical`` for the sample's own distribution, whose
             extremes recur.
+        minimum_people: who have a label that is drawn; 1 for all labels.
     """
 
     margins: MarginMethod = "kde"
+    minimum_people: int = FEWEST_PEOPLE
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Independent columns",
         summary="Each column from its own distribution; shows what is left when all relations are cut.",
         cost="instant",
     )
 
+    def __post_init__(self) -> None:
+        check_fewest(self.minimum_people)
+
     def fit(self, train: Table, context: FitContext) -> IndependentModel:
         """Learn the distribution of every column of ``train`` but identifiers."""
         context.accountant.void(_NO_NOISE)
-        train = train.released_only()
+        train = with_frequent_labels(train.released_only(), context, self.minimum_people)
         columns = {c.name: c.kind.univariate(train, c, self.margins) for c in train.schema}
         return IndependentModel(train.schema, columns)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Positions
-from synth_audit.core.errors import PlanError
+from synth_audit.core.errors import BudgetSpent, PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.encoding.gan_model import draw_with, load_gan, plain_generator
@@ -125,11 +125,16 @@ class PateGan:
         def least(rounds: int) -> float:
             return accountant.least_laplace_noise(rounds * self.votes)
 
+        def loud(rounds: int) -> bool:
+            try:
+                return least(rounds) > self.vote_noise * self.teachers
+            except BudgetSpent:  # no noise is enough for so many, but may be for fewer
+                return True
+
         rounds, beyond = 1, self.rounds + 1
         while beyond - rounds > 1:
             middle = (rounds + beyond) // 2
-            loud = least(middle) > self.vote_noise * self.teachers
-            rounds, beyond = (rounds, middle) if loud else (middle, beyond)
+            rounds, beyond = (rounds, middle) if loud(middle) else (middle, beyond)
         scale = least(rounds)
         accountant.laplace(scale, what="votes of the teachers", count=rounds * self.votes)
         return rounds, scale

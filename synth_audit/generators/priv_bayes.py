@@ -10,6 +10,7 @@ from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.encoding.binned_model import BinnedModel
 from synth_audit.encoding.counted_network import CountedNetwork
+from synth_audit.encoding.rare_labels import FEWEST_PEOPLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,8 @@ class PrivBayes:
         bins: of a number at most, of much the same share of rows; of equal width without ``margins``.
         share: of the rest of ε for the network.
         most_cells: of one table; where a table would have more, a column gets fewer parents.
+        minimum_people: who have a label that is drawn, where neither the plan declares it nor a budget asks
+            for noise; another label of the column takes its place. 1 for all labels.
 
     Source: Zhang, Cormode, Procopiuc, Srivastava & Xiao 2017, with its score R.
     """
@@ -37,6 +40,7 @@ class PrivBayes:
     bins: int = 25
     share: float = 0.3
     most_cells: int = 1_000_000
+    minimum_people: int = FEWEST_PEOPLE
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="PrivBayes",
         summary="Differentially private Bayesian network, by counts with Laplace noise; δ may be 0.",

@@ -76,6 +76,15 @@ def paired_otherwise():
     return read_table(data, known.schema, where="train")
 
 
+def test_rows_weigh_one_by_person_and_weights_of_other_rows_are_refused():
+    handed = FitContext(rng=np.random.default_rng(0), entities=lambda: np.array([0, 1, 1, 0, 0]))
+    assert handed.weights(5) == pytest.approx([1 / 3, 1 / 2, 1 / 2, 1 / 3, 1 / 3])
+    for n in (0, 4, 6):
+        with pytest.raises(PluginError, match="other rows"):
+            handed.weights(n)
+    assert FitContext(rng=np.random.default_rng(0)).weights(3).tolist() == [1, 1, 1]
+
+
 def test_levels_share_one_fit_and_each_is_cut_to_its_own(tmp_path):
     context = RunContext(cache=Cache(tmp_path))
     models = [fit_shared(FitRecipe(Ladder(level)), table(), 1, context).model for level in (None, 1, 2)]

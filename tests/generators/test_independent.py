@@ -71,7 +71,7 @@ def test_the_same_generator_gives_the_same_rows(mixed):
 
 def test_one_row_and_identifiers(rng):
     train = make_table({"id": ["k"], "x": [1.5], "t": [None], "c": ["a"]}, id={"role": "identifier"})
-    got = Independent().fit(train, FitContext(rng=rng)).sample(3, rng)
+    got = Independent(minimum_people=1).fit(train, FitContext(rng=rng)).sample(3, rng)
     assert got.data.to_pydict() == {"x": [1.5] * 3, "t": [None] * 3, "c": ["a"] * 3}
 
 
@@ -81,3 +81,22 @@ def test_settings_and_claim(mixed, rng):
     context = FitContext(rng=rng)
     Independent().fit(mixed, context)
     assert "without noise" in context.accountant.why_none
+
+
+def test_a_label_of_few_people_is_drawn_only_where_the_plan_declares_it(rng):
+    labels = ["a"] * 40 + ["b"] * 40 + ["rare"] * 19 + [None]
+    for declared, kept in (({}, False), ({"categories": ["a", "b", "rare"]}, True)):
+        train = make_table({"c": labels, "lone": ["x"] * 19 + [None] * 81}, c=declared)
+        drawn = Independent().fit(train, FitContext(rng=rng)).sample(2000, rng)
+        assert ("rare" in drawn.labels("c")) == kept
+        assert drawn.missing("c").mean() == pytest.approx(0.01, abs=0.01), "others take its place"
+        assert drawn.missing("lone").all(), "nothing is left to draw"
+        every = Independent(minimum_people=1).fit(train, FitContext(rng=rng)).sample(2000, rng)
+        assert "rare" in every.labels("c")
+
+
+def test_the_rows_of_one_person_are_one(rng):
+    train = make_table({"c": ["a"] * 40 + ["own"] * 40})
+    people = np.r_[np.arange(40), np.full(40, 40)]
+    model = Independent().fit(train, FitContext(rng=rng, entities=lambda: people))
+    assert set(model.sample(500, rng).labels("c")) == {"a"}

@@ -75,6 +75,18 @@ def test_as_many_rounds_are_asked_as_the_budget_bears(epsilon, rounds):
     assert 0.98 * epsilon < handed.accountant.spent().epsilon <= epsilon
 
 
+@pytest.mark.parametrize(("epsilon", "rounds"), [(1e-4, 1), (1e-3, 2)])
+def test_next_to_nothing_buys_the_rounds_that_noise_can_still_hide(epsilon, rounds):
+    """Noise is known up to 100,000 times a vote: beyond it that many rounds cannot be bought, fewer may."""
+    handed = context(epsilon, rows(), 0.0)
+    fitted(rows(), handed, rounds=50, vote_noise=1e9)
+    [mechanism] = handed.accountant.mechanisms
+    assert mechanism.count >= 4 * rounds
+    assert handed.accountant.guarantee().epsilon <= epsilon
+    with pytest.raises(BudgetSpent):
+        fitted(rows(), context(1e-6, rows(), 0.0))
+
+
 def test_noise_has_the_scale_that_was_bought_once_for_each_vote(monkeypatch):
     table, handed, drawn = rows(), context(20.0, rows()), []
 

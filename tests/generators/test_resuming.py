@@ -179,6 +179,26 @@ def test_a_state_that_cannot_be_read_is_ignored_and_that_is_said(tmp_path, kind)
     assert said[0] == "train: checkpoint cannot be read and is ignored"
 
 
+@pytest.mark.parametrize("edited", ["done", "weights", "renamed", "shape"])
+def test_a_state_that_was_edited_by_hand_is_ignored_and_that_is_said(tmp_path, edited):
+    whole = fitted("tvae", context(None))
+    broken_off("tvae", tmp_path)
+    [path] = tmp_path.iterdir()
+    with np.load(path) as file:
+        arrays = dict(file)
+    name = next(key for key in arrays if key.endswith("weight"))
+    if edited == "done":
+        arrays["done"] = np.array(10**6)
+    elif edited == "renamed":
+        arrays["network/other"] = arrays.pop(name)
+    else:
+        arrays[name] = arrays[name] + 1 if edited == "weights" else arrays[name][:1]
+    np.savez(path, **arrays)
+    said = []
+    assert fitted("tvae", context(tmp_path, lambda what, done, total: said.append(what))) == whole
+    assert said[0] == "train: checkpoint was altered after it was written and is ignored"
+
+
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fitted("tvae", context(None))

@@ -25,7 +25,7 @@ from synth_audit.core.files import replacing
 _EVERY = 30.0
 """Seconds between two states that are kept."""
 
-_DIGEST, _DONE = "digest", "done"
+_DIGEST, _DONE, _SEAL = "digest", "done", "seal"
 
 Arrays: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
 
@@ -51,7 +51,8 @@ class KeptTraining:
     """The state of a training in a file of its own.
 
     It is known by a digest of where it starts: parts before the first step, settings and rows. So a state of
-    another plan, another table, other settings or other seeds is not taken up.
+    another plan, another table, other settings or other seeds is not taken up, nor one that was altered
+    after it was written, which another digest tells.
 
     Args:
         folder: private. name: of the training among those of one fit.
@@ -70,11 +71,14 @@ class KeptTraining:
         try:
             with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = dict(file)
-            digest, done = str(arrays.pop(_DIGEST)), int(arrays.pop(_DONE))
+            digest, seal = str(arrays.pop(_DIGEST)), str(arrays.pop(_SEAL))
+            done = int(arrays[_DONE])
         except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
             return 0, "checkpoint cannot be read and is ignored"
         if digest != self.digest:
             return 0, "checkpoint of another table, plan or setting is ignored"
+        if seal != _seal(digest, arrays):
+            return 0, "checkpoint was altered after it was written and is ignored"
         for name, part in self.parts.items():
             prefix = f"{name}/"
             _restore(part, {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)})
@@ -88,9 +92,10 @@ class KeptTraining:
     def keep(self, done: int) -> None:
         """Write the state after so many steps; the file before stays until this one is whole."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        arrays = {**_arrays(self.parts), _DIGEST: np.array(self.digest), _DONE: np.array(done)}
+        arrays = {**_arrays(self.parts), _DONE: np.array(done)}
+        told = {_DIGEST: np.array(self.digest), _SEAL: np.array(_seal(self.digest, arrays))}
         with replacing(self.path, private=True) as part, part.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            np.savez(file, allow_pickle=False, **arrays, **told)
         self._kept_at = time.monotonic()
 
 
@@ -103,10 +108,20 @@ def _digest(parts: Parts, known: tuple[object, ...]) -> str:
         else:
             found.update(repr(thing).encode())
         found.update(b"\0")
-    for name, array in sorted(_arrays(parts).items()):
+    _add(found, _arrays(parts))
+    return found.hexdigest()
+
+
+def _seal(digest: str, arrays: Arrays) -> str:
+    found = hashlib.sha256(digest.encode())
+    _add(found, arrays)
+    return found.hexdigest()
+
+
+def _add(found: hashlib._Hash, arrays: Arrays) -> None:
+    for name, array in sorted(arrays.items()):
         found.update(f"{name} {array.dtype} {array.shape}\0".encode())
         found.update(array.tobytes())
-    return found.hexdigest()
 
 
 def _arrays(parts: Parts) -> dict[str, np.ndarray[Any, Any]]:
