@@ -421,3 +421,15 @@ def test_every_verb_that_audits_takes_the_same_options(name):
 def test_what_does_not_go_together_is_bad_input(home):
     shown = invoke("run", "plan.yaml", "--executor", "serial", "--workers", 2, code=2).stderr
     assert "one worker" in shown
+
+
+def test_comparing_two_audits(home):
+    invoke("run", "plan.yaml", "--no-release")
+    invoke("run", "plan.yaml", "--out", "out", "--no-release")
+    said = invoke("compare", "plan-audit", "out").stdout
+    assert "gates did not change" in said
+    assert said.rstrip().endswith("pass → pass")
+    every = json.loads(invoke("compare", "plan-audit", "out", "--json").stdout)
+    assert {"gate", "change", "value_before", "value_after"} <= set(every[0])
+    assert "schema_contract  pass → pass: unchanged" in invoke("compare", "plan-audit", "out", "--all").stdout
+    invoke("compare", "plan-audit", "nowhere", code=2)

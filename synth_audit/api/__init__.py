@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from synth_audit.api.auditing import audit, rerun, run
-from synth_audit.api.evidence import gate, render_report, verify, write_report
+from synth_audit.api.evidence import compare, gate, load_evidence, render_report, verify, write_report
 from synth_audit.api.mechanisms import test_mechanism
 from synth_audit.api.mending import mend, refuse_mended_place, write_mended_plan
 from synth_audit.api.plans import PlanLike, as_plan, workspace_of
@@ -21,10 +21,12 @@ __all__ = [
     "as_plan",
     "audit",
     "calibrate",
+    "compare",
     "fill_table",
     "frontier",
     "gate",
     "install_recipe",
+    "load_evidence",
     "mend",
     "purge",
     "recipes",

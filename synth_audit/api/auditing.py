@@ -51,6 +51,7 @@ def audit(
     """
     from synth_audit.pipeline.coarsening import refuse_coarsening
     from synth_audit.report import write_report
+    from synth_audit.report.notebook import shown
     from synth_audit.store.salts import workspace_salt
     from synth_audit.store.scratch import in_use
     from synth_audit.store.workspace import Workspace
@@ -61,13 +62,13 @@ def audit(
     refuse_same_file({"train": train, "control": control, "synthetic": synthetic})
     audits = settled.build_audits() if only else None
     if out is None:
-        return _audited(settled, frames, audits, None, None, running)
+        return shown(_audited(settled, frames, audits, None, None, running))
     workspace = Workspace(Path(out))
     workspace_salt(workspace)  # made before any rows lie there, which without it would be of a lost one
     with in_use(workspace) as scratch:
         evidence = _audited(settled, frames, audits, workspace, scratch, running)
     write_report(workspace)
-    return evidence
+    return shown(evidence)
 
 
 def _audited(
@@ -156,6 +157,7 @@ def run(
     from synth_audit.core.verdict import Result
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report import write_report
+    from synth_audit.report.notebook import shown
     from synth_audit.store.scratch import in_use
 
     settled = as_plan(plan)
@@ -165,7 +167,7 @@ def run(
     write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
         pipeline.release_synthetic(settled, workspace)
-    return evidence
+    return shown(evidence)
 
 
 def rerun(

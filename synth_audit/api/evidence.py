@@ -14,12 +14,42 @@ if TYPE_CHECKING:
     from synth_audit.frames import Frame
     from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
+    from synth_audit.studies.evidence_comparison import EvidenceComparison
+
+
+def load_evidence(evidence: str | Path) -> Evidence:
+    """Read evidence, for a notebook or a script; it draws itself in notebooks.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+
+    Raises:
+        DataError: there is none, or it was altered after the audit.
+    """
+    from synth_audit.report.notebook import shown
+
+    return shown(_evidence(evidence))
+
+
+def compare(before: Evidence | str | Path, after: Evidence | str | Path) -> EvidenceComparison:
+    """Two audits gate by gate: which results changed, and which numbers can be told apart.
+
+    Args:
+        before, after: evidence, its file, the folder of its audit, or a workspace (its newest audit).
+
+    Raises:
+        DataError: there is none, or it was altered after the audit.
+    """
+    from synth_audit.studies.evidence_comparison import compare as beside
+
+    return beside(_evidence(before), _evidence(after))
 
 
 def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
     """Judge existing evidence by another suite; needs no data. The result is no basis for a release."""
     from synth_audit.judging import judge as room
     from synth_audit.judging.privacy_budget import promise_of
+    from synth_audit.report.notebook import shown
 
     known = _evidence(evidence)
     if not known.intact:
@@ -32,7 +62,7 @@ def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
     report = room.judge(
         room.load_suite(suite, Path.cwd()), known.outcomes, known.table_checks, promise_of(known)
     )
-    return replace(known, gates=report, verdict=report.verdict).sealed()
+    return shown(replace(known, gates=report, verdict=report.verdict).sealed())
 
 
 def render_report(

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synth_audit.core.identity import MeasurementId
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Result(StrEnum):
@@ -91,3 +94,23 @@ class GateReport:
         if not blocking or self.blockers or Result.INSUFFICIENT in blocking:
             return Result.INSUFFICIENT
         return Result.PASS
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each gate: its result, what was judged, and the limits."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "gate": g.gate,
+                "result": str(g.result),
+                "blocking": g.blocking,
+                "measurement": str(g.measurement or ""),
+                "value": g.value,
+                "low": g.low,
+                "high": g.high,
+                "minimum": g.minimum,
+                "maximum": g.maximum,
+                "explanation": g.explanation,
+            }
+            for g in self.results
+        )

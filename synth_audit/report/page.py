@@ -29,6 +29,11 @@ def page(template: str, **values: object) -> str:
     return filled.render(**values, style=Markup(style), policy=policy) + "\n"  # noqa: S704  (our own sheet)
 
 
+def fragment(template: str, **values: object) -> str:
+    """Fill a template that is a piece of somebody else's page, and has a style of its own."""
+    return _environment().get_template(template).render(**values)
+
+
 @cache
 def _environment() -> Environment:
     return Environment(

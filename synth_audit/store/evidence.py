@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from synth_audit.core import identity
 from synth_audit.core.errors import DataError, MeasurementNameError
@@ -20,7 +20,11 @@ from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.verdict import GateReport, Result, TableCheck
 from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
+from synth_audit.store.notebook import NotebookPage, Pictures, line_of, measurements_as_frame
 from synth_audit.store.untrusted_file import read_plain
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA_VERSION = "1.5"
 
@@ -33,7 +37,7 @@ class OlderFile:
     plain: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evidence:
     """One audited candidate.
 
@@ -46,7 +50,11 @@ class Evidence:
 
     ``timings``, ``created``, ``attempt`` and ``ledger`` describe the run and stand outside the digest: the
     same plan, data and salt give the same digest.
+
+    ``page`` draws it in notebooks; without one they show the line of ``repr``.
     """
+
+    page: ClassVar[NotebookPage | None] = None
 
     table: str
     plan: Mapping[str, Any]
@@ -77,6 +85,26 @@ class Evidence:
     def measurements(self) -> tuple[Measurement, ...]:
         """Every measurement of every audit."""
         return tuple(m for outcome in self.outcomes for m in outcome.measurements)
+
+    def __repr__(self) -> str:
+        return line_of(self)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.page is None else self.page.html(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Every measurement as a row: its name, value and interval, and what it rests on."""
+        return measurements_as_frame(self.measurements)
+
+    def plot(self, audit: str) -> Pictures:
+        """The pictures of an audit as SVG, which a notebook shows.
+
+        Raises:
+            KeyError: the evidence has no such audit.
+        """
+        if audit not in (known := sorted(o.audit for o in self.outcomes)):
+            raise KeyError(f"{audit}; expected one of {', '.join(known)}")
+        return Pictures() if self.page is None else self.page.pictures(self, audit)
 
     @property
     def errored(self) -> tuple[AuditOutcome, ...]:

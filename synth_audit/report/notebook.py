@@ -1,0 +1,36 @@
+"""Evidence in a notebook: verdict, criteria and gates as a piece of a page, and the pictures of an audit."""
+
+from __future__ import annotations
+
+from synth_audit.report.gates import gate_views, verdict_view
+from synth_audit.report.page import fragment
+from synth_audit.report.series_plot import series_svg
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.notebook import Pictures
+
+
+class ReportNotebookPage:
+    """Draws evidence as the report does."""
+
+    def html(self, evidence: Evidence) -> str:
+        """The first screen in short, with the gates that passed behind a fold."""
+        sound = evidence.intact and evidence.verdict is evidence.gates.verdict
+        gates = gate_views(evidence)
+        return fragment(
+            "notebook.html.j2",
+            evidence=evidence,
+            verdict=verdict_view(evidence, unmeasured=(), sound=sound),
+            held=[g for g in gates if g.sign.kind != "pass"],
+            passed=[g for g in gates if g.sign.kind == "pass"],
+        )
+
+    def pictures(self, evidence: Evidence, audit: str) -> Pictures:
+        """One for each series of the audit."""
+        (outcome,) = [o for o in evidence.outcomes if o.audit == audit]
+        return Pictures(series_svg(s, anchor=f"{audit}-{i}") for i, s in enumerate(outcome.series))
+
+
+def shown(evidence: Evidence) -> Evidence:
+    """The same evidence, which notebooks draw from now on."""
+    Evidence.page = ReportNotebookPage()
+    return evidence

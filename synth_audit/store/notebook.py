@@ -1,0 +1,70 @@
+"""How evidence shows itself to whoever holds it in Python: in a line, as a frame, in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from synth_audit.core.measurement import Measurement
+from synth_audit.core.verdict import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from synth_audit.store.evidence import Evidence
+
+
+class Pictures(tuple[str, ...]):
+    """SVG pictures, which a notebook shows one below the other."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return "\n".join(f'<div style="background:#fff">{picture}</div>' for picture in self)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} picture{'s' * (len(self) != 1)}>"
+
+
+class NotebookPage(Protocol):
+    """Draws evidence for notebooks: the report, which this room does not know."""
+
+    def html(self, evidence: Evidence) -> str:
+        """Verdict, criteria and gates as a piece of a page."""
+        ...
+
+    def pictures(self, evidence: Evidence, audit: str) -> Pictures:
+        """The pictures of one audit."""
+        ...
+
+
+def line_of(evidence: Evidence) -> str:
+    """Evidence in one line."""
+    results = [g.result for g in evidence.gates.results]
+    gates = ", ".join(f"{results.count(r)} {r}" for r in Result if r in results)
+    return (
+        f"<Evidence of {evidence.table!r}: {evidence.verdict} (gates: {gates or 'none'}), "
+        f"{len(evidence.measurements)} measurements, digest {evidence.digest[:12] or 'not sealed'}>"
+    )
+
+
+def measurements_as_frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
+    """A row for each measurement; ``low``, ``high`` and ``level`` are missing where no interval is known."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "audit": m.id.audit,
+            "measurement": str(m.id),
+            "column": m.id.column,
+            "value": m.value,
+            "low": m.interval.low if m.interval else None,
+            "high": m.interval.high if m.interval else None,
+            "level": m.interval.level if m.interval else None,
+            "reference": m.reference.value if m.reference else None,
+            "n": m.n_achieved,
+            "unit": m.unit,
+            "direction": str(m.direction),
+        }
+        for m in measurements
+    )

@@ -1,0 +1,156 @@
+"""Two audits beside one another: which gates changed, and which numbers can be told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from synth_audit.core.identity import MeasurementId
+from synth_audit.core.measurement import Direction
+from synth_audit.core.verdict import GateResult, Result
+from synth_audit.store.evidence import Evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Change(StrEnum):
+    """What became of a number from one audit to the other."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    MOVED = "moved"
+    SAME = "unchanged"
+    ALIKE = "not distinguishable"
+    ALONE = "in one audit only"
+    UNKNOWN = "precision not known"
+
+
+@dataclass(frozen=True)
+class GatePair:
+    """One gate in two audits; None where a suite has no such gate."""
+
+    gate: str
+    before: GateResult | None
+    after: GateResult | None
+    change: Change
+
+    @property
+    def title(self) -> str:
+        """The requirement in words."""
+        known = self.after or self.before
+        assert known is not None
+        return known.title
+
+
+@dataclass(frozen=True)
+class EvidenceComparison:
+    """Two audits gate by gate.
+
+    Attributes:
+        caveats: what keeps the numbers from being about the same.
+    """
+
+    before: Evidence
+    after: Evidence
+    gates: tuple[GatePair, ...]
+    caveats: tuple[str, ...]
+
+    @property
+    def changed(self) -> tuple[GatePair, ...]:
+        """The gates with another result, or a number that can be told from the earlier one."""
+        return tuple(
+            g
+            for g in self.gates
+            if g.change in (Change.BETTER, Change.WORSE, Change.MOVED)
+            or (g.before and g.before.result) != (g.after and g.after.result)
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each gate: results, values and intervals of both, and what became of the number."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "gate": pair.gate,
+                "change": str(pair.change),
+                **{
+                    f"{key}_{side}": None if gate is None else getattr(gate, key)
+                    for side, gate in (("before", pair.before), ("after", pair.after))
+                    for key in ("result", "value", "low", "high")
+                },
+            }
+            for pair in self.gates
+        )
+
+
+def compare(before: Evidence, after: Evidence) -> EvidenceComparison:
+    """Compare two audits gate by gate.
+
+    Two numbers can be told apart where their intervals have no point in common, which is stricter than a test
+    of their difference: independent 95 % intervals of one width that just touch differ with p ≈ 0.006. Audits
+    of one table share its real rows, and are not independent.
+    """
+    directions = {m.id: m.direction for e in (before, after) for m in e.measurements}
+    first, second = ({g.gate: g for g in e.gates.results} for e in (before, after))
+    names = [*second, *(name for name in first if name not in second)]
+    pairs = tuple(
+        GatePair(
+            name, first.get(name), second.get(name), _change(first.get(name), second.get(name), directions)
+        )
+        for name in names
+    )
+    return EvidenceComparison(before, after, pairs, _caveats(before, after))
+
+
+def overlap(a: tuple[float, float], b: tuple[float, float]) -> bool:
+    """Whether two intervals have a point in common."""
+    return a[0] <= b[1] and b[0] <= a[1]
+
+
+def _change(
+    before: GateResult | None, after: GateResult | None, directions: dict[MeasurementId, Direction]
+) -> Change:
+    if before is None or after is None:
+        return Change.ALONE
+    if before.value is None or after.value is None:
+        return Change.SAME if before.result is after.result else _by_result(before.result, after.result)
+    if before.value == after.value:
+        return Change.SAME
+    first, second = _span(before), _span(after)
+    if first is None or second is None:
+        return Change.UNKNOWN
+    if overlap(first, second):
+        return Change.ALIKE
+    direction = directions.get(after.measurement) if after.measurement else None
+    if direction in (None, Direction.NEUTRAL):
+        return Change.MOVED
+    rises = second[0] > first[1]
+    return Change.BETTER if rises == (direction is Direction.HIGHER) else Change.WORSE
+
+
+_RANK = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
+
+
+def _by_result(before: Result, after: Result) -> Change:
+    return Change.BETTER if _RANK[after] > _RANK[before] else Change.WORSE
+
+
+def _span(gate: GateResult) -> tuple[float, float] | None:
+    """The interval of a gate; None where nothing is known of its precision."""
+    ends = (gate.low, gate.high)
+    return None if any(end is None or end != end for end in ends) else ends  # type: ignore[return-value]
+
+
+def _caveats(before: Evidence, after: Evidence) -> tuple[str, ...]:
+    found = []
+    if before.table != after.table:
+        found.append(f"these are audits of two tables, {before.table!r} and {after.table!r}")
+    if before.gates.suite_sha256 != after.gates.suite_sha256:
+        found.append("they were judged by two suites, whose limits may differ")
+    if before.salt_commitment != after.salt_commitment:
+        found.append("they have two salts: other people were in train")
+    if before.level != after.level:
+        found.append("their intervals have different levels")
+    return tuple(found)
