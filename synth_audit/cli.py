@@ -10,6 +10,7 @@ import click
 from synth_audit import __version__, api, console
 from synth_audit.commands import (
     comparing,
+    completing,
     first_steps,
     listing,
     mechanisms,
@@ -46,6 +47,9 @@ def main() -> None:
       synth-audit demo                                        see it work on real data
       synth-audit audit train.csv control.csv synthetic.csv   judge files made elsewhere
       synth-audit init data.csv && synth-audit run data.yaml  the whole way for one table
+
+    \b
+    Completion: eval "$(_SYNTH_AUDIT_COMPLETE=bash_source synth-audit)"   (or zsh_source; fish_source)
 
     \b
     Exit codes: 0 pass, 1 not released (fail or not enough evidence), 2 bad input, 3 an audit errored,
@@ -87,7 +91,13 @@ def run(
 @click.argument("control", type=click.Path(path_type=Path))
 @click.argument("synthetic", type=click.Path(path_type=Path))
 @click.option("--plan", type=click.Path(path_type=Path), help="Plan with columns, audits and gates.")
-@click.option("--only", multiple=True, metavar="NAME", help="Run only this audit; repeatable.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.plugins,
+    help="Run only this audit; repeatable.",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
 @options.out
 @options.running
@@ -133,7 +143,12 @@ def audit(
 
 @main.command()
 @options.evidence
-@click.option("--suite", required=True, help="Gate suite: a file, or one that ships.")
+@click.option(
+    "--suite",
+    required=True,
+    shell_complete=completing.suites,
+    help="Gate suite: a file, or one that ships.",
+)
 @options.as_json
 @guarded
 def gate(evidence: Path, suite: str, as_json: bool) -> Exit:

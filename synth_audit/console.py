@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
@@ -36,9 +37,11 @@ _SENTENCES = {
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A progress bar on the terminal's error stream; silent when it is none, or cannot move its cursor."""
+    """A progress bar on the terminal's error stream; a line now and then where it is none, such as a log."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda what, done, total: None
+        from synth_audit.core.context import spoken
+
+        yield spoken(partial(say, err=True))
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -311,7 +311,8 @@ def test_describe_shows_settings_and_measurements():
     assert "exact_match.excess" in shown
     assert "threat model" in shown
     assert "cells" in invoke("describe", "marginals").stdout
-    assert "embedding_settings.width int, default 256" in invoke("describe", "coverage").stdout
+    assert "embedding_settings.width: whole number; default 256" in invoke("describe", "coverage").stdout
+    assert "generator: {vine: {root: auto" in invoke("describe", "vine").stdout
     assert "needs:" in invoke("describe", "vine").stdout
     assert "10 rows" in invoke("describe", "vine").stdout
     unknown = invoke("describe", "nonsense", code=2)
@@ -433,3 +434,14 @@ def test_comparing_two_audits(home):
     assert {"gate", "change", "value_before", "value_after"} <= set(every[0])
     assert "schema_contract  pass → pass: unchanged" in invoke("compare", "plan-audit", "out", "--all").stdout
     invoke("compare", "plan-audit", "nowhere", code=2)
+
+
+def test_a_shell_completes_plugins_and_suites():
+    def completed(command, option, start):
+        (param,) = [p for p in cli.main.commands[command].params if p.name == option]
+        return [item.value for item in param.shell_complete(click.Context(cli.main.commands[command]), start)]
+
+    assert completed("describe", "name", "closest") == ["closest_record"]
+    assert "vine" in completed("describe", "name", "")
+    assert completed("audit", "only", "vi") == []
+    assert completed("gate", "suite", "rel") == ["release"]

@@ -20,7 +20,11 @@ class Sample:
 
 def test_only_settings_without_a_default_are_required(capsys):
     listing.show_plugin(PluginRef("source", "sample", "sources", __name__, "Sample"), as_json=False)
-    settings = capsys.readouterr().out.partition("settings\n")[2].splitlines()
-    ends = {line.split()[0]: line.rpartition(", ")[2] for line in settings if "delimiter" not in line}
-    assert ends == {"path": "required", "names": "default {'a': 'b'}"}
-    assert [line.strip().endswith("default ','") for line in settings] == [False, True, False]
+    said = capsys.readouterr().out
+    settings = said.partition("settings\n")[2].partition("how it works")[0].split("\n")
+    assert [line.strip() for line in settings if line.strip()] == [
+        "path: text; required",
+        "delimiter: text; default ','",
+        "names: mapping; default {a: b}",
+    ]
+    assert "source: {sample: {path: …, delimiter: ','" in said

@@ -145,3 +145,15 @@ def test_an_interrupt_ends_in_one_line(monkeypatch):
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 1
     assert result.stderr.strip() == "error: interrupted"
+
+
+def test_where_no_bar_can_be_drawn_a_line_comes_now_and_then(monkeypatch):
+    from synth_audit.core import context
+
+    clock = iter([0.0, 5.0, 25.0, 30.0, 50.0])
+    monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))
+    told: list[str] = []
+    tell = context.spoken(told.append)
+    for done in range(4):
+        tell("inference", done, 9)
+    assert told == ["25 s: inference, 1 of 9 done", "50 s: inference, 3 of 9 done"]

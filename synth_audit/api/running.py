@@ -37,10 +37,10 @@ class Running(Execution, total=False):
     """Where the work is done, and who is told of it.
 
     Attributes:
-        progress: called with what is under way and how many pieces are done.
+        progress: called with what is under way and how many pieces are done; True prints a line now and then.
     """
 
-    progress: Progress | None
+    progress: Progress | bool | None
 
 
 @contextmanager
@@ -50,17 +50,18 @@ def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Runni
     Args:
         scratch: where temporary folders are made; the system's place for them if None.
     """
-    from synth_audit.core.context import RunContext, silent
+    from synth_audit.core.context import RunContext, silent, spoken
     from synth_audit.core.execution import opened
     from synth_audit.core.execution.deadline import Deadline
 
     progress = running.pop("progress", None)
+    told = (spoken(print) if progress is True else progress) or silent
     settled = plan.execution.changed(running)
     with opened(settled.name, settled.n_workers, settled.scheduler) as executor:
         yield RunContext(
             seed=plan.seed,
             executor=executor,
-            progress=progress or silent,
+            progress=told,
             deadline=Deadline.within(settled.deadline),
             device=settled.device,
             scratch=scratch,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import textwrap
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from synth_audit.commands import options
+from synth_audit.commands import completing, options
 from synth_audit.core.errors import PlanError
 from synth_audit.exits import Exit, guarded
 from synth_audit.terminal import say, say_json, say_whole
@@ -34,11 +33,11 @@ def list_plugins(as_json: bool) -> Exit:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.plugins)
 @options.as_json
 @guarded
 def describe(name: str, as_json: bool) -> Exit:
-    """Show a plug-in's settings and measurements.
+    """Show how a plan names a plug-in, its settings and measurements.
 
     \b
     Example:
@@ -100,16 +99,17 @@ def show_catalogue(*, as_json: bool) -> None:
 
 
 def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
-    """Print what a plug-in says of itself, its settings and its quantities."""
+    """Print how a plan names a plug-in, its settings, its quantities, and what it says of itself."""
     from synth_audit.core import registry
     from synth_audit.core.audit import AuditInfo
     from synth_audit.core.generator import GeneratorInfo
+    from synth_audit.core.plugin_docs import plugin_doc
     from synth_audit.core.sensitivity import derived_of
 
-    cls = ref.load()
+    cls, doc = ref.load(), plugin_doc(ref)
     if as_json:
-        plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref)}
-        say_json(json.dumps(plain, indent=2))
+        plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref), **asdict(doc)}
+        say_json(json.dumps(plain, indent=2, ensure_ascii=False))
         return
     info: Any = vars(cls)["info"]
     say(f"{ref.name} ({ref.room}): {info.title}", bold=True)
@@ -121,25 +121,25 @@ def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
         _paragraph("summary", info.summary)
     if isinstance(info, GeneratorInfo):
         _paragraph("needs", info.needs.words)
-    say_whole("\n" + (inspect.getdoc(cls) or "") + "\n")
-    say("settings", bold=True)
-    _show_settings(cls)
+    say()
+    say("in a plan", bold=True)
+    say_whole(f"  {doc.example}")
+    if doc.settings:
+        say()
+        say("settings", bold=True)
+    for setting in doc.settings:
+        default = "required" if setting.default is None else f"default {setting.default}"
+        say(f"  {setting.name}: {setting.accepts}; {default}")
+        say_whole(textwrap.fill(setting.meaning, 100, initial_indent=" " * 6, subsequent_indent=" " * 6))
     if isinstance(info, AuditInfo):
+        say()
         say("measurements", bold=True)
         derived = derived_of(ref.family)
         for q in (*info.quantities, *derived):
             say(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
-
-
-def _show_settings(cls: Any, within: str = "") -> None:
-    """Type and default of each setting; of those that hold others, each of them."""
-    for field in fields(cls):
-        made = field.default if field.default_factory is MISSING else field.default_factory()
-        if is_dataclass(made):
-            _show_settings(made, f"{field.name}.")
-            continue
-        default = "required" if made is MISSING else f"default {made!r}"
-        say(f"  {within + field.name:<18} {field.type}, {default}")
+    say()
+    say("how it works", bold=True)
+    say_whole(textwrap.indent(doc.text, "  "))
 
 
 def _title(ref: PluginRef) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,23 @@ class Progress(Protocol):
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """``done`` of ``total`` pieces are finished; ``what`` is under way."""
+
+
+def spoken(say: Callable[[str], None], every: float = 20.0) -> Progress:
+    """Progress as a line now and then, for where no bar can be drawn.
+
+    Args:
+        every: seconds between two lines; work that is over before says nothing.
+    """
+    start = last = time.monotonic()
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last >= every:
+            last = now
+            say(f"{now - start:.0f} s: {what}, {done} of {total} done")
+
+    return tell
 
 
 def silent(what: str, done: int, total: int) -> None:

@@ -27,13 +27,18 @@ def locate(name: str, base: Path) -> Path:
     for suffix in _SUFFIXES:
         if os.path.isfile(place := shipped / f"{inside}{suffix}"):
             return place
-    names = sorted(p.stem for p in shipped.glob("*") if p.suffix in _SUFFIXES[1:])
     raise GateError(
         f"there is no gate suite {name!r}",
         where=str(own),
-        expected=f"a file, or one that ships: {', '.join(names) or 'none'}",
+        expected=f"a file, or one that ships: {', '.join(shipped_suites()) or 'none'}",
         fix="check `gates` in the plan",
     )
+
+
+def shipped_suites() -> tuple[str, ...]:
+    """Names of the suites that ship."""
+    found = resource_folder("expectations").glob("*")
+    return tuple(sorted(p.stem for p in found if p.suffix in _SUFFIXES[1:]))
 
 
 def read(path: Path) -> object:

@@ -69,6 +69,7 @@ class Disclosure:
     Fields:
         keys: columns that an intruder knows. Left out, the ``key_size`` columns, neither sensitive nor the
             target, that tell people of train apart best, by entropy.
+        key_size: how many columns the keys are where they are left out.
         targets: columns that are attributed; the sensitive ones if left out, else all that are no keys.
         bins: parts of a number, at least 2.
 

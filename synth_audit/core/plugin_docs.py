@@ -1,0 +1,163 @@
+"""What a plug-in says of itself: its docstring cut into parts, its settings in the words of a plan."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin
+
+import yaml
+
+from synth_audit.core.registry import PluginRef
+
+_SECTION = re.compile(r"(Attributes|Fields|Raises):\n((?:[ ]{4}.*\n?|\n)*)")
+_NAMED = re.compile(r"[ ]{4}([\w, ]+): ")
+_WORDS = {int: "whole number", float: "number", bool: "true or false", str: "text", type(None): "null"}
+
+
+@dataclass(frozen=True)
+class SettingDoc:
+    """One setting of a plug-in.
+
+    Attributes:
+        name: with the settings that it is within, such as ``validation.threshold``.
+        accepts: what a plan may say, in words. default: as a plan writes it; None where one must be named.
+        meaning: from the docstring; empty where that is silent.
+    """
+
+    name: str
+    accepts: str
+    default: str | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class PluginDoc:
+    """A plug-in's docstring without its settings, and these.
+
+    Attributes:
+        example: how a plan names it, with a value for each setting.
+    """
+
+    text: str
+    settings: tuple[SettingDoc, ...]
+    example: str
+
+
+def plugin_doc(ref: PluginRef) -> PluginDoc:
+    """What ``describe`` and the docs tell of a plug-in."""
+    cls = ref.load()
+    settings = tuple(_settings(cls))
+    text = _SECTION.sub("", (inspect.getdoc(cls) or "") + "\n")
+    return PluginDoc(re.sub(r"\n{3,}", "\n\n", text).strip(), settings, _example(ref, cls))
+
+
+def _settings(cls: Any, within: str = "") -> typing.Iterator[SettingDoc]:
+    hints, meanings = typing.get_type_hints(cls), _meanings(cls)
+    for field in fields(cls):
+        made = field.default if field.default_factory is MISSING else field.default_factory()
+        if is_dataclass(made):
+            yield from _settings(type(made), f"{within}{field.name}.")
+            continue
+        default = None if made is MISSING else _written(made)
+        yield SettingDoc(
+            within + field.name, accepted(hints[field.name]), default, meanings.get(field.name, "")
+        )
+
+
+def _meanings(cls: type) -> dict[str, str]:
+    """What the docstring says of each setting, in one line each.
+
+    A line may tell of several, ``gaps: of this. values: of that.``, or name two at once, ``a, b: of both``.
+    """
+    found: dict[str, str] = {}
+    docs = [inspect.cleandoc(base.__doc__ or "") + "\n" for base in reversed(cls.__mro__)]
+    for _, body in (part for doc in docs for part in _SECTION.findall(doc)):
+        for entry in re.split(r"\n(?=[ ]{4}\S)", body.rstrip()):
+            head = _NAMED.match(entry)
+            if head is None:
+                continue
+            names, told = head[1].split(", "), " ".join(entry[head.end() :].split())
+            for name in names:
+                found[name] = told
+    for name, told in list(found.items()):
+        for other in (f.name for f in fields(cls)):
+            if (at := told.find(f". {other}: ")) >= 0 and other not in found:
+                found[name], found[other] = told[: at + 1], told[at + len(other) + 4 :]
+    return found
+
+
+def accepted(hint: Any) -> str:
+    """A type in words that somebody who writes a plan knows."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return _either([str(p) for p in parts])
+    if origin in (Union, types.UnionType):
+        return _either([accepted(p) for p in parts])
+    if origin is tuple:
+        inside = [p for p in parts if p is not Ellipsis]
+        if Ellipsis in parts:
+            return (
+                f"list of {accepted(inside[0])}" if inside[0] in _WORDS else f"list ({accepted(inside[0])})"
+            )
+        return f"[{', '.join(accepted(p) for p in inside)}]"
+    if origin is not None and issubclass(origin, Mapping):
+        return "mapping"
+    if origin is typing.Annotated:
+        return accepted(parts[0])
+    if (
+        isinstance(hint, type)
+        and hint not in _WORDS
+        and issubclass(hint, str)
+        and hasattr(hint, "__members__")
+    ):
+        return _either([str(member) for member in typing.cast("Any", hint)])
+    return _WORDS.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def _either(words: list[str]) -> str:
+    flat = list(dict.fromkeys(words))
+    return flat[0] if len(flat) == 1 else f"{', '.join(flat[:-1])} or {flat[-1]}"
+
+
+def _written(value: object) -> str:
+    return _yaml(value).removesuffix("...\n").strip()
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(
+        _plain(value), sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=True
+    )
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (tuple, list, frozenset)):
+        return [_plain(x) for x in value]
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return str(value) if isinstance(value, str) else value
+
+
+_KEYS = {"generator": "generator: {choice}", "audit": "audits: [{choice}]", "source": "source: {choice}"}
+
+
+def _example(ref: PluginRef, cls: Any) -> str:
+    """The plug-in in a plan, with its first settings at their defaults."""
+    shown = {}
+    for field in fields(cls):
+        made = field.default if field.default_factory is MISSING else field.default_factory()
+        if made is MISSING:
+            shown[field.name] = _UNSAID
+        elif not is_dataclass(made) and len(shown) < _SHOWN and made not in ((), None, {}):
+            shown[field.name] = made
+    choice: object = {ref.name: shown} if shown else ref.name
+    return _KEYS[ref.room].format(choice=_written(choice))
+
+
+_UNSAID = "…"
+_SHOWN = 3
+"""Settings in an example: enough to see how they are written."""
