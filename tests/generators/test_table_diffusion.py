@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from synth_audit.core import registry
 from synth_audit.core.accounting import Accountant, Budget, Unit
@@ -17,6 +18,7 @@ from synth_audit.core.noise import Noise
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.kernels.deep import diffusion
 
 WHOLE = {"sampling_rate": 1.0}
 """All rows in every batch, whose cost is quick to add up."""
@@ -163,9 +165,29 @@ def test_a_budget_without_delta_is_refused_before_a_row_is_seen():
         made("table_diffusion", table, replace(context(2.0, table), accountant=accountant))
 
 
-def test_training_that_diverges_leaves_no_model():
+@BOTH
+@pytest.mark.parametrize("epsilon", [None, 2.0])
+def test_training_that_diverges_leaves_no_model(name, epsilon):
+    table = rows(**DECLARED)
     with pytest.raises(PluginError, match="diverged"):
-        made("table_diffusion", rows(), context(), learning_rate=1e30, steps=30)
+        made(name, table, context(epsilon, table), learning_rate=1e30, steps=30)
+
+
+def test_under_a_budget_the_loss_of_real_rows_does_not_end_the_training(monkeypatch):
+    """It is not paid for: one row's, which is no number, would tell that the row is there."""
+    real = diffusion.row_losses
+
+    def losses(network, layout, target, rows, added):
+        found = real(network, layout, target, rows, added)
+        return torch.cat([found[:1] * float("nan"), found[1:]])
+
+    monkeypatch.setattr(diffusion, "row_losses", losses)
+    table = rows(**DECLARED)
+    handed = context(2.0, table)
+    made("table_diffusion", table, handed, steps=3)
+    assert handed.accountant.guarantee().epsilon <= 2
+    with pytest.raises(PluginError, match="diverged"):
+        made("table_diffusion", table, context(), steps=3)
 
 
 def test_free_text_is_refused_by_name():

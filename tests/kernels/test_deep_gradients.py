@@ -105,6 +105,18 @@ def test_one_row_more_moves_the_sum_by_the_clipping_norm_at_most(case):
     assert math.sqrt(moved) * NORMALISER == pytest.approx(0.1, rel=1e-4)  # this row was clipped
 
 
+@pytest.mark.parametrize("odd", [math.inf, math.nan, 1e200])
+def test_a_row_whose_gradient_is_no_number_moves_nothing(case, odd):
+    """Times a share of 0 it would be no number still, and end the training: a row could be told by that."""
+    network, rows, added = case
+    silence = GradientNoise(0.1, 1.0, lambda scale, shape: np.zeros(shape))
+    without, _ = protected(network, "noise", silence, rows[1:], added[1:])
+    rows[0, 0] = odd
+    whole, _ = protected(network, "noise", silence, rows, added)
+    for name, gradient in without.items():
+        torch.testing.assert_close(whole[name], gradient, rtol=1e-9, atol=1e-12)
+
+
 def test_noise_has_the_stated_scale_and_an_empty_batch_is_noise_alone(case):
     network, rows, added = case
     scales = []

@@ -18,6 +18,10 @@ _FILTER = (
     "of all that it cost stayed within the share (Feldman & Zrnic 2021)"
 )
 _FLOATS = "noise is drawn in floating point; the proofs are about real numbers (Mironov 2012)"
+_ELSEWHERE = (
+    "it is of this fit alone: fits of the same rows add up in the ledger of their workspace, and those of "
+    "another workspace, or of one that was deleted, are in none"
+)
 _POISSON = "each row joined each batch by an independent secret coin (Poisson sampling), as it was run"
 
 
@@ -63,6 +67,7 @@ class StatedClaim:
             self.assume("bounds and categories that the plan does not declare were bought from the budget")
         else:
             self.assume("bounds and categories declared in the plan are public knowledge")
+        self.assume("so are the names, the order and the stored types of the columns of the source")
 
     def assume(self, text: str) -> None:
         """Record what must hold."""
@@ -116,4 +121,4 @@ class StatedClaim:
         )
         shared = (_FILTER,) if Mechanism.CONCENTRATED in kinds else ()
         fixed = (_FIXED,) if len(records) > 1 else ()
-        return (each, *sampled, *shared, *fixed, _FLOATS, *self._assumptions)
+        return (each, *sampled, *shared, *fixed, _FLOATS, _ELSEWHERE, *self._assumptions)

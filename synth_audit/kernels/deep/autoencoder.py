@@ -20,7 +20,15 @@ from synth_audit.kernels.deep.adversarial import REACH
 from synth_audit.kernels.deep.gradients import GradientNoise
 from synth_audit.kernels.deep.layer_gradients import mean_gradient, private_gradient
 from synth_audit.kernels.deep.networks import ResidualNet
-from synth_audit.kernels.deep.training import Loop, Weights, as_arrays, built, one_thread, refuse_lost
+from synth_audit.kernels.deep.training import (
+    Loop,
+    Weights,
+    as_arrays,
+    built,
+    one_thread,
+    probed,
+    refuse_lost,
+)
 from synth_audit.kernels.row_layout import RowLayout
 
 
@@ -121,7 +129,6 @@ def fitted_decoder(
             else:
                 lost = private_gradient(network, losses, noise, batch)
             optimiser.step()
-            if len(batch):
-                refuse_lost(lost, step + 1)
+            refuse_lost(lost if noise is None else probed(network, layout.width), step + 1)
             loop.told(step + 1, lost)
         return as_arrays(network.decoder)

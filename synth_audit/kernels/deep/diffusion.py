@@ -26,6 +26,7 @@ from synth_audit.kernels.deep.training import (
     built,
     generator_from,
     one_thread,
+    probed,
     refuse_lost,
     with_weights,
 )
@@ -124,8 +125,7 @@ def fitted(
             else:
                 lost = private_gradient(network, losses, noise, batch, added.to(device))
             optimiser.step()
-            if len(batch):
-                refuse_lost(lost, step + 1)
+            refuse_lost(lost if noise is None else probed(network, layout.width), step + 1)
             loop.told(step + 1, lost)
         return as_arrays(network)
 

@@ -49,6 +49,10 @@ class _Meeting:
             size = (self.slope * self.given).sum(dim=1).square().sum(dim=1)
         return (1 + _ROUNDING) * (size + once.square().sum(dim=1))
 
+    def of(self, rows: torch.Tensor) -> _Meeting:
+        """Of some rows, by a mask of shape (b,)."""
+        return _Meeting(self.prefix, self.layer, self.given[rows], self.slope[rows])
+
     def clipped(self, shares: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
         """By weight, the sum of the rows' gradients, each times its share."""
         slope = self.slope * shares[:, None, None]
@@ -64,7 +68,8 @@ def private_gradient(
 ) -> float:
     """Set gradients to ``(Σ_i g_i · min(1, C / ‖g_i‖₂) + N(0, C² σ² I)) / constant`` over a Poisson sample.
 
-    ``g_i`` is the gradient of row i's loss over all weights together. A batch without rows is noise alone.
+    ``g_i`` is the gradient of row i's loss over all weights together; one that is not finite counts as none,
+    since it would make the sum, and all that follows, no number. A batch without rows is noise alone.
 
     Args:
         network: linear layers and group normalisation with biases, and what has no weights; no row may touch
@@ -82,6 +87,8 @@ def private_gradient(
     for start in range(0, count, _ROWS):
         found, met = _met(network, losses, *(x[start : start + _ROWS] for x in rows))
         norms = torch.stack([meeting.squares() for meeting in met]).sum(dim=0).sqrt()
+        if not bool((sound := norms.isfinite()).all()):
+            norms, met = norms[sound], [meeting.of(sound) for meeting in met]
         shares = (noise.clip / norms.clamp(min=torch.finfo(norms.dtype).tiny)).clamp(max=1.0)
         for meeting in met:
             for name, gradient in meeting.clipped(shares):

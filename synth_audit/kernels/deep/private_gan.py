@@ -188,7 +188,7 @@ class _PrivateTraining:
         for step in loop.taken("critic", parts, self.settings, self.layout, self.rows):
             batch = self.rows[torch.as_tensor(loop.sample(), device=self.device)]
             lost = self._teach_critic(batch)
-            if len(batch):
+            if self.noise is None:  # else the generator's loss tells, of noised gradients alone
                 refuse_lost(lost, step + 1)
             if (step + 1) % self.settings.critic_steps == 0 or step + 1 == loop.steps:
                 refuse_lost(self._teach_generator(), step + 1)

@@ -142,6 +142,17 @@ def refuse_lost(loss: float, step: int) -> None:
         )
 
 
+def probed(network: nn.Module, width: int) -> float:
+    """The sum of what a network makes of a row of ones: no number where its weights have run away.
+
+    A training under a budget looks at this instead of its loss: that one is of real rows and not paid for,
+    and whether the training ends would tell of them. Weights follow from noised gradients alone.
+    """
+    with torch.no_grad():
+        ones = torch.ones((1, width), device=next(network.parameters()).device)
+        return float(network(ones).sum())
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Hold torch to one thread: how it shares out a sum depends on how many there are."""
