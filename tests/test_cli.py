@@ -445,3 +445,15 @@ def test_a_shell_completes_plugins_and_suites():
     assert "vine" in completed("describe", "name", "")
     assert completed("audit", "only", "vi") == []
     assert completed("gate", "suite", "rel") == ["release"]
+
+
+def test_init_replaces_a_plan_when_told_to_and_writes_a_schema(home):
+    Path("mine.yaml").write_text("mine")
+    invoke("init", "people.parquet", "--plan", "mine.yaml", code=2)
+    assert Path("mine.yaml").read_text() == "mine"
+    invoke("init", "people.parquet", "--plan", "mine.yaml", "--force", "--schema")
+    assert load_plan("mine.yaml").columns["person"].roles == ("identifier",)
+    assert Path("mine.yaml").read_text().startswith("# yaml-language-server: $schema=plan.schema.json")
+    assert "properties" in json.loads(Path("plan.schema.json").read_text())
+    Path("folder.yaml").mkdir()
+    invoke("init", "people.parquet", "--plan", "folder.yaml", "--force", code=2)

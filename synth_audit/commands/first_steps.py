@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -38,15 +39,21 @@ def demo(folder: Path) -> Exit:
 @click.argument("source", required=False)
 @click.option("--table", help="Table inside a DuckDB file, for example clinical.tumours.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Plan file to write.")
+@click.option("--schema", "with_schema", is_flag=True, help="Also write plan.schema.json, for editors.")
+@click.option("--force", is_flag=True, help="Replace a plan that is there.")
 @guarded
-def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
+def init(
+    source: str | None, table: str | None, plan_file: Path | None, with_schema: bool, force: bool
+) -> Exit:
     """Write a plan to start from.
 
-    With SOURCE, a file, the plan proposes a kind for each of its columns, and rules that all rows obey.
+    With SOURCE, a file, the plan proposes a kind for each of its columns, roles with the reasons for them,
+    and rules that all rows obey.
 
     \b
     Examples:
       synth-audit init patients.parquet
+      synth-audit init patients.parquet --schema --force
       synth-audit init warehouse.duckdb --table clinical.tumours --plan tumours.yaml
     """
     from synth_audit.core.plan import Plan
@@ -56,12 +63,12 @@ def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
 
     stem = (table or source or "plan").rsplit("/", 1)[-1].split(".")[-1 if table else 0]
     path = plan_file or Path(f"{stem}.yaml")
-    if os.path.lexists(path):
+    if os.path.lexists(path) and not (force and path.is_file()):
         raise PlanError(
             "the plan file exists already",
             where=str(path),
             expected="a file that does not exist",
-            fix="name another with --plan",
+            fix="name another with --plan, or replace a file with --force",
         )
     choice: dict[str, Any] = {"duckdb": {"path": "warehouse.duckdb", "table": "clinical.tumours"}}
     data = None
@@ -70,9 +77,20 @@ def init(source: str | None, table: str | None, plan_file: Path | None) -> Exit:
         plugin = "duckdb" if table else _source_for(source)
         data = read(Plan.model_validate({"source": {plugin: settings}}).build_source(), Path.cwd())
         choice = {plugin: settings | {"path": _seen_from(path.parent, source)}}
-    write_text(path, starter_plan(choice, data, path.name))
+    schema = write_schema(path.parent) if with_schema else None
+    write_text(path, starter_plan(choice, data, path.name, schema=schema))
     say_whole(f"wrote {path}; look it over, then: synth-audit run {path}")
     return Exit.PASS
+
+
+def write_schema(folder: Path) -> str:
+    """Write the JSON Schema of plans into a folder, for editors; return the file's name."""
+    from synth_audit.core.plan_json_schema import plan_schema
+    from synth_audit.store.workspace_files import write_text
+
+    name = "plan.schema.json"
+    write_text(folder / name, json.dumps(plan_schema(), indent=2) + "\n")
+    return name
 
 
 def _seen_from(folder: Path, path: str) -> str:

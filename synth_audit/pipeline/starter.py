@@ -13,10 +13,11 @@ from synth_audit.core.arrow_types import is_text
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.registry import catalogue
 from synth_audit.core.rules import nameable
-from synth_audit.core.schema import Column, Role
+from synth_audit.core.schema import RELEASED, Role
 from synth_audit.core.schema_inference import infer_schema, kind_of
 from synth_audit.core.storage_types import plain
 from synth_audit.core.table import Table, read_table
+from synth_audit.pipeline.role_proposals import proposed_roles
 
 _HEAD = """\
 # A plan decides everything about one table. `synth-audit schema` prints its JSON Schema,
@@ -26,7 +27,8 @@ _HEAD = """\
 
 _COLUMNS = """
 # Kinds: {kinds}.
-# Roles: feature, target, sensitive, identifier, split_key; a list gives a column several.
+# Roles: feature, target, sensitive, identifier, split_key; a list gives a column several. Those below are
+# guesses from names and from how values repeat: correct them before you run the plan.
 # What you declare (bounds, categories) is taken to be public knowledge. Columns left out are inferred.
 """
 
@@ -60,21 +62,31 @@ seed: 1
 """
 
 
-def starter_plan(source: Mapping[str, Any], data: pa.Table | None, file: str) -> str:
+def starter_plan(
+    source: Mapping[str, Any], data: pa.Table | None, file: str, *, schema: str | None = None
+) -> str:
     """YAML text of a plan.
 
     Args:
         source: the source choice to write.
         data: the table it reads, to propose columns from; None for an example.
         file: name of the plan file, for the comment on how to run it.
+        schema: the JSON Schema of plans, as it is reached from there, for editors.
 
     Raises:
         DataError: no column of the table, or none of its rows, can be audited.
     """
     table = None if data is None else _read(data)
     kinds = ", ".join(catalogue("kind"))
-    parts = [_HEAD.format(file=file), "\n", _yaml({"source": dict(source)}), _COLUMNS.format(kinds=kinds)]
-    parts.append(_yaml({"columns": _EXAMPLE if table is None else _proposed(table)}))
+    editors = f"# yaml-language-server: $schema={schema}\n" if schema else ""
+    parts = [
+        editors,
+        _HEAD.format(file=file),
+        "\n",
+        _yaml({"source": dict(source)}),
+        _COLUMNS.format(kinds=kinds),
+    ]
+    parts.append(_yaml({"columns": _EXAMPLE}) if table is None else _columns(table))
     parts += [_RULES, _NO_RULES if table is None else _rules(table), _REST]
     return "".join(parts)
 
@@ -102,26 +114,25 @@ def _too_many(values: pa.ChunkedArray) -> bool:
     return kind is not None and bool(kind.too_many_labels(pc.count_distinct(values).as_py()))
 
 
-def _proposed(table: Table) -> dict[str, dict[str, str]]:
-    """Kind of every column, and the role identifier where each row has its own value."""
-    return {column.name: _column(table, column) for column in table.schema}
-
-
-def _column(table: Table, column: Column) -> dict[str, str]:
-    said = {"kind": str(column.kind)}
-    n = table.n_rows
-    names_rows = n > 1 and column.kind.like_identifier(n, n, n)
-    if not column.released or (names_rows and len(set(table.labels(column.name))) == n):
-        said["role"] = str(Role.IDENTIFIER)
-    return said
+def _columns(table: Table) -> str:
+    """A line for each column: its kind, and the role that it seems to have with the reason."""
+    proposals = proposed_roles(table)
+    lines = []
+    for column in table.schema:
+        said, proposal = {"kind": str(column.kind)}, proposals.get(column.name)
+        if proposal:
+            said["role"] = str(proposal.role)
+        text = _yaml({column.name: said}, flow=None).rstrip("\n")
+        lines.append("  " + text.replace("\n", "\n  ") + (f"   # {proposal.reason}" if proposal else ""))
+    return "\n".join(["columns:", *lines, ""])
 
 
 def _rules(table: Table) -> str:
     """The rules found on the columns that are not proposed as identifiers, a comment where there are none."""
     from synth_audit.encoding.rule_discovery import discover
 
-    named = _proposed(table)
-    found = discover(table, [c for c in table.schema if "role" not in named[c.name] and nameable(c.name)])
+    keys = {name for name, p in proposed_roles(table).items() if p.role not in RELEASED}
+    found = discover(table, [c for c in table.schema if c.name not in keys and nameable(c.name)])
     if not found:
         return _NO_RULES
     lines = [(_yaml([p.rule.text], flow=False).rstrip("\n"), f"{p.chance:.0%}") for p in found]

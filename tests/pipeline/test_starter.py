@@ -51,3 +51,49 @@ def test_without_rules_there_is_an_example_to_uncomment():
         assert parse_plan(yaml.safe_load(text)).rules == ()
         shown = text.replace("# rules:\n# - ", "rules:\n- ")
         assert parse_plan(yaml.safe_load(shown)).rules == ("admitted <= discharged",)
+
+
+def keyed(n=300):
+    rng = np.random.default_rng(1)
+    return pa.table(
+        {
+            "PatientID": rng.integers(0, 120, n),
+            "row_id": np.arange(n),
+            "hospital_id": rng.integers(0, 4, n),
+            "measured id": rng.normal(size=n),
+            "Income": rng.normal(size=n),
+            "outcome": rng.choice(["a", "b"], n),
+            "status": rng.choice(["a", "b"], n),
+            "a: b #": rng.normal(size=n),
+        }
+    )
+
+
+def test_roles_are_proposed_with_reasons_and_without_values():
+    text = starter_plan(SOURCE, keyed(), "x.yaml")
+    plan = parse_plan(yaml.safe_load(text))
+    roles = {name: spec.roles for name, spec in plan.columns.items()}
+    assert roles == {
+        "PatientID": ("split_key",),
+        "row_id": ("identifier",),
+        "hospital_id": ("feature",),  # four values name no people
+        "measured id": ("feature",),
+        "Income": ("sensitive",),
+        "outcome": ("target",),
+        "status": ("feature",),  # there is one target
+        "a: b #": ("feature",),
+    }
+    for name, reason in {
+        "PatientID": "values repeat",
+        "row_id": "own value",
+        "Income": "keep to themselves",
+    }.items():
+        (line,) = [row for row in text.splitlines() if row.startswith(f"  {name}:")]
+        assert reason in line.partition("#")[2]
+
+
+def test_editors_are_told_of_the_schema():
+    assert "yaml-language-server" not in starter_plan(SOURCE, None, "x.yaml")
+    text = starter_plan(SOURCE, None, "x.yaml", schema="plan.schema.json")
+    assert text.startswith("# yaml-language-server: $schema=plan.schema.json\n")
+    parse_plan(yaml.safe_load(text))
