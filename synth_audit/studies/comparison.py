@@ -83,6 +83,13 @@ def settle(named: str | None, usual: Sequence[str], key: str, found: Sequence[Ev
     return None
 
 
+def replacement(chosen: Measure | None, usual: Sequence[str], what: str) -> str:
+    """That another measurement stands in for the usual first one, in a sentence; empty where none does."""
+    if chosen is None or str(chosen.id) == usual[0]:
+        return ""
+    return f" {what} is read from {chosen.id}: {usual[0]} does not count for every candidate."
+
+
 def reliable(evidence: Evidence, measure: Measure | None) -> Measurement | None:
     """The measurement if it counts; None where it is missing, short of attempts or not finite."""
     m = _measured(evidence, measure)

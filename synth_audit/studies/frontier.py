@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -177,7 +177,8 @@ def scored(
     """The candidates with their scores: ``PU = α P + (1 − α) U``.
 
     P and U are the measurements on [0, 1], smallest to largest over all candidates that have them, turned
-    so that 1 is the best; all are 1 when they do not differ.
+    so that 1 is the best; all are 1 when they do not differ. Where lower is better nothing is gained below 0:
+    what a release without any leak or loss has, give or take its noise.
 
     Args:
         alpha: weight of privacy, in [0, 1].
@@ -219,11 +220,29 @@ def choose(candidates: tuple[CandidateResult, ...]) -> tuple[CandidateResult | N
         )
     best = max(known, key=lambda c: c.score or 0.0)  # the first of several equals
     score = f"the best score, {best.score:.3f},"
-    return best, f"{best.name} has {score} among the {len(passed)} {of_all} that may leave."
+    told = f"{best.name} has {score} among the {len(passed)} {of_all} that may leave."
+    return best, told + _alike(best, known)
+
+
+def _alike(best: CandidateResult, others: Sequence[CandidateResult]) -> str:
+    """Which of the others the chosen one cannot be told from, in a sentence; empty when it stands apart."""
+    names = [c.name for c in others if c is not best and _overlap(c, best)]
+    if not names:
+        return ""
+    return (
+        f" Not distinguishable from it, since intervals of both numbers overlap: {', '.join(names)}. "
+        "Choose among these by what else matters."
+    )
+
+
+def _overlap(a: CandidateResult, b: CandidateResult) -> bool:
+    pairs = ((a.privacy, b.privacy), (a.utility, b.utility))
+    return all(x and y and x.low <= y.high and y.low <= x.high for x, y in pairs)
 
 
 def _normalised(numbers: list[Number | None], higher: bool) -> list[float | None]:
-    values = [n.value for n in numbers if n is not None]
+    credited = [None if n is None else n.value if higher else max(n.value, 0.0) for n in numbers]
+    values = [value for value in credited if value is not None]
     if not values:
         return [None] * len(numbers)
     low, high = min(values), max(values)
@@ -234,7 +253,7 @@ def _normalised(numbers: list[Number | None], higher: bool) -> list[float | None
             return 1.0
         return (value - low) / span if higher else (high - value) / span
 
-    return [None if n is None else place(n.value) for n in numbers]
+    return [None if value is None else place(value) for value in credited]
 
 
 @cache

@@ -12,7 +12,15 @@ from synth_audit.core.plan_sections.frontier import FrontierSpec
 from synth_audit.judging.judge import load_suite
 from synth_audit.store.evidence import Evidence
 from synth_audit.studies.candidates import Candidate
-from synth_audit.studies.comparison import PRIVACY, UTILITY, Measure, reliable, settle, shortfall
+from synth_audit.studies.comparison import (
+    PRIVACY,
+    UTILITY,
+    Measure,
+    reliable,
+    replacement,
+    settle,
+    shortfall,
+)
 from synth_audit.studies.correlations import NO_CORRELATIONS, Correlations
 from synth_audit.studies.frontier import (
     ERROR,
@@ -61,6 +69,7 @@ def ranked(
     best, reason = choose(candidates)
     for named, measure in ((spec.privacy, privacy), (spec.utility, utility)):
         reason += shortfall(measure, found) if named else ""
+    reason += "" if spec.utility else replacement(utility, UTILITY, "Usefulness")
     return FrontierRecord(
         table=plan.name,
         plan_sha256=plan.digest,

@@ -93,8 +93,8 @@ def test_scores_are_those_of_a_slow_twin(values, alpha, higher_privacy, higher_u
     def twin(own, others, higher):
         if own is None:
             return None
-        known = [x if higher else -x for x in others if x is not None]
-        own = own if higher else -own
+        known = [x if higher else -max(x, 0.0) for x in others if x is not None]
+        own = own if higher else -max(own, 0.0)
         return 1.0 if max(known) == min(known) else (own - min(known)) / (max(known) - min(known))
 
     for c, (p, u) in zip(got, values, strict=True):
@@ -131,6 +131,32 @@ def test_the_first_of_equals_is_chosen():
     chosen, reason = choose(ranked(candidate("a"), candidate("b")))
     assert chosen.name == "a"
     assert "the best score, 1.000, among the 2 of 2 candidates that" in reason
+
+
+def test_candidates_whose_intervals_overlap_are_not_told_apart():
+    _, reason = choose(
+        ranked(candidate("a"), candidate("b"), candidate("c", utility=9), candidate("d", privacy=9))
+    )
+    assert reason.startswith("c has the best score")
+    assert "istinguishable" not in reason
+    _, reason = choose(
+        ranked(candidate("a", privacy=0.1), candidate("b", utility=1), candidate("c", privacy=9))
+    )
+    assert "Not distinguishable from it" in reason
+    assert ": a. Choose" in reason
+    broad = replace(candidate("b"), utility=Number(1.0, math.nan, math.nan))
+    assert "istinguishable" not in choose(ranked(candidate("a"), broad))[1], (
+        "without an interval nothing is known"
+    )
+
+
+def test_nothing_is_gained_below_zero():
+    """A score of −2 % and one of 0 are both that of a release without leak."""
+    noise, none, some = ranked(candidate("a", privacy=-2.0), candidate("b"), candidate("c", privacy=1.0))
+    assert noise.privacy_score == none.privacy_score == 1
+    assert some.privacy_score == 0
+    gains = ranked(candidate("a", privacy=-2.0), candidate("b"), higher_privacy=True)
+    assert [c.privacy_score for c in gains] == [0, 1]
 
 
 def test_none_is_chosen_when_none_passes_or_none_is_measured():
