@@ -14,12 +14,12 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
+from synth_audit.commands.gate_table import show_gates, width
 from synth_audit.core.text import one_line, shortened
 from synth_audit.terminal import plain, say, say_json, say_whole
 
 if TYPE_CHECKING:
     from synth_audit.core.context import Progress
-    from synth_audit.core.verdict import GateResult
     from synth_audit.pipeline.check import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.purge import PurgeItem, PurgeRecord
@@ -71,9 +71,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     attempt = f"; attempt {evidence.attempt}" if evidence.attempt else ""
     say(f"{evidence.table} ({evidence.generator.name}; rows: {rows}{attempt})")
     say()
-    width = max((len(_short(g.gate)) for g in evidence.gates.results), default=0)
-    for result in evidence.gates.results:
-        _show_gate(result, width)
+    show_gates(evidence)
     for state, criteria in _criteria(evidence).items():
         say(f"  {state}: {', '.join(criteria)}", fg=None if state == "answered" else "yellow")
     for blocker in evidence.gates.blockers:
@@ -98,7 +96,7 @@ def _show_cost(evidence: Evidence) -> None:
 
     proved = proven_cost(evidence.outcomes)
     if proved is not None:
-        say(textwrap.fill(proved.sentence, 110, initial_indent="  ", subsequent_indent="  "))
+        say_whole(textwrap.fill(proved.sentence, width(), initial_indent="  ", subsequent_indent="  "))
 
 
 def show_calibration(found: Calibration, files: Sequence[Path], *, as_json: bool) -> None:
@@ -224,15 +222,6 @@ def _bytes(size: float) -> str:
             return f"{size:.0f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
-
-
-def _show_gate(result: GateResult, width: int) -> None:
-    sign, colour = _SIGNS[result.result]
-    note = "" if result.blocking else " (warning only)"
-    say(f"{_short(result.gate):<{width}}  {result.explanation}{note}", sign=f"  {sign} ", fg=colour)
-    if result.result != "pass" and result.advice:
-        advice = shortened(one_line(f"→ {result.advice}"))
-        say_whole(textwrap.fill(advice, 110, initial_indent=" " * 6, subsequent_indent=" " * 8))
 
 
 def _short(name: str) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from synth_audit.commands import listing
+from synth_audit.commands import gate_table, listing
 from synth_audit.core.registry import PluginRef
 from synth_audit.core.source import SourceInfo
 
@@ -28,3 +28,18 @@ def test_only_settings_without_a_default_are_required(capsys):
         "names: mapping; default {a: b}",
     ]
     assert "source: {sample: {path: …, delimiter: ','" in said
+
+
+def test_gates_are_a_table_in_one_unit_with_what_failed_last(build, capsys, monkeypatch):
+    gate_table.show_gates(build.failing())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["gate", "value", "interval", "allowed"]
+    signs = [line.strip()[0] for line in lines[1:] if line.startswith("  ") and line[2] in "✓✗?"]
+    assert signs == sorted(signs, key="✓?✗".index)
+    assert "✗" in signs
+    failed = next(i for i, line in enumerate(lines) if line.startswith("  ✗"))
+    assert "%" in lines[failed]
+    assert any(line.strip().startswith("→") for line in lines[failed:])
+    monkeypatch.setattr(gate_table, "width", lambda: 30)
+    gate_table.show_gates(build.failing())
+    assert "allowed" not in capsys.readouterr().out.splitlines()[0]
