@@ -34,6 +34,7 @@ from synth_audit.pipeline.making import Given, anchored, fit_plan, pull_source, 
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import (
+    about_delta,
     about_external,
     about_formulas,
     about_index,
@@ -188,7 +189,7 @@ def examine(
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
-    warnings += about_suite(plan, suite)
+    warnings += about_suite(plan, suite) + about_delta(plan, subject.train)
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)

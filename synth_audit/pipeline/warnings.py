@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrow_types import is_text
+from synth_audit.core.entities import persons
 from synth_audit.core.plan import Plan
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
@@ -151,6 +152,20 @@ def about_settings(plan: Plan, suite: Suite) -> tuple[str, ...]:
         f"the plan changes {', '.join(sorted(c.config))} of {c.name}, which a blocking gate judges; "
         "its limit was set for the audit's own settings"
         for c in changed
+    )
+
+
+def about_delta(plan: Plan, train: Table) -> tuple[str, ...]:
+    """A δ of one over the number of people or more, which who hands out a random person's row keeps to."""
+    if plan.privacy is None:
+        return ()
+    single = plan.privacy.rows_per_entity is None
+    units = train.n_rows if single else len(np.unique(persons(train)))
+    if plan.privacy.delta * units < 1:
+        return ()
+    return (
+        f"delta {plan.privacy.delta:g} is not below one over the {units:,} {'rows' if single else 'people'} "
+        "of train: whoever releases one of them at random, as it is, keeps to that; declare a far smaller",
     )
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from synth_audit.core.accounting import PrivacyAccount
+from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.plan import Plan
 from synth_audit.core.plan_file import parse_plan
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
 from synth_audit.judging.judge import load_suite, parse_suite
-from synth_audit.pipeline.warnings import about_external, about_settings, about_suite
+from synth_audit.pipeline.warnings import about_delta, about_external, about_settings, about_suite
 from synth_audit.store.evidence_records import GeneratorRecord
 
 
@@ -28,6 +32,20 @@ from synth_audit.store.evidence_records import GeneratorRecord
 def test_only_a_finished_table_may_hold_control_rows(name, config, warned):
     found = about_external(GeneratorRecord(name, config, PrivacyAccount(guarantee=None, reason="a test")))
     assert bool(found) is warned
+
+
+@pytest.mark.parametrize(
+    ("rows_each", "delta", "told"),
+    [(None, 0.049, ""), (None, 0.05, "20 rows"), (2, 0.05, ""), (2, 0.1, "10 people"), (None, 0.0, "")],
+)
+def test_a_delta_that_pays_for_somebodys_row_is_told_of(rows_each, delta, told):
+    data = pa.table({"who": [f"p{i // 2}" for i in range(20)], "x": [i / 3 for i in range(20)]})
+    train = read_table(data, infer_schema(data, {"who": ColumnSpec(role="identifier")}), where="train")
+    privacy = {"epsilon": 1, "delta": delta, "rows_per_entity": rows_each}
+    found = about_delta(parse_plan({"privacy": privacy}), train)
+    assert len(found) == bool(told)
+    assert told in "".join(found)
+    assert about_delta(Plan(), train) == ()
 
 
 def test_changed_settings_of_a_judged_audit_are_told():
