@@ -48,9 +48,10 @@ def support2(folder: Path) -> Table:
     """The columns that TVineSynth has, cut off at its clinical ranges; whoever died is ``Y``."""
     data = pq.read_table(folder / "support2_raw.parquet")
     data = clipped(data.select([*CLINICAL, "death"]).rename_columns([*CLINICAL, "Y"]), CLINICAL)
-    specs = {name: ColumnSpec(bounds=CLINICAL[name]) for name in CLINICAL}
-    label = ColumnSpec(kind="categorical", categories=("0", "1"), nullable=False)
-    return read_table(data, infer_schema(data, {**specs, "Y": label}), where="support2")
+    declared: dict[str, dict[str, Any]] = {name: {"bounds": CLINICAL[name]} for name in CLINICAL}
+    declared["Y"] = {"kind": "categorical", "categories": ["0", "1"], "nullable": False}
+    specs = {name: ColumnSpec.model_validate(own) for name, own in declared.items()}
+    return read_table(data, infer_schema(data, specs), where="support2")
 
 
 TABLES: dict[str, tuple[Callable[[Path], Table], str]] = {
