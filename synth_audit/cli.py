@@ -170,9 +170,12 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 @options.evidence
 @click.option("--to", type=click.Path(path_type=Path), help="HTML file; else one beside the evidence.")
 @click.option("--force", is_flag=True, help="With --to, replace a file that is no report.")
+@click.option(
+    "--certificate", is_flag=True, help="The certificate of two pages alone; the report is its annex."
+)
 @guarded
-def report(evidence: Path, to: Path | None, force: bool) -> Exit:
-    """Render the HTML report of existing evidence.
+def report(evidence: Path, to: Path | None, force: bool, certificate: bool) -> Exit:
+    """Render the HTML report of existing evidence, and the certificate of two pages beside it.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
 
@@ -180,7 +183,9 @@ def report(evidence: Path, to: Path | None, force: bool) -> Exit:
     Example:
       synth-audit report audit --to report.html
     """
-    if to is None:
+    if certificate:
+        say_whole(str(api.write_certificate(evidence, to, force=force)))
+    elif to is None:
         say_whole(str(api.write_report(evidence)))
     else:
         api.render_report(evidence, to, force=force)

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from synth_audit.api.auditing import audit, rerun, run
-from synth_audit.api.evidence import compare, gate, load_evidence, render_report, verify, write_report
+from synth_audit.api.evidence import (
+    compare,
+    gate,
+    load_evidence,
+    render_report,
+    verify,
+    write_certificate,
+    write_report,
+)
 from synth_audit.api.mechanisms import test_mechanism
 from synth_audit.api.mending import mend, refuse_mended_place, write_mended_plan
 from synth_audit.api.plans import PlanLike, as_plan, workspace_of
@@ -41,6 +49,7 @@ __all__ = [
     "try_recipe",
     "verify",
     "workspace_of",
+    "write_certificate",
     "write_mended_plan",
     "write_report",
 ]

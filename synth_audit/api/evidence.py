@@ -103,6 +103,29 @@ def write_report(evidence: str | Path) -> Path:
     return file_report(locate_evidence(Path(evidence)))
 
 
+def write_certificate(evidence: str | Path, path: str | Path | None = None, *, force: bool = False) -> Path:
+    """Render the certificate of an audit with the approvals beside it, into its folder or to ``path``.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+        force: replace whatever file is at ``path``; otherwise an older page alone is replaced.
+
+    Returns:
+        Where the certificate is.
+    """
+    from synth_audit.report import certificate_of, file_certificate, refuse_other_file
+    from synth_audit.store.locate import locate_evidence
+    from synth_audit.store.workspace_files import write_text
+
+    found = locate_evidence(Path(evidence))
+    if path is None:
+        return file_certificate(found)
+    if not force:
+        refuse_other_file(Path(path))
+    write_text(Path(path), certificate_of(found))
+    return Path(path)
+
+
 def verify(
     evidence: Evidence | str | Path,
     tables: Mapping[str, Frame] | None = None,

@@ -32,6 +32,8 @@ from synth_audit.core.plan_sections.execution import ExecutionSpec
 from synth_audit.core.plan_sections.frontier import FrontierSpec
 from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.core.plan_sections.privacy import PrivacySpec
+from synth_audit.core.plan_sections.release import ReleaseTarget
+from synth_audit.core.plan_sections.review import ReviewSpec
 from synth_audit.core.plan_sections.split import SplitSpec
 from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.core.rule_text import FORMS, parse_rules
@@ -88,7 +90,12 @@ class Plan(BaseModel):
     audits: tuple[PluginConfig, ...] = Field((), description="audits to run; the usual ones if left out")
     known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
     gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
-    release: Location | None = Field(None, description="where a passing synthetic table goes")
+    release: ReleaseTarget | None = Field(
+        None, description="where a passing synthetic table goes, and how many must approve first"
+    )
+    review: ReviewSpec | None = Field(
+        None, description="what the release is for and who answers for it, as the certificate says"
+    )
     frontier: FrontierSpec | None = Field(
         None, description="what `synth-audit frontier` tries; decides nothing in an audit of the plan itself"
     )

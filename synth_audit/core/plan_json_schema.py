@@ -27,12 +27,22 @@ def plan_schema() -> dict[str, Any]:
             old = schema["properties"][key]
             new = {"type": "array", "items": link} if key == "audits" else link
             schema["properties"][key] = {k: old[k] for k in ("description",) if k in old} | new
+    schema["$defs"]["release_plugin"] = _release_plugin(schema["$defs"])
+    schema["properties"]["release"]["$ref"] = "#/$defs/release_plugin"
     listed = schema["$defs"]["FrontierSpec"]["properties"]["generators"]
     listed["items"] = {"$ref": "#/$defs/generator_plugin"}
     kind = schema["$defs"]["ColumnSpec"]["properties"]["kind"]
     kind["anyOf"] = [{"enum": list(registry.catalogue("kind"))}, {"type": "null"}]
     schema["$defs"].pop("PluginChoice", None)
     return schema
+
+
+def _release_plugin(defs: dict[str, Any]) -> dict[str, Any]:
+    """A target as a source, and beside its settings whose approval it waits for."""
+    own = {k: v for k, v in defs.pop("ReleaseChoice")["properties"].items() if k not in ("name", "config")}
+    named = [v for v in defs["source_plugin"]["anyOf"] if "properties" in v]
+    variants = [{**v, "properties": {**v["properties"], **own}} for v in named]
+    return {"anyOf": [*variants, {"type": "string"}]}
 
 
 def _variant(name: str, config: dict[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _choice(value: object) -> object:
     return value
 
 
-def _file_or_choice(value: object, key: ValidationInfo) -> object:
+def file_or_choice(value: object, key: ValidationInfo) -> object:
     """A bare path chooses the source that reads its suffix; a word is the name of a source."""
     if not isinstance(value, str):
         return _choice(value)
@@ -99,4 +99,4 @@ def build_generator(choice: object, where: str = "generator") -> Generator:
 
 
 PluginConfig = Annotated[PluginChoice, BeforeValidator(_choice)]
-Location = Annotated[PluginChoice, BeforeValidator(_file_or_choice)]
+Location = Annotated[PluginChoice, BeforeValidator(file_or_choice)]

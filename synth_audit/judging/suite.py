@@ -25,7 +25,7 @@ MEASUREMENT_TYPE = "expect_measurement_to_be_within"
 SEVERITIES = ("critical", "warning", "info")
 _SUITE_KEYS = {"name", "expectations", "meta", "notes", "id"}
 _EXPECTATION_KEYS = {"type", "kwargs", "meta", "severity", "notes", "description", "id"}
-_META_KEYS = ("id", "title", "reason", "advice", "blocking", "optional", "undecided")
+_META_KEYS = ("id", "title", "finding", "reason", "advice", "blocking", "optional", "undecided")
 _LIMIT_KEYS = ("name", "scope", "bound", "minimum", "maximum", "strict")
 # Great Expectations lets these arguments override what stands beside `kwargs`, or the form of results.
 _RESERVED = {
@@ -187,7 +187,7 @@ def _blocking(severity: object, meta: Mapping[str, Any], where: str) -> bool:
         # Other keys are the author's own, but a misspelt `blocking` must not open a gate.
         if close := get_close_matches(str(key), _META_KEYS, n=1, cutoff=0.75):
             raise _bad(f"unknown key {key!r} in meta", where, expected=f"{close[0]!r}, or another word")
-    for key in ("title", "reason", "advice"):
+    for key in ("title", "finding", "reason", "advice"):
         if not isinstance(meta.get(key, ""), str):
             raise _bad(f"meta.{key} is not text", where, expected="a sentence")
     if not meta.get("reason", "").strip():

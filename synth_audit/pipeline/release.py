@@ -93,7 +93,7 @@ def _written(target: Target, plan: Plan, leaving: pa.Table, journal: OpenJournal
     except DataError:  # nothing was written: targets write wholly or not at all
         journal.write(before)
         raise
-    journal.write(replace(journal.now, released=replace(out, target=where)))
+    journal.write(journal.now.with_release(replace(out, target=where)))
     return where
 
 

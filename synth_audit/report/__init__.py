@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from synth_audit.store.locate import LocatedEvidence
     from synth_audit.store.workspace import Workspace
 
-__all__ = ["file_report", "page_check", "refuse_other_file", "render_report", "write_report"]
+__all__ = [
+    "certificate_of",
+    "file_certificate",
+    "file_report",
+    "page_check",
+    "refuse_other_file",
+    "render_report",
+    "write_report",
+]
 
 
 def render_report(evidence: Evidence) -> str:
@@ -28,26 +36,55 @@ def render_report(evidence: Evidence) -> str:
 
 
 def write_report(workspace: Workspace) -> Path:
-    """Render the report of a workspace's newest audit from its evidence alone, into the audit's folder.
+    """Render the report of a workspace's newest audit from its evidence alone, into the audit's folder, and
+    the certificate beside it.
 
-    One that is there stays as it is: it may have been signed.
+    A report that is there stays as it is: it may have been signed.
     """
-    from synth_audit.store.checked_evidence import newest_evidence
-    from synth_audit.store.evidence_store import evidence_store
+    from synth_audit.store.locate import locate_newest
 
-    evidence = newest_evidence(workspace)
-    return evidence_store(workspace).put_report(evidence.digest, render_report(evidence).encode())
+    return file_report(locate_newest(workspace))
 
 
 def file_report(found: LocatedEvidence) -> Path:
-    """Render the report of evidence to a file beside it; one that is there stays.
+    """Render the report of evidence to a file beside it, where one that is there stays, and the certificate.
 
     Raises:
         DataError: the evidence was altered, another report is there, or it cannot be written.
     """
     from synth_audit.store.checked_evidence import checked_evidence
 
-    return found.put_report(render_report(checked_evidence(found)).encode())
+    path = found.put_report(render_report(checked_evidence(found)).encode())
+    file_certificate(found)
+    return path
+
+
+def certificate_of(found: LocatedEvidence) -> str:
+    """The certificate of evidence, with the approvals beside it and the last release of its table.
+
+    Raises:
+        DataError: the evidence was altered.
+    """
+    from synth_audit.report.certificate import render_certificate
+    from synth_audit.store.checked_evidence import checked_evidence
+    from synth_audit.store.release_history import release_before
+
+    evidence = checked_evidence(found)
+    previous = release_before(found.workspace, evidence.digest) if found.workspace else None
+    return render_certificate(evidence, found.approvals(), previous)
+
+
+def file_certificate(found: LocatedEvidence) -> Path:
+    """Render the certificate to a file beside its evidence, anew where one is there: approvals come later.
+
+    Raises:
+        DataError: the evidence was altered, a file that is no page of ours is there, or it cannot be written.
+    """
+    from synth_audit.store.workspace_files import write_bytes
+
+    content = certificate_of(found).encode()
+    refuse_other_file(found.certificate)
+    return write_bytes(found.certificate, content)
 
 
 def refuse_other_file(path: Path) -> None:
@@ -73,10 +110,30 @@ def refuse_other_file(path: Path) -> None:
 
 
 def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
-    """Whether the page beside the evidence is its report to the last byte; nothing without a page.
+    """Whether report and certificate beside the evidence are its own to the last byte; nothing without them.
 
     A page of another version of this package cannot be told so: its sentences may be others.
     """
+    return (*_report_check(evidence, found), *_certificate_check(evidence, found))
+
+
+def _certificate_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
+    from synth_audit.pipeline.check import Check
+    from synth_audit.report.certificate import check_certificate
+    from synth_audit.store.untrusted_file import read_plain
+
+    what = "certificate"
+    try:
+        content = read_plain(found.certificate)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        return (Check(what, False, f"it cannot be read ({type(error).__name__})"),)
+    same, told = check_certificate(evidence, content.decode(errors="replace"), found)
+    return (Check(what, same, told),)
+
+
+def _report_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
     from synth_audit.pipeline.check import Check
     from synth_audit.report.render import check_page
 

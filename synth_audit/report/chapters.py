@@ -194,7 +194,7 @@ def _columns(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
 def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
     generator = evidence.generator
     body = certificate(generator.privacy, evidence.outcomes, generator.training)
-    return Chapter("certificate", "Formal privacy guarantee", "certificate.html.j2", body)
+    return Chapter("certificate", "Formal privacy guarantee", "guarantee.html.j2", body)
 
 
 def _identity(evidence: Evidence, _: Sequence[GateView]) -> Chapter:

@@ -38,7 +38,7 @@ def own_version() -> str:
 
 def build_view(evidence: Evidence) -> ReportView:
     """Everything the page shows."""
-    alerts = _alerts(evidence)
+    alerts = alerts_of(evidence)
     gates = gate_views(evidence)
     parts = chapters(evidence, gates)
     told = [criterion.capitalize() for criterion in CRITERIA]  # beside the verdict, each by itself
@@ -46,7 +46,7 @@ def build_view(evidence: Evidence) -> ReportView:
     return ReportView(
         title=f"Audit of {words.clean(evidence.table)}",
         table=evidence.table,
-        subject=_subject(evidence),
+        subject=subject_of(evidence),
         facts=_facts(evidence),
         alerts=alerts,
         warnings=tuple(words.sentence(w) for w in evidence.warnings),
@@ -60,7 +60,7 @@ def build_view(evidence: Evidence) -> ReportView:
     )
 
 
-def _subject(evidence: Evidence) -> str:
+def subject_of(evidence: Evidence) -> str:
     """The very release that was audited, told so that it can be recognised."""
     release = evidence.tables.get("synthetic")
     if release is None:
@@ -79,7 +79,8 @@ def _attempt(evidence: Evidence) -> str:
     return f"Attempt {evidence.attempt:,} on this table. " if evidence.attempt > 1 else ""
 
 
-def _alerts(evidence: Evidence) -> tuple[str, ...]:
+def alerts_of(evidence: Evidence) -> tuple[str, ...]:
+    """Why nothing may rest on this evidence; empty where it is sound."""
     found = []
     if evidence.verdict is not evidence.gates.verdict:
         found.append("The recorded verdict does not follow from the results of the gates.")

@@ -18,7 +18,8 @@ def is_digest(name: str) -> bool:
 
 @dataclass(frozen=True)
 class AuditFolder:
-    """What is left of one audit, under the digest of its evidence; nothing in it is ever replaced."""
+    """What is left of one audit, under the digest of its evidence; nothing in it is ever replaced but the
+    certificate, which shows approvals too."""
 
     path: Path
 
@@ -57,3 +58,8 @@ class AuditFolder:
     def report(self) -> Path:
         """The report."""
         return self.path / "report.html"
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate."""
+        return self.path / "certificate.html"

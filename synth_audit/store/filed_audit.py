@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
+from synth_audit.store.approvals import is_approval
 from synth_audit.store.audit_folder import AuditFolder
 from synth_audit.store.evidence import Evidence, parse_evidence
 from synth_audit.store.journal import AuditEntry
@@ -19,6 +20,8 @@ _LARGEST = 1 << 28
 
 EVIDENCE, MEASUREMENTS, REPORT = "evidence.json", "measurements.parquet", "report.html"
 SEAL = EVIDENCE + SUFFIX
+CERTIFICATE = "certificate.html"
+"""Rendered anew with each approval, so that it is compared with what it shows and not with what was filed."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,12 @@ class FiledAudit:
         return parse_evidence(self.files[EVIDENCE].decode())
 
     def altered(self, entry: AuditEntry) -> tuple[str, ...]:
-        """Names of files that are not what was filed, or that were not filed at all."""
-        found = {name: sha256_of_bytes(content) for name, content in self.files.items()}
+        """Names of files that are not what was filed, or that were not filed at all.
+
+        Approvals vouch for themselves, and come later.
+        """
+        filed = {n: x for n, x in self.files.items() if n != CERTIFICATE and not is_approval(n)}
+        found = {name: sha256_of_bytes(content) for name, content in filed.items()}
         return tuple(n for n in sorted({*found, *entry.files}) if found.get(n) != entry.files.get(n))
 
 

@@ -72,6 +72,7 @@ class Journal:
     Attributes:
         newest: digest of the newest audit by place.
         released: what is out there. releasing: what was on its way out when the program ended.
+        releases: all that were out there, oldest first.
         ledger: how far the table's ledger had come when an audit was filed last; None when none was here.
     """
 
@@ -80,7 +81,14 @@ class Journal:
     released: Released | None = None
     releasing: Released | None = None
     ledger: Head | None = None
+    releases: tuple[Released, ...] = ()
     schema_version: str = SCHEMA_VERSION
+
+    @property
+    def history(self) -> tuple[Released, ...]:
+        """All releases, oldest first; of journals that kept none but the last, that one."""
+        last = () if self.released is None or self.released in self.releases else (self.released,)
+        return (*self.releases, *last)
 
     def entry(self, digest: str) -> AuditEntry | None:
         """The audit with this digest."""
@@ -96,6 +104,10 @@ class Journal:
         others = [e for e in self.audits if e.digest != entry.digest]
         audits = sorted((*others, entry), key=lambda e: e.last)
         return replace(self, audits=tuple(audits))
+
+    def with_release(self, released: Released) -> Journal:
+        """With this as what is out there."""
+        return replace(self, released=released, releases=(*self.history, released))
 
     def with_newest(self, place: str, digest: str) -> Journal:
         """With this audit as the newest of its place."""

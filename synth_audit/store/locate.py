@@ -9,10 +9,11 @@ from pathlib import Path
 
 from synth_audit.core.errors import DataError
 from synth_audit.core.paths import problem_of
+from synth_audit.store.approvals import Approval, approval_files, approvals_in
 from synth_audit.store.audit_folder import AuditFolder
 from synth_audit.store.evidence import evidence_bytes
 from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.filed_audit import REPORT, FiledAudit
+from synth_audit.store.filed_audit import CERTIFICATE, REPORT, FiledAudit
 from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
 from synth_audit.store.seal import seal_path
 from synth_audit.store.untrusted_file import read_plain
@@ -87,6 +88,23 @@ class LocatedEvidence:
             return read_plain(self.folder.report)
         except FileNotFoundError:
             return None
+
+    @property
+    def certificate(self) -> Path:
+        """Where its certificate is, or would be."""
+        return self.file.with_name(CERTIFICATE)
+
+    def approvals(self) -> tuple[Approval, ...]:
+        """The approvals beside the evidence, whether they count or not."""
+        return approvals_in(approval_files(self.file.parent))
+
+    def put_approval(self, approval: Approval) -> Path:
+        """Put an approval beside the evidence.
+
+        Raises:
+            DataError: it cannot be written.
+        """
+        return write_bytes(self.file.with_name(approval.file_name), approval.to_bytes())
 
     def put_report(self, content: bytes) -> Path:
         """Put a report beside the evidence, where one that is there stays.

@@ -120,7 +120,13 @@ def stands_in(value, content):
 
 def test_no_real_value_is_in_the_review_folder(complete, canary):
     review = {p.name: p.read_bytes() for p in complete.workspace.review.rglob("*") if p.is_file()}
-    assert set(review) == {"evidence.json", "report.html", "measurements.parquet", "newest.json"}
+    assert set(review) == {
+        "certificate.html",
+        "evidence.json",
+        "measurements.parquet",
+        "newest.json",
+        "report.html",
+    }
     train = pq.read_table(complete.workspace.train)
     incomes = [str(x) for x in train.column("income").to_pylist()]
     told = {"canary": [canary], "identifiers": train.column("person").to_pylist(), "incomes": incomes}

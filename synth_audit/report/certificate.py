@@ -1,0 +1,254 @@
+"""The certificate: two pages for the one who signs, of which the report is the annex."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from synth_audit.core.verdict import Result
+from synth_audit.judging.criteria import AnswerState
+from synth_audit.report import words
+from synth_audit.report.certificate_view import CertificateView, CriterionRow, SignatureRow
+from synth_audit.report.demands import demand_rows
+from synth_audit.report.gates import gate_views, verdict_view
+from synth_audit.report.outcomes import Outcomes, obstacles
+from synth_audit.report.page import page
+from synth_audit.report.release_comparison import compared
+from synth_audit.report.render import alerts_of, own_version, subject_of
+from synth_audit.report.residual_risk import (
+    ResidualRisk,
+    people,
+    people_interval,
+    percent,
+    residual_risks,
+    used,
+)
+from synth_audit.report.sharpness import sharpness
+from synth_audit.report.view import Fact
+from synth_audit.store.approvals import Approval
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.locate import LocatedEvidence
+from synth_audit.store.release_history import released_evidence
+from synth_audit.store.report_marks import WRITTEN_BY, audit_marks, read_marks
+
+COMPARED_WITH = "data-compared-with"
+"""Mark of the page: the digest of the release that it compares with; absent where there is none."""
+
+_MOST_REASONS = 5
+_KINDS = {AnswerState.ANSWERED: "pass", AnswerState.UNDECIDED: "open", AnswerState.NOT_ASKED: "open"}
+_SCOPE = {
+    "purpose": "Purpose",
+    "recipient": "Recipient",
+    "environment": "Environment",
+    "owner": "Owner",
+    "contact": "Contact",
+    "valid_until": "Valid until",
+}
+
+
+def render_certificate(
+    evidence: Evidence, approvals: Sequence[Approval] = (), previous: Evidence | None = None
+) -> str:
+    """The certificate as one self-contained HTML page; the same arguments give the same text, byte for byte.
+
+    Args:
+        approvals: that lie beside the evidence, whether they count or not.
+        previous: evidence of the last release before this one.
+    """
+    return page("certificate.html.j2", it=certificate_view(evidence, approvals, previous))
+
+
+def check_certificate(evidence: Evidence, text: str, found: LocatedEvidence) -> tuple[bool | None, str]:
+    """Whether a page is the certificate of this evidence with the approvals beside it, and what to say of it.
+
+    None where another version wrote it, or where the release that it compares with is not at hand.
+    """
+    marks = read_marks(text)
+    if marks is not None and marks.written_by != own_version():
+        return None, "another version wrote it"
+    other = marks.audit.get(COMPARED_WITH) if marks else None
+    previous = released_evidence(found.workspace, other) if other and found.workspace else None
+    if other and previous is None:
+        return None, f"the release {other[:12]} that it compares with is not at hand"
+    if text == render_certificate(evidence, found.approvals(), previous):
+        return True, "rendered anew and compared byte for byte"
+    return False, "not what evidence and approvals give; `synth-audit report --certificate` writes it anew"
+
+
+def certificate_view(
+    evidence: Evidence, approvals: Sequence[Approval] = (), previous: Evidence | None = None
+) -> CertificateView:
+    """Everything the certificate shows."""
+    alerts = alerts_of(evidence)
+    verdict = verdict_view(evidence, unmeasured=(), sound=not alerts)
+    reasons = _reasons(evidence)
+    risks = residual_risks(evidence)
+    scope = _scope(evidence)
+    marks = {**audit_marks(evidence), WRITTEN_BY: own_version()}
+    return CertificateView(
+        title=f"Certificate of an audit: {words.clean(evidence.table)}",
+        table=evidence.table,
+        subject=subject_of(evidence),
+        alerts=alerts,
+        sign=verdict.sign,
+        headline=verdict.headline,
+        reasons=reasons[:_MOST_REASONS],
+        more_reasons=_more(len(reasons) - _MOST_REASONS),
+        scope=scope,
+        no_scope="" if scope else "The plan states no purpose, recipient or owner (key `review`).",
+        criteria=tuple(_row(r, evidence, previous) for r in risks),
+        people_note=_people_note(evidence),
+        sharpness=sharpness(evidence, gate_views(evidence)),
+        comparison=_comparison(previous),
+        compared=previous is not None,
+        demands=demand_rows(evidence, _said(evidence, scope, previous)),
+        signatures=tuple(_signature(a, evidence) for a in approvals),
+        waiting=_waiting(evidence, approvals),
+        statement=_statement(evidence, sound=not alerts),
+        facts=_facts(evidence),
+        marks=marks if previous is None else {**marks, COMPARED_WITH: previous.digest},
+    )
+
+
+def _reasons(evidence: Evidence) -> tuple[str, ...]:
+    """Why the verdict is what it is: what failed or was not decided, or what came nearest to a limit."""
+    outcomes = Outcomes.of(evidence)
+    stopped = obstacles(outcomes)
+    blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
+    if stopped or blockers:
+        return (*(f"{s}." for s in stopped), *blockers)
+    deciding = [g for g in evidence.gates.results if g.blocking]
+    if not deciding:
+        return ("No gate decides about this table, and without one nothing may leave.",)
+    judged = [(r.gate, r.measured) for r in residual_risks(evidence) if r.gate and r.measured]
+    nearest = max((pair for pair in judged if pair[0].blocking), key=lambda pair: used(*pair), default=None)
+    told = () if nearest is None else (f"Nearest to its limit: {outcomes.sentence(nearest[0])}.",)
+    return (f"All {words.counted(len(deciding), 'deciding gate')} passed.", *told)
+
+
+def _more(left: int) -> str:
+    return "" if left <= 0 else f"{words.counted(left, 'more reason')} in the annex."
+
+
+def _row(risk: ResidualRisk, evidence: Evidence, previous: Evidence | None) -> CriterionRow:
+    answer, outcomes = risk.answer, Outcomes.of(evidence)
+    row = CriterionRow(
+        answer.criterion.capitalize(), _KINDS[answer.state], str(answer.state), words.sentence(answer.reason)
+    )
+    if risk.gate is None or risk.measured is None:
+        return row
+    rows, few = _train_rows(evidence), evidence.suppression
+    share = risk.share
+    span = share.interval if share else None
+    told = (
+        {}
+        if share is None
+        else {  # no share of people or rows: the finding alone says it
+            "share": percent(share) + (" of rows like copies" if risk.of_rows else ""),
+            "people": people_interval(span.low, span.high, rows, few)
+            if span
+            else people(share.value, rows, few),
+        }
+    )
+    limit = risk.gate.maximum if share is risk.measured else None
+    failed = risk.gate.blocking and risk.gate.result is Result.FAIL
+    return CriterionRow(
+        row.criterion,
+        "fail" if failed else row.kind,
+        row.state,
+        row.why or ("" if risk.gate.blocking else "Advice only: no gate on it decides."),
+        finding=words.sentence(outcomes.sentence(risk.gate).partition(";")[0]),
+        allowed=outcomes.limit(risk.gate),
+        allowed_people="" if limit is None else people(limit, rows, few),
+        compared=compared(risk.measured, previous),
+        **told,
+    )
+
+
+def _train_rows(evidence: Evidence) -> int:
+    return evidence.tables["train"].rows if "train" in evidence.tables else 0
+
+
+def _people_note(evidence: Evidence) -> str:
+    level = words.percent_level(evidence.level)
+    return (
+        f"People: the share of the {_train_rows(evidence):,} records that the generator learnt from, one "
+        f"record counted as one person; both ends of the {level} interval. What is true of strangers too is "
+        "subtracted. A number says what these attacks found, not what no attack could."
+    )
+
+
+def _scope(evidence: Evidence) -> tuple[Fact, ...]:
+    review: Mapping[str, Any] = evidence.plan.get("review") or {}
+    return tuple(
+        Fact(label, words.moment(review[key]) if key == "valid_until" else str(review[key]))
+        for key, label in _SCOPE.items()
+        if review.get(key)
+    )
+
+
+def _comparison(previous: Evidence | None) -> str:
+    if previous is None:
+        return "There is no earlier release of this table to compare with."
+    when = words.moment(previous.created, day_only=True)
+    return f"Compared with the last release, audited on {when} (evidence {previous.digest[:12]})."
+
+
+def _said(evidence: Evidence, scope: tuple[Fact, ...], previous: Evidence | None) -> dict[str, str]:
+    guarantee = evidence.generator.privacy.guarantee is not None
+    said = {"scope": bool(scope), "comparison": previous is not None, "guarantee": guarantee, "columns": True}
+    where = {
+        "scope": "Page 1: scope",
+        "comparison": "Page 1: comparison",
+        "guarantee": "Annex: Formal privacy guarantee",
+        "columns": "Annex: Columns",
+    }
+    return {section: where[section] for section, there in said.items() if there}
+
+
+def _approvers(evidence: Evidence) -> tuple[int, Mapping[str, str]]:
+    release: Mapping[str, Any] = evidence.plan.get("release") or {}
+    return release.get("approvals", 0), release.get("approvers", {})
+
+
+def _signature(approval: Approval, evidence: Evidence) -> SignatureRow:
+    _, approvers = _approvers(evidence)
+    doubt = ""
+    if approval.digest != evidence.digest:
+        doubt = "about other evidence"
+    elif not approval.genuine:
+        doubt = "the signature does not hold"
+    elif approvers.get(approval.by) != approval.key:
+        doubt = "not an approver of the plan" if approvers else "the plan names no approvers"
+    return SignatureRow(
+        by=approval.by,
+        signed=words.moment(approval.signed),
+        until=words.moment(approval.until),
+        note=approval.note,
+        key=approval.fingerprint,
+        doubt=doubt,
+    )
+
+
+def _waiting(evidence: Evidence, approvals: Sequence[Approval]) -> str:
+    needed, _ = _approvers(evidence)
+    if not needed:
+        return ""
+    found = len({a.by for a in approvals if not _signature(a, evidence).doubt})
+    return f"{found} of {words.counted(needed, 'approval')} by different people"
+
+
+def _statement(evidence: Evidence, *, sound: bool) -> str:
+    if sound and evidence.verdict is Result.PASS:
+        return "I have read this certificate, including what was not measured, and approve the release."
+    return "I have read this certificate. The table stays in; no signature releases it."
+
+
+def _facts(evidence: Evidence) -> tuple[Fact, ...]:
+    return (
+        Fact("Evidence", evidence.digest or "not sealed"),
+        Fact("Suite of gates", f"{evidence.gates.suite_name} ({evidence.gates.suite_sha256[:12]})"),
+        Fact("Audited", words.moment(evidence.created)),
+        Fact("Attempt", f"{evidence.attempt:,} on this table" if evidence.attempt else "not counted"),
+        Fact("Made by", f"synth-audit {own_version()}"),
+    )

@@ -1,0 +1,113 @@
+"""The certificate: what it must say from evidence alone, and what it must not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+from report_reading import text  # made importable by conftest.py
+
+from synth_audit.core.measurement import Direction, Interval
+from synth_audit.core.verdict import Result
+from synth_audit.judging.criteria import CRITERIA
+from synth_audit.report.certificate import certificate_view, render_certificate
+from synth_audit.report.demands import frameworks
+from synth_audit.report.outcomes import Outcomes
+from synth_audit.report.release_comparison import change
+from synth_audit.report.residual_risk import people, people_interval
+from synth_audit.store.report_marks import audit_marks, read_marks
+
+REVIEW = {"purpose": "teaching", "recipient": "a university", "valid_until": "2027-11-30"}
+
+
+@pytest.mark.parametrize("kind", ["passing", "failing", "undecided", "hostile", "crowded"])
+def test_it_is_made_of_any_evidence_and_names_it_to_machines(build: ModuleType, kind: str) -> None:
+    evidence = getattr(build, kind)()
+    page = render_certificate(evidence)
+    assert page == render_certificate(evidence)
+    marks = read_marks(page)
+    assert marks is not None
+    assert marks.audit == audit_marks(evidence)
+    assert "<script" not in page
+    assert len(page) < 100_000
+
+
+def test_every_criterion_has_a_row_whatever_became_of_it(build: ModuleType) -> None:
+    rows = {row.criterion.lower(): row for row in certificate_view(build.passing()).criteria}
+    assert tuple(rows) == CRITERIA
+    assert rows["singling out"].state == "answered"
+    assert rows["singling out"].share == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
+    assert rows["singling out"].people == "242 to 719"  # of 39,084
+    assert rows["singling out"].allowed_people == "3,518"
+    assert (rows["linkability"].state, rows["linkability"].people) == ("not asked", "–")
+
+
+def test_a_refusal_says_why_in_plain_words_and_no_signature_releases_it(build: ModuleType) -> None:
+    failed = build.failing()
+    suite = {
+        "name": "s",
+        "expectations": [{"meta": {"id": "copies.max", "finding": "{value} of rows are copies"}}],
+    }
+    failed = replace(failed, gates=replace(failed.gates, suite=suite)).sealed()
+    view = certificate_view(failed)
+    assert view.reasons[0] == "Fail: 2.14\u00a0% of rows are copies; 0.1\u00a0% allowed."
+    assert "stays in" in view.statement
+
+
+def test_the_scope_of_the_plan_is_shown_and_its_absence_is_said(build: ModuleType) -> None:
+    evidence = build.passing()
+    assert "states no purpose" in text(render_certificate(evidence))
+    scoped = replace(evidence, plan={**evidence.plan, "review": REVIEW}).sealed()
+    shown = {f.label: f.value for f in certificate_view(scoped).scope}
+    assert shown == {"Purpose": "teaching", "Recipient": "a university", "Valid until": "30 November 2027"}
+
+
+def test_altered_evidence_is_not_certified(build: ModuleType) -> None:
+    forged = replace(build.failing(), verdict=Result.PASS)
+    page = text(render_certificate(forged))
+    assert "Do not rely on this certificate" in page
+    assert "approve the release" not in page
+
+
+def test_no_small_number_of_people_is_told() -> None:
+    assert people(0.0001, 39_084, 10) == "fewer than 10"
+    assert people(-0.1, 39_084, 10) == "none"
+    assert people(1.2, 500, 10) == "500"
+    assert people_interval(-0.1, 0.0002, 39_084, 10) == "none to fewer than 10"
+
+
+def test_overlapping_intervals_are_no_change(build: ModuleType) -> None:
+    [m] = [x for x in build.passing().measurements if str(x.id) == "singling_out.risk"]
+
+    def at(low: float, high: float, direction: Direction = Direction.LOWER) -> object:
+        return replace(
+            m, value=(low + high) / 2, interval=Interval(low, high, 0.95, "w"), direction=direction
+        )
+
+    assert change(at(0.1, 0.2), at(0.2, 0.3)) == "not distinguishable"
+    assert change(at(0.3, 0.4), at(0.1, 0.2)) == "worse"
+    assert change(at(0.3, 0.4, Direction.HIGHER), at(0.1, 0.2)) == "better"
+
+
+def test_it_compares_with_the_last_release(build: ModuleType) -> None:
+    now, before = build.passing(), replace(build.passing(), created="2026-10-01T00:00:00+00:00")
+    page = render_certificate(now, previous=before)
+    assert f'data-compared-with="{before.digest}"' in page
+    assert "not distinguishable: was 1.2" in text(page)
+
+
+def test_demands_are_said_to_be_measured_only_where_they_were(build: ModuleType) -> None:
+    rows = certificate_view(build.passing()).demands
+    assert len(rows) == sum(len(f["demands"]) for f in frameworks())
+    told = {row.demand: row for row in rows}
+    assert told["Nobody can be singled out"].measured
+    assert not told["Records of one person cannot be linked"].measured
+    assert not any(row.measured for row in rows if row.where.startswith("no "))
+
+
+def test_a_finding_of_nothing_beyond_chance_is_no_negative_share(build: ModuleType) -> None:
+    evidence = build.passing()
+    [gate] = [g for g in evidence.gates.results if g.gate == "risk.max"]
+    below = replace(gate, value=-0.02, low=-0.04, high=0.001)
+    assert Outcomes.of(evidence).sentence(below).endswith(": 0\u00a0%; 9\u00a0% allowed")
