@@ -1,12 +1,14 @@
 # Two commands do everything on a fresh machine (Python >= 3.11, make, git):
 #   make demo    audit two synthetic versions of a real table; one is released, one is refused
 #   make test    run the tests
-# Torch comes with CUDA on Linux (gigabytes). Without a GPU take the CPU build, once:
+# The demo needs no torch, which the tests do. It comes with CUDA on Linux (gigabytes); without a GPU take the
+# CPU build, once:
 #   PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make install
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SMALL := $(VENV)/.small
 # Tests run beside one another, a process for each core; `make test SPREAD=` runs them one by one.
 SPREAD ?= -n logical --maxprocesses 8 --dist loadgroup
 
@@ -16,22 +18,30 @@ SPREAD ?= -n logical --maxprocesses 8 --dist loadgroup
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml constraints.txt .ci/install.py
-	@echo "==> making $(VENV) (a minute the first time, with pip alone several)"
+$(BIN)/python:
+	@echo "==> making $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "==> installing pinned packages"
+	@$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml constraints.txt .ci/install.py | $(BIN)/python
+	@echo "==> installing pinned packages (a minute the first time, with pip alone several)"
 	@$(BIN)/python .ci/install.py
+	@touch $@ $(SMALL)
+
+# What the demo takes: neither torch nor the tools of tests. A whole environment has it too.
+$(SMALL): pyproject.toml constraints.txt .ci/install.py | $(BIN)/python
+	@echo "==> installing the packages that the demo takes"
+	@$(BIN)/python .ci/install.py dagster
 	@touch $@
 
-install: $(READY)  ## make the virtual environment
+install: $(READY)  ## make the whole virtual environment
 
-demo: $(READY)  ## audit two synthetic versions of a real table
+demo: $(SMALL)  ## audit two synthetic versions of a real table
 	@echo "==> running the demo in ./demo"
 	@$(BIN)/synth-audit demo demo
 
-ui: $(READY)  ## open the demo's tables in Dagster (run `make demo` first)
+ui: $(SMALL)  ## open the demo's tables in Dagster (run `make demo` first)
 	@echo "==> Dagster on http://localhost:3000 (Ctrl-C ends it)"
 	@$(BIN)/python -m dagster_project.demo --ui demo
 

@@ -1,4 +1,4 @@
-"""Install the project and its pinned packages beside the Python that runs this.
+"""Install the project and its pinned packages beside the Python that runs this, with the extras named.
 
 uv does in seconds what takes pip minutes, so it goes first. It does not read pip's settings: those that say
 where packages come from are handed to it. Where pip has a setting that has no counterpart here, or uv cannot
@@ -13,11 +13,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-qq")
-WANTED = ("-c", "constraints.txt", "-e", ".[dev,deep]")
+EVERYTHING = ("dev", "deep")
 FLAGS = {
     "index-url": "--default-index",
     "extra-index-url": "--index",
@@ -52,7 +53,12 @@ def succeeds(words: list[str], environment: dict[str, str] | None = None) -> boo
     return subprocess.run(words, env=environment, check=False).returncode == 0  # noqa: S603
 
 
-def by_uv() -> bool:
+def wanted(extras: Sequence[str]) -> list[str]:
+    """What either installer is asked for."""
+    return ["-c", "constraints.txt", "-e", f".[{','.join(extras)}]"]
+
+
+def by_uv(asked: Sequence[str]) -> bool:
     """Try it with uv; True when all is installed."""
     words = [*PIP, "config", "list"]
     listed = subprocess.run(words, capture_output=True, text=True, check=False).stdout  # noqa: S603
@@ -70,9 +76,10 @@ def by_uv() -> bool:
             environment.setdefault("SSL_CERT_FILE", *given["cert"])
         words = [uv, "pip", "install", "-q", "--python", sys.executable]
         words += ["--index-strategy", "unsafe-best-match"]  # the best of all indexes, as pip has it
-        return succeeds([*words, *arguments, *WANTED], environment)
+        return succeeds([*words, *arguments, *asked], environment)
 
 
 if __name__ == "__main__":
     os.chdir(ROOT)
-    sys.exit(0 if by_uv() or succeeds([*PIP, "install", *WANTED]) else 1)
+    packages = wanted(sys.argv[1:] or EVERYTHING)
+    sys.exit(0 if by_uv(packages) or succeeds([*PIP, "install", *packages]) else 1)
