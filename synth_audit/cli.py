@@ -18,6 +18,7 @@ from synth_audit.commands import (
     options,
     purging,
     recipes,
+    rolling_back,
     studies,
     tables,
 )
@@ -295,6 +296,7 @@ for command in (
     mending.mend,
     mechanisms.test_mechanism,
     purging.purge,
+    rolling_back.rollback,
     recipes.recipes,
     tables.table,
     listing.list_plugins,

@@ -56,6 +56,28 @@ def _load(name: str, file: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Any]:
+    """A PostgreSQL server of this session's own; tests that ask for it are skipped where there is none."""
+    pytest.importorskip("adbc_driver_postgresql", reason="the extra `warehouse` is not installed")
+    room = _load("postgres_server", "../postgres_server.py")
+    programs = room.binaries()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: `apt-get install postgresql` runs these tests")
+    with room.running(programs) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres(postgres_server: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The server, with its password where plans look for it, and an empty schema ``clinic``."""
+    room = sys.modules["postgres_server"]
+    monkeypatch.setenv(room.VARIABLE, room.PASSWORD)
+    postgres_server.run("DROP SCHEMA IF EXISTS clinic CASCADE", "DROP SCHEMA IF EXISTS released CASCADE")
+    postgres_server.run("CREATE SCHEMA clinic")
+    return postgres_server
+
+
+@pytest.fixture(scope="session")
 def build() -> ModuleType:
     """The module that makes evidence."""
     _load("report_pieces", "pieces.py")

@@ -16,7 +16,7 @@ from synth_audit.api.mechanisms import test_mechanism
 from synth_audit.api.mending import mend, refuse_mended_place, write_mended_plan
 from synth_audit.api.plans import PlanLike, as_plan, workspace_of
 from synth_audit.api.recipes import RecipeState, install_recipe, recipes, try_recipe
-from synth_audit.api.releasing import purge, release
+from synth_audit.api.releasing import purge, release, rollback
 from synth_audit.api.running import Execution, Running, run_context
 from synth_audit.api.studies import calibrate, frontier, swept
 from synth_audit.api.tables import fill_table
@@ -42,6 +42,7 @@ __all__ = [
     "release",
     "render_report",
     "rerun",
+    "rollback",
     "run",
     "run_context",
     "swept",

@@ -47,6 +47,14 @@ def release(
         return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
 
 
+def rollback(plan: PlanLike, out: str | Path | None = None) -> ReleaseRecord:
+    """Put the release before the last of a workspace back, or refuse."""
+    from synth_audit.pipeline.rollback import rollback as lead_back
+
+    settled = as_plan(plan)
+    return lead_back(settled, workspace_of(settled, out))
+
+
 def purge(
     table: PlanLike,
     *,

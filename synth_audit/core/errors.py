@@ -50,6 +50,14 @@ class DataError(SynthAuditError):
     """A table cannot be read, or does not hold what the plan says."""
 
 
+class Unavailable(DataError):
+    """Something is locked, or does not answer: the same may succeed a little later."""
+
+
+class ReleaseUncertain(SynthAuditError):
+    """A target was lost in the moment of replacing the table, so nobody knows here whether it has."""
+
+
 class MeasurementNameError(SynthAuditError):
     """A text does not follow the grammar of measurements' names."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +26,7 @@ from synth_audit.core import registry
 from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.accounting.terms import FitTerms
 from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.connection import ConnectionSpec
 from synth_audit.core.errors import PlanError
 from synth_audit.core.plan_sections.coarsen import CoarsenSpec
 from synth_audit.core.plan_sections.execution import ExecutionSpec
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 200
 DEFAULT_GATES = "expectations/release.json"
+CONNECTION = "connection"
+"""Field of a source that holds the name of one of the plan's connections."""
 
 
 def _listed(value: object) -> object:
@@ -70,6 +73,9 @@ class Plan(BaseModel):
         pattern=r"^[\w.-]+$",
         max_length=LONGEST_NAME,
         description="what the report calls the table; the plan file's name if left out",
+    )
+    connections: dict[str, ConnectionSpec] = Field(
+        default_factory=dict, description="servers by a name that `source` and `release` refer to"
     )
     source: Location | None = Field(None, description="where the sensitive table is")
     columns: dict[str, ColumnSpec] = Field(
@@ -221,7 +227,23 @@ class Plan(BaseModel):
                 expected=f"`{key}: ...`",
                 fix="`synth-audit init` writes a plan to start from",
             )
-        return registry.build(room, choice.name, choice.config, where=f"{key}.{choice.name}")
+        where = f"{key}.{choice.name}"
+        config = self._connected(choice.config, where) if room == "source" else choice.config
+        return registry.build(room, choice.name, config, where=where)
+
+    def _connected(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Settings of a source with what its connection's name stands for."""
+        name = config.get(CONNECTION)
+        if name is None:
+            return config
+        if not isinstance(name, str) or name not in self.connections:
+            raise PlanError(
+                "there is no such connection",
+                where=f"{where}.{CONNECTION}",
+                expected=f"one of {', '.join(self.connections)}" if self.connections else "`connections:`",
+                fix="describe the server under `connections` in the plan, and name it here",
+            )
+        return {**config, CONNECTION: self.connections[name]}
 
 
 def _audits(choices: Iterable[PluginChoice]) -> dict[str, Audit]:

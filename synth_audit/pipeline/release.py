@@ -57,9 +57,9 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     filed = store.newest()
     evidence = _evidence_in(filed)
     found = Provenance.of(filed, evidence, workspace)
-    salt = _salt(workspace, found)
+    salt = salt_of(workspace, found)
     refuse_unless_allowed(plan, evidence, synthetic, salt)
-    leaving = _as_audited(synthetic, evidence, salt)
+    leaving = as_audited(synthetic, evidence, salt)
     refuse_unless_filed(found)
     workspace.home.prepare()
     with in_use(workspace), open_journal(workspace) as journal:
@@ -69,15 +69,28 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         if not store.adopt(filed, journal.now, lambda kept: write_parquet(kept, synthetic, private=True)):
             there = evidence_store(workspace.home).where(filed.digest)["evidence"].parent
             raise _refusal(f"{there} does not hold what was filed", "move it away, then release again")
-        where = _written(target, plan, leaving, journal, evidence)
+        before = journal.now.released
+        previous = journal.now.previous if before is None or before.digest == evidence.digest else before
+        where = written(target, plan, leaving, journal, evidence, previous)
         store.tell_release(journal.now)
         journal.write(replace(journal.now, releasing=None))
         store.drop_rows(journal.now)
     return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
 
 
-def _written(target: Target, plan: Plan, leaving: pa.Table, journal: OpenJournal, evidence: Evidence) -> str:
-    """Where the rows went; a kill in between leaves a note in the journal that they may have gone."""
+def written(
+    target: Target,
+    plan: Plan,
+    leaving: pa.Table,
+    journal: OpenJournal,
+    evidence: Evidence,
+    previous: Released | None = None,
+) -> str:
+    """Where the rows went; a kill in between leaves a note in the journal that they may have gone.
+
+    Args:
+        previous: what a rollback leads to from now on.
+    """
     before, sha256 = journal.now, evidence.tables["synthetic"].sha256
     assert sha256 is not None  # what passed has one
     out = Released(
@@ -90,14 +103,14 @@ def _written(target: Target, plan: Plan, leaving: pa.Table, journal: OpenJournal
     journal.write(replace(before, releasing=out))
     try:
         where = target.write(leaving, plan.base)
-    except DataError:  # nothing was written: targets write wholly or not at all
+    except DataError:  # nothing was written: targets write wholly or not at all, or say that they do not know
         journal.write(before)
         raise
-    journal.write(journal.now.with_release(replace(out, target=where)))
+    journal.write(replace(journal.now.with_release(replace(out, target=where)), previous=previous))
     return where
 
 
-def _salt(workspace: Workspace, found: Provenance) -> Salt | None:
+def salt_of(workspace: Workspace, found: Provenance) -> Salt | None:
     """The workspace's salt; None where it was never made and a seal vouches for evidence from elsewhere."""
     sealed = any(check.holds for check in found.checks() if check.what == SEAL)
     return None if sealed and not os.path.lexists(workspace.salt) else known_salt(workspace)
@@ -213,7 +226,7 @@ def _refuse_unless_newest(workspace: Workspace, evidence: Evidence, journal: Jou
         )
 
 
-def _as_audited(synthetic: pa.Table, evidence: Evidence, salt: Salt | None) -> pa.Table:
+def as_audited(synthetic: pa.Table, evidence: Evidence, salt: Salt | None) -> pa.Table:
     """What the audit saw of the table and nothing beside it; see :mod:`synth_audit.core.canonical`.
 
     Args:

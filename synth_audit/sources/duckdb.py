@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from synth_audit.core.errors import DataError
+from synth_audit.core.errors import DataError, Unavailable
 from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
 from synth_audit.core.source import SourceInfo, empty_batch
 from synth_audit.core.table import BATCH
 from synth_audit.sources import _files
+from synth_audit.sources._sql_names import parts_of, quote, refuse_unless_one
 
 _HARDENED = {
     "enable_external_access": "false",
@@ -26,8 +27,10 @@ _HARDENED = {
 _DIGITS = 38
 """Of the widest decimal."""
 
-_PART = r'"(?:[^"]|"")+"|[^."]+'
-_NAME = re.compile(rf"(?:(?P<schema>{_PART})\.)?(?P<table>{_PART})")
+LONGEST_WAIT = 3600
+_AGAIN = 0.1
+"""Seconds between two attempts at a locked file."""
+
 _INCOMING = "synth_audit_incoming"
 
 
@@ -42,15 +45,17 @@ class DuckDB:
         path: the database file; a relative path starts at the plan's folder.
         table: ``table`` or ``schema.table``; double quotes around a part keep a dot inside it.
         query: a SELECT to read instead; cannot be written to.
+        wait: seconds that a file which another program writes to is waited for.
 
     Raises:
-        ValueError: the path is empty or a URL, not exactly one of table and query is given, or the table's
-            name has more than two parts.
+        ValueError: the path is empty or a URL, not exactly one of table and query is given, the table's name
+            has more than two parts, or the wait is negative or longer than an hour.
     """
 
     path: str
     table: str | None = None
     query: str | None = None
+    wait: float = 10.0
     info: ClassVar[SourceInfo] = SourceInfo(
         title="DuckDB table",
         summary="A table or query of a DuckDB file; a release replaces the table in one transaction.",
@@ -60,10 +65,9 @@ class DuckDB:
     def __post_init__(self) -> None:
         if problem := problem_of(self.path):
             raise ValueError(problem)
-        if (self.table is None) == (self.query is None):
-            raise ValueError("give exactly one of table and query: `{duckdb: {path: ..., table: ...}}`")
-        if self.table is not None and not _NAME.fullmatch(self.table):
-            raise ValueError('table must read `table`, `schema.table` or `"quoted.schema"."quoted.table"`')
+        refuse_unless_one(self.table, self.query, "{duckdb: {path: ..., table: ...}}")
+        if not 0 <= self.wait <= LONGEST_WAIT:
+            raise ValueError(f"wait must lie between 0 and {LONGEST_WAIT} seconds")
 
     def read(self, base: Path) -> pa.Table:
         """Read the table or query; relative paths start at ``base``.
@@ -75,7 +79,7 @@ class DuckDB:
         import duckdb
 
         path = _files.existing(_files.locate(self.path, base), "DuckDB")
-        with _connection(path, read_only=True) as connection:
+        with _connection(path, self.wait, read_only=True) as connection:
             try:
                 chosen = self._select(connection)
                 table = None if chosen is None else chosen.to_arrow_table()
@@ -91,7 +95,7 @@ class DuckDB:
         import duckdb
 
         path = _files.existing(_files.locate(self.path, base), "DuckDB")
-        with _connection(path, read_only=True) as connection:
+        with _connection(path, self.wait, read_only=True) as connection:
             try:
                 chosen = self._select(connection)
                 if chosen is None:
@@ -147,7 +151,7 @@ class DuckDB:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _files.unwritable(path, "DuckDB", error) from None
-        with _connection(path, read_only=False) as connection:
+        with _connection(path, self.wait, read_only=False) as connection:
             try:
                 self._replace(connection, data)
             except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
@@ -185,9 +189,8 @@ class DuckDB:
             raise
 
     def _parts(self) -> tuple[str, str]:
-        match = _NAME.fullmatch(self.table or "")
-        assert match is not None
-        return _unquote(match["schema"] or "main"), _unquote(match["table"])
+        assert self.table is not None
+        return parts_of(self.table, "main")
 
     def _quoted(self, connection: Any) -> tuple[str, str]:
         """Schema and table as SQL, each with the database before it.
@@ -196,8 +199,8 @@ class DuckDB:
         """
         name, table = self._parts()
         ((database,),) = connection.execute("SELECT current_database()").fetchall()
-        schema = f"{_quote(database)}.{_quote(name)}"
-        return schema, f"{schema}.{_quote(table)}"
+        schema = f"{quote(database)}.{quote(name)}"
+        return schema, f"{schema}.{quote(table)}"
 
     def _where(self, path: Path) -> str:
         return f"{path}, table {self.table}" if self.table else f"{path}, query"
@@ -230,7 +233,7 @@ def _known_type(kind: pa.DataType) -> pa.DataType:
 
 
 @contextmanager
-def _connection(path: Path, *, read_only: bool) -> Iterator[Any]:
+def _connection(path: Path, wait: float, *, read_only: bool) -> Iterator[Any]:
     """A hardened connection, closed at the end of the block.
 
     Read-only and writing connections to one file cannot live side by side in a process, so none is
@@ -239,7 +242,7 @@ def _connection(path: Path, *, read_only: bool) -> Iterator[Any]:
     import duckdb
 
     try:
-        connection = duckdb.connect(str(path), read_only=read_only, config=dict(_HARDENED))
+        connection = _opened(path, read_only, wait)
         connection.execute("SET TimeZone = 'UTC'")  # else zoned timestamps take this machine's zone
         connection.execute("SET lock_configuration = true")
     except (duckdb.Error, OSError, RuntimeError) as error:
@@ -255,9 +258,22 @@ def _connection(path: Path, *, read_only: bool) -> Iterator[Any]:
         connection.close()
 
 
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _opened(path: Path, read_only: bool, wait: float) -> Any:
+    """A connection; while another program holds the file it is tried again, for ``wait`` seconds at most."""
+    import duckdb
 
-
-def _unquote(part: str) -> str:
-    return part[1:-1].replace('""', '"') if part.startswith('"') else part
+    until = time.monotonic() + wait
+    while True:
+        try:
+            return duckdb.connect(str(path), read_only=read_only, config=dict(_HARDENED))
+        except duckdb.IOException as error:
+            if "Could not set lock" not in str(error):
+                raise
+            if time.monotonic() >= until:
+                raise Unavailable(
+                    "the DuckDB file is locked by another program",
+                    where=str(path),
+                    expected=f"a file that is free within {wait:g} seconds",
+                    fix="close the connection that writes to it, run again later, or set a longer `wait`",
+                ) from None
+        time.sleep(_AGAIN)

@@ -71,7 +71,8 @@ class Journal:
 
     Attributes:
         newest: digest of the newest audit by place.
-        released: what is out there. releasing: what was on its way out when the program ended.
+        released: what is out there. previous: what was there before, to which a rollback leads.
+        releasing: what was on its way out when the program ended.
         releases: all that were out there, oldest first.
         ledger: how far the table's ledger had come when an audit was filed last; None when none was here.
     """
@@ -80,6 +81,7 @@ class Journal:
     newest: Mapping[str, Digest] = field(default_factory=dict)
     released: Released | None = None
     releasing: Released | None = None
+    previous: Released | None = None
     ledger: Head | None = None
     releases: tuple[Released, ...] = ()
     schema_version: str = SCHEMA_VERSION

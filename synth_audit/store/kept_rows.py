@@ -24,9 +24,10 @@ def keep_rows(workspace: Workspace, digest: str, put: Callable[[Path], object]) 
 
 
 def drop_rows(workspace: Workspace, journal: Journal) -> None:
-    """Delete the rows of candidates whose audit is neither the newest nor that of a release."""
+    """Delete rows of candidates whose audit is not the newest, nor that of a release or of the one before."""
     needed = {journal.newest.get(workspace.place)}
-    needed |= {r.digest for r in (journal.released, journal.releasing) if r is not None}
+    releases = (journal.released, journal.previous, journal.releasing)
+    needed |= {r.digest for r in releases if r is not None}
     kept = workspace.restricted / "audits"
     for folder in kept.iterdir() if kept.is_dir() else ():
         if folder.name not in needed:

@@ -178,6 +178,8 @@ def _needed(entry: AuditEntry, journal: Journal) -> str:
         return "the newest one"
     if journal.released is not None and journal.released.digest == entry.digest:
         return "what was released rests on it"
+    if journal.previous is not None and journal.previous.digest == entry.digest:
+        return "a rollback would lead to it"
     if journal.releasing is not None and journal.releasing.digest == entry.digest:
         return "its release was interrupted"
     return ""

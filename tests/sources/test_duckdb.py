@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import datetime
+import subprocess
+import sys
+import threading
 from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.errors import DataError, PlanError, Unavailable
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.registry import build
 from synth_audit.core.source import Selective, Source, Target, batches
@@ -83,7 +86,7 @@ def test_a_decimal_of_too_many_digits_is_named(tmp_path):
 @pytest.mark.parametrize("rows", ["people", "(SELECT * FROM people WHERE id < 0)"])
 def test_batches_are_the_rows_that_are_read(base, monkeypatch, rows):
     monkeypatch.setattr(module, "BATCH", 3)
-    source = DuckDB(path="db.duckdb", query=f"SELECT * FROM {rows} ORDER BY id")  # noqa: S608
+    source = DuckDB(path="db.duckdb", query=f"SELECT * FROM {rows} ORDER BY id")
     assert pa.Table.from_batches(batches(source, base)).equals(source.read(base))
     if rows == "people":
         assert DuckDB(path="db.duckdb", table="people").read(base).num_rows == 4
@@ -230,6 +233,17 @@ def test_a_file_held_by_another_connection(base):
     with duckdb.connect(str(base / "db.duckdb")):
         refusal(lambda: DuckDB(path="db.duckdb", table="people").read(base))
     assert DuckDB(path="db.duckdb", table="people").read(base).num_rows == 4
+
+
+def test_a_file_that_another_program_writes_to_is_waited_for_and_no_longer(base):
+    code = "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    words = [sys.executable, "-c", code, str(base / "db.duckdb")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        writer.stdout.readline()
+        with pytest.raises(Unavailable, match="locked by another program"):
+            DuckDB(path="db.duckdb", table="people", wait=0.2).read(base)
+        threading.Timer(0.2, writer.stdin.close).start()
+        assert DuckDB(path="db.duckdb", table="people", wait=30).read(base).num_rows == 4
 
 
 def test_a_query_cannot_take_a_release(base):

@@ -1,0 +1,143 @@
+"""Any warehouse that has an ADBC driver, such as Snowflake or BigQuery: to read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from synth_audit.core.connection import Connection
+from synth_audit.core.errors import DataError, PlanError, Unavailable
+from synth_audit.core.schema import check_names
+from synth_audit.core.source import SourceInfo, empty_batch
+from synth_audit.sources._sql_names import refuse_unless_one
+
+if TYPE_CHECKING:
+    from adbc_driver_manager.dbapi import Cursor
+
+_OWN = ("postgres", "duckdb")
+"""Servers that have a source of their own, which knows where its tables are."""
+
+_READ_ONLY = "adbc.connection.readonly"
+_AWAY = ("IO", "TIMEOUT", "CANCELLED")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adbc:
+    """A table or query of any database, read through its ADBC driver and streamed as Arrow.
+
+    What the database's own role may do decides what can be read: give it one that only reads. Whether several
+    queries see one snapshot is the database's matter; a single one is made here.
+
+    Attributes:
+        connection: one of the plan's ``connections``, with the driver's own options.
+        driver: name of an installed driver, such as ``snowflake``, or the path of its library.
+        entrypoint: function of that library that starts it, where it has an unusual name.
+        table: name as SQL takes it, quotes included; it stands in the query as it is.
+        query: a SELECT to read instead.
+
+    Raises:
+        ValueError: not exactly one of table and query is given, or the driver is of a database that has a
+            source of its own.
+    """
+
+    connection: Connection
+    driver: str
+    entrypoint: str | None = None
+    table: str | None = None
+    query: str | None = None
+    info: ClassVar[SourceInfo] = SourceInfo(
+        title="ADBC query",
+        summary="A table or query of any database with an ADBC driver, streamed; takes no release.",
+    )
+
+    def __post_init__(self) -> None:
+        refuse_unless_one(self.table, self.query, "{adbc: {connection: ..., driver: ..., query: ...}}")
+        if own := next((name for name in _OWN if name in Path(self.driver).name.lower()), ""):
+            raise ValueError(f"there is a source for this database: write `{own}`, which also takes releases")
+
+    def read(self, base: Path) -> pa.Table:
+        """Read the table or query.
+
+        Raises:
+            Unavailable: the database does not answer.
+            DataError: the driver or the database refuses what is asked.
+            PlanError: the driver cannot be loaded, or a secret is not set.
+        """
+        return pa.Table.from_batches(list(self.batches(base)))
+
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """The rows as they stream in; see :meth:`read`."""
+        select = self.query if self.query is not None else f"SELECT * FROM {self.table}"  # noqa: S608
+        with self._cursor() as cursor:
+            cursor.execute(select)
+            rows = 0
+            with cursor.fetch_record_batch() as reader:
+                check_names(reader.schema.names, where=self._where)
+                for batch in reader:
+                    rows += batch.num_rows
+                    yield batch
+                if not rows:
+                    yield empty_batch(reader.schema)
+
+    @property
+    def _where(self) -> str:
+        return f"{self.driver}, {f'table {self.table}' if self.table else 'query'}"
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Cursor]:
+        """A cursor; no failure is told in the driver's words, which may quote cells or secrets."""
+        opened = self._connected()
+        try:
+            from adbc_driver_manager import Error
+
+            try:
+                with suppress(Error):  # few drivers know how
+                    opened.adbc_connection.set_options(**{_READ_ONLY: "true"})
+                with opened.cursor() as cursor:
+                    yield cursor
+            except (Error, OSError, pa.ArrowException) as error:
+                raise self._failure(error) from None
+        finally:
+            with suppress(Exception):  # of a session that is lost
+                opened.close()
+
+    def _connected(self) -> Any:
+        settings = self.connection.settings()
+        try:
+            from adbc_driver_manager import Error, dbapi
+        except ImportError:
+            raise PlanError(
+                "ADBC is not installed",
+                where="source, adbc",
+                expected="the packages of the extra `warehouse`",
+                fix="pip install 'synth-audit[warehouse]'",
+            ) from None
+        try:
+            return dbapi.connect(driver=self.driver, entrypoint=self.entrypoint, db_kwargs=settings)
+        except Error as error:
+            raise DataError(
+                f"no session through the driver ({_status(error)})",
+                where=self._where,
+                expected="an installed driver, and options and secrets that it accepts",
+                fix="check `driver`, and the connection's options; `docs/warehouses.md` has examples",
+            ) from None
+
+    def _failure(self, error: BaseException) -> DataError:
+        status = _status(error)
+        away = status in _AWAY or isinstance(error, OSError)
+        return (Unavailable if away else DataError)(
+            f"the rows cannot be read ({status})",
+            where=self._where,
+            expected="one SELECT over tables that this role may read, and a database that answers",
+            fix="try it in the database's own client with the same role",
+        )
+
+
+def _status(error: BaseException) -> str:
+    code = getattr(error, "status_code", None)
+    return str(getattr(code, "name", None) or type(error).__name__)

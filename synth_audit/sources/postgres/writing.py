@@ -1,0 +1,250 @@
+"""Write, audit, publish: a release is staged, read back, and takes the table's place in one transaction.
+
+A server or a program that is lost on the way leaves nothing of it, since the server rolls it back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from synth_audit.core.errors import DataError, ReleaseUncertain, Unavailable
+from synth_audit.core.fingerprint import fingerprint
+from synth_audit.sources._sql_names import quote
+from synth_audit.sources.postgres.reading import batches, read_columns
+from synth_audit.sources.postgres.session import explained
+from synth_audit.sources.postgres.storage import sql_type, stored
+
+if TYPE_CHECKING:
+    from adbc_driver_manager.dbapi import Cursor
+
+PREVIOUS = "__previous"
+"""What the name of the version before ends in."""
+
+_STAGED = "synth_audit_staged"
+_LONGEST = 63 - len(PREVIOUS)
+_OURS = "synth-audit: "
+"""What the comment on a table begins with that is ours to replace or drop."""
+
+_HANGING = """
+SELECT 'view ' || quote_ident(v.relname) FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid
+  JOIN pg_class v ON v.oid = w.ev_class
+  WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+    AND d.refobjid = {oid} AND v.oid <> {oid}
+UNION SELECT 'row policy ' || quote_ident(polname) FROM pg_policy WHERE polrelid = {oid}
+UNION SELECT 'row security' FROM pg_class WHERE oid = {oid} AND relrowsecurity
+UNION SELECT 'trigger ' || quote_ident(tgname) FROM pg_trigger WHERE tgrelid = {oid} AND NOT tgisinternal
+UNION SELECT 'foreign key ' || quote_ident(conname) FROM pg_constraint
+  WHERE confrelid = {oid} AND contype = 'f'
+UNION SELECT 'privilege on column ' || quote_ident(attname) FROM pg_attribute
+  WHERE attrelid = {oid} AND attacl IS NOT NULL
+UNION SELECT 'table that inherits from it' FROM pg_inherits WHERE inhparent = {oid} OR inhrelid = {oid}
+ORDER BY 1 LIMIT 1
+"""
+"""What would stay with the old version, or be lost, when another table takes its name."""
+
+
+def place_of(cursor: Cursor) -> tuple[str, ...]:
+    """Server and database; a standby of the same server counts as the server, as it has the same tables."""
+    cursor.execute("SELECT has_function_privilege('pg_control_system()', 'EXECUTE')")
+    if _one(cursor):
+        cursor.execute("SELECT system_identifier::text FROM pg_control_system()")
+    else:
+        cursor.execute("SELECT inet_server_addr()::text || ':' || inet_server_port()::text")
+    server = _one(cursor) or "local"
+    cursor.execute("SELECT current_database()::text")
+    return (f"PostgreSQL {server}", str(_one(cursor)))
+
+
+def refuse_long_name(table: str, where: str) -> None:
+    """Raise ``DataError`` for a name that leaves no room for that of the version before."""
+    if len(table.encode()) > _LONGEST:
+        raise DataError(
+            "the table's name is too long for a release",
+            where=where,
+            expected=f"at most {_LONGEST} bytes, so that {PREVIOUS!r} has room behind it",
+            fix="name another table under `release`",
+        )
+
+
+def replace_table(cursor: Cursor, schema: str, table: str, data: pa.Table, where: str) -> None:
+    """Have a table hold ``data`` and nothing else; the version before gets a name with ``__previous``.
+
+    Where the very same rows are there already, as after a kill, nothing is changed.
+    """
+    _alone(cursor, schema, table)
+    _make_schema(cursor, schema)
+    sha256 = fingerprint(data)
+    if _holds(cursor, schema, table, data, sha256, where):
+        return
+    staged = _stage(cursor, schema, table, data, where)
+    if (found := fingerprint(_rows(cursor, schema, staged, data.schema, where))) != sha256:
+        raise DataError(
+            "what the server holds after staging is not what was audited",
+            where=where,
+            expected=f"content {sha256[:12]}, found {found[:12]}",
+            fix="see who changes rows there, such as a trigger of the server; nothing was changed",
+        )
+    _keep_previous(cursor, schema, table, where)
+    _rename(cursor, schema, staged, table)
+    _remark(cursor, schema, table, f"released, content {sha256}")
+    _copy_grants(cursor, schema, table)
+    _commit(cursor, where)
+
+
+def _alone(cursor: Cursor, schema: str, table: str) -> None:
+    """Until the end of the transaction no other release of this table begins."""
+    key = hashlib.sha256(f"{schema}\0{table}".encode()).digest()[:8]
+    cursor.execute(f"SELECT pg_advisory_xact_lock({int.from_bytes(key, 'big', signed=True)})")
+    cursor.fetchall()
+
+
+def _make_schema(cursor: Cursor, schema: str) -> None:
+    cursor.execute("SELECT count(*) FROM pg_namespace WHERE nspname = $1", (schema,))
+    if not _one(cursor):  # `IF NOT EXISTS` alone would take the right to make one even where it exists
+        cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(schema)}")
+
+
+def _holds(cursor: Cursor, schema: str, table: str, data: pa.Table, sha256: str, where: str) -> bool:
+    oid = _oid(cursor, schema, table)
+    if oid is None:
+        return False
+    cursor.execute(f"SELECT obj_description({oid}, 'pg_class')")
+    if _one(cursor) != f"{_OURS}released, content {sha256}":
+        return False
+    try:
+        return fingerprint(_rows(cursor, schema, table, data.schema, where)) == sha256
+    except (DataError, pa.ArrowException):  # others have made another table of it
+        return False
+
+
+def _stage(cursor: Cursor, schema: str, table: str, data: pa.Table, where: str) -> str:
+    name = _staging_name(schema, table)
+    columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in data.schema)
+    cursor.execute(f"CREATE TABLE {quote(schema)}.{quote(name)} ({columns})")
+    try:
+        rows = stored(data)
+    except pa.ArrowInvalid:  # its text holds a value
+        raise DataError(
+            "a time is finer than PostgreSQL keeps",
+            where=where,
+            expected="times to the microsecond",
+            fix="round it where the table comes from",
+        ) from None
+    cursor.adbc_ingest(name, rows, mode="append", db_schema_name=schema)
+    return name
+
+
+def _staging_name(schema: str, table: str) -> str:
+    return f"{_STAGED}_{hashlib.sha256(f'{schema}.{table}'.encode()).hexdigest()[:12]}"
+
+
+def _rows(cursor: Cursor, schema: str, table: str, wanted: pa.Schema, where: str) -> pa.Table:
+    """All rows, in the types of what was audited where columns have the same names."""
+    select = f"SELECT * FROM {quote(schema)}.{quote(table)}"  # noqa: S608
+    found = pa.Table.from_batches(batches(cursor, select, read_columns(cursor, select, where), where))
+    if found.column_names != wanted.names:
+        return found
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in wanted.types]
+    columns = [column.cast(kind) for column, kind in zip(found.columns, kinds, strict=True)]
+    return pa.table(columns, names=wanted.names)
+
+
+def _keep_previous(cursor: Cursor, schema: str, table: str, where: str) -> None:
+    """Move what is there to the name of the version before, in the place of the one that has it."""
+    before = table + PREVIOUS
+    if _oid(cursor, schema, table) is None:
+        return
+    _refuse_hanging(cursor, schema, table, where)
+    oid = _oid(cursor, schema, before)
+    if oid is not None:
+        cursor.execute(f"SELECT obj_description({oid}, 'pg_class')")
+        if not str(_one(cursor) or "").startswith(_OURS):
+            raise DataError(
+                "a table that is not ours has the name of the version before",
+                where=f"{where}, {before}",
+                expected="no such table, or one that an earlier release left",
+                fix="rename it; a release would have dropped it",
+            )
+        cursor.execute(f"DROP TABLE {quote(schema)}.{quote(before)}")
+    _rename(cursor, schema, table, before)
+    cursor.execute(f"SELECT obj_description({_oid(cursor, schema, before)}, 'pg_class')")
+    if not str(_one(cursor) or "").startswith(_OURS):
+        _remark(cursor, schema, before, "what the first release replaced")
+
+
+def _refuse_hanging(cursor: Cursor, schema: str, table: str, where: str) -> None:
+    """Raise where a swap of names would leave readers with the old version, or drop a protection."""
+    target = f"{quote(schema)}.{quote(table)}"
+    oid = _oid(cursor, schema, table)
+    cursor.execute("SELECT relkind::text FROM pg_class WHERE oid = $1::bigint::oid", (oid,))
+    if _one(cursor) != "r":
+        raise DataError(
+            "what stands there is no ordinary table",
+            where=where,
+            expected="a table, or nothing; no view, partitioned or foreign table",
+            fix="name another table under `release`",
+        )
+    cursor.execute(f"LOCK TABLE {target} IN ACCESS EXCLUSIVE MODE")
+    cursor.execute(_HANGING.format(oid=oid))
+    if found := _one(cursor):
+        raise DataError(
+            f"a {found} hangs on the table, and would stay with the old version or be lost",
+            where=where,
+            expected="a table of which names and privileges are all there is to carry over",
+            fix="drop it, and make it again after the release; or name another table under `release`",
+        )
+
+
+def _rename(cursor: Cursor, schema: str, old: str, new: str) -> None:
+    cursor.execute(f"ALTER TABLE {quote(schema)}.{quote(old)} RENAME TO {quote(new)}")
+
+
+def _remark(cursor: Cursor, schema: str, table: str, text: str) -> None:
+    cursor.execute(f"COMMENT ON TABLE {quote(schema)}.{quote(table)} IS '{_OURS}{text}'")
+
+
+def _copy_grants(cursor: Cursor, schema: str, table: str) -> None:
+    """Whoever could use the version before can use this one."""
+    oid = _oid(cursor, schema, table + PREVIOUS)
+    if oid is None:
+        return
+    cursor.execute(
+        "SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, "  # noqa: S608
+        f"a.privilege_type, a.is_grantable FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = {oid}"
+    )
+    for grantee, privilege, grantable in cursor.fetchall():
+        option = " WITH GRANT OPTION" if grantable and grantee != "PUBLIC" else ""
+        cursor.execute(f"GRANT {privilege} ON {quote(schema)}.{quote(table)} TO {grantee}{option}")
+
+
+def _oid(cursor: Cursor, schema: str, table: str) -> int | None:
+    cursor.execute(
+        "SELECT c.oid::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = $1 AND c.relname = $2",
+        (schema, table),
+    )
+    found = _one(cursor)
+    return None if found is None else int(str(found))
+
+
+def _one(cursor: Cursor) -> object:
+    """The first cell of what was found; None where nothing was."""
+    rows = cursor.fetchall()
+    return rows[0][0] if rows else None
+
+
+def _commit(cursor: Cursor, where: str) -> None:
+    """End the transaction; a server that is lost in this moment may or may not have done so."""
+    try:
+        with explained(where):
+            cursor.execute("COMMIT")
+    except Unavailable:
+        raise ReleaseUncertain(
+            "the server was lost while it replaced the table",
+            where=where,
+            expected="its word that it has",
+            fix="release again when it is up: what is there already is left as it is",
+        ) from None

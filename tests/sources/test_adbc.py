@@ -1,0 +1,62 @@
+"""Any driver: here SQLite's, which needs no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from synth_audit.core.connection import ConnectionSpec
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.registry import build
+from synth_audit.core.source import Source, Target, read
+from synth_audit.sources.adbc import Adbc
+
+driver = pytest.importorskip("adbc_driver_sqlite", reason="the extra `dev` is not installed")
+HERE = Path()
+SECRET = "swordfish"
+
+
+@pytest.fixture
+def at(tmp_path, monkeypatch):
+    monkeypatch.setenv("WHERE_IT_IS", str(tmp_path / "db.sqlite"))
+    from adbc_driver_sqlite import dbapi
+
+    with dbapi.connect(str(tmp_path / "db.sqlite"), autocommit=True) as opened, opened.cursor() as cursor:
+        cursor.execute("CREATE TABLE people (id INTEGER, name TEXT)")
+        cursor.execute(f"INSERT INTO people VALUES (1, '{SECRET}'), (2, NULL)")
+
+    def make(**settings):
+        connection = ConnectionSpec(secrets={"uri": "WHERE_IT_IS"})
+        return Adbc(connection=connection, **({"driver": driver._driver_path()} | settings))
+
+    return make
+
+
+def refusal(call, kind=DataError):
+    with pytest.raises(kind) as caught:
+        call()
+    assert SECRET not in str(caught.value)
+    assert "db.sqlite" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_tables_and_queries_are_read_and_nothing_is_written(at):
+    assert read(at(table="people"), HERE).to_pydict() == {"id": [1, 2], "name": [SECRET, None]}
+    none = read(at(query="SELECT id FROM people WHERE id > 9"), HERE)
+    assert (none.num_rows, none.column_names) == (0, ["id"])
+    assert isinstance(at(table="people"), Source)
+    assert not isinstance(at(table="people"), Target)
+
+
+def test_failures_are_told_without_the_drivers_words(at, monkeypatch):
+    assert "cannot be read" in refusal(lambda: read(at(query="SELECT nothing FROM people"), HERE))
+    assert "no session" in refusal(lambda: read(at(table="people", driver="no-such-driver"), HERE))
+    monkeypatch.delenv("WHERE_IT_IS")
+    assert "WHERE_IT_IS is not set" in refusal(lambda: read(at(table="people"), HERE), PlanError)
+
+
+def test_a_database_with_a_source_of_its_own_is_sent_there():
+    settings = {"connection": ConnectionSpec(), "driver": "/opt/libadbc_driver_postgresql.so", "table": "t"}
+    with pytest.raises(PlanError, match="write `postgres`"):
+        build("source", "adbc", settings)
