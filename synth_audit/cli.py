@@ -9,6 +9,7 @@ import click
 
 from synth_audit import __version__, api, console
 from synth_audit.commands import (
+    approving,
     comparing,
     completing,
     first_steps,
@@ -290,6 +291,7 @@ def _tell_release(record: ReleaseRecord, *, err: bool = False) -> None:
 for command in (
     first_steps.demo,
     first_steps.init,
+    approving.approve,
     comparing.compare,
     studies.calibrate,
     studies.frontier,

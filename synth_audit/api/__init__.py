@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from synth_audit.api.approving import approve, new_key
 from synth_audit.api.auditing import audit, rerun, run
 from synth_audit.api.evidence import (
     compare,
@@ -26,6 +27,7 @@ __all__ = [
     "PlanLike",
     "RecipeState",
     "Running",
+    "approve",
     "as_plan",
     "audit",
     "calibrate",
@@ -36,6 +38,7 @@ __all__ = [
     "install_recipe",
     "load_evidence",
     "mend",
+    "new_key",
     "purge",
     "recipes",
     "refuse_mended_place",

@@ -147,6 +147,7 @@ def verify(
     Raises:
         DataError: the evidence or the salt cannot be read, or the salt is of another workspace.
     """
+    from synth_audit.pipeline.approval import approval_checks
     from synth_audit.pipeline.verify import purged_check, refuse_foreign, verify_filed
     from synth_audit.pipeline.verify import verify as check
     from synth_audit.report import page_check
@@ -163,7 +164,7 @@ def verify(
         return (purged,)
     found = locate_evidence(Path(evidence))
     known, checks = verify_filed(found, _hashes(tables, read_evidence(found.file)), secret)
-    return (*checks, *page_check(known, found))
+    return (*checks, *approval_checks(known, found.approvals()), *page_check(known, found))
 
 
 def _hashes(tables: Mapping[str, Frame] | None, evidence: Evidence) -> dict[str, str]:

@@ -74,6 +74,10 @@ class ReleaseRefused(SynthAuditError):
     """The evidence does not allow these bytes to leave."""
 
 
+class ApprovalMissing(ReleaseRefused):
+    """The evidence allows these bytes to leave, and the people whom the plan asks have not approved yet."""
+
+
 class BudgetSpent(SynthAuditError):
     """A mechanism would cost more privacy than was declared, so it did not run."""
 

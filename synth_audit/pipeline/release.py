@@ -18,8 +18,10 @@ from synth_audit.core.source import Locatable, Selective, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import promise_of
+from synth_audit.pipeline.approval import refuse_unless_approved
 from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.pipeline.warnings import about_formulas
+from synth_audit.store.approvals import approvals_in
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import TableRecord
 from synth_audit.store.evidence_store import evidence_store
@@ -48,7 +50,8 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
 
     Raises:
         ReleaseRefused: the evidence was altered, is of another plan or suite, does not pass when judged
-            anew, is about other bytes, or is not what was filed in this workspace.
+            anew, is about other bytes, is not what was filed in this workspace, or waits for approval
+            (``ApprovalMissing``).
         PlanError: the plan names no target, one that only reads, or the source itself.
         DataError: there is no evidence or no salt, or writing failed; what was released before is intact.
     """
@@ -66,6 +69,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         _refuse_unless_newest(workspace, evidence, journal.now)
         # Once more, since another process may have filed something meanwhile.
         refuse_unless_filed(replace(found, journal=journal.now))
+        refuse_unless_approved(plan, evidence, approvals_in(filed.files), journal.now)
         if not store.adopt(filed, journal.now, lambda kept: write_parquet(kept, synthetic, private=True)):
             there = evidence_store(workspace.home).where(filed.digest)["evidence"].parent
             raise _refusal(f"{there} does not hold what was filed", "move it away, then release again")

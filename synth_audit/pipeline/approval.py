@@ -1,0 +1,220 @@
+"""Who approves what, and whether a release may rest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from synth_audit.core.errors import ApprovalMissing, DataError, PlanError, ReleaseRefused
+from synth_audit.core.plan import Plan
+from synth_audit.core.plan_sections.release import ReleaseChoice
+from synth_audit.core.verdict import Result
+from synth_audit.pipeline.check import Check
+from synth_audit.store.approvals import Approval, public_text, read_key
+from synth_audit.store.checked_evidence import checked_evidence
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.journal import Journal
+from synth_audit.store.locate import LocatedEvidence
+
+_LONGEST_NOTE = 1000
+
+
+def approve(
+    found: LocatedEvidence, *, by: str, key: Path, until: date, note: str = "", now: datetime | None = None
+) -> tuple[Approval, Path]:
+    """Sign evidence and put the approval beside it.
+
+    Returns:
+        The approval, and where it lies.
+
+    Raises:
+        DataError: the evidence was altered, or the key cannot be used.
+        ReleaseRefused: the evidence does not pass: there is nothing to approve.
+        PlanError: the plan does not know this person with this key, or a date or text is none.
+    """
+    now = now or datetime.now(UTC)
+    evidence = checked_evidence(found)
+    if evidence.verdict is not Result.PASS:
+        raise ReleaseRefused(
+            f"there is nothing to approve: the verdict is {evidence.verdict}",
+            where=str(found.file),
+            expected="evidence that passes",
+            fix="the certificate says what holds the release",
+        )
+    private = read_key(key)
+    unsigned = Approval(
+        digest=evidence.digest,
+        table=evidence.table,
+        by=by.strip(),
+        key=public_text(private),
+        signed=now.isoformat(timespec="seconds"),
+        until=until.isoformat(),
+        note=note.strip(),
+    )
+    _refuse_unfit(unsigned, now)
+    _refuse_stranger(unsigned, release_choice(evidence))
+    approval = unsigned.signed_with(private)
+    if fault := fault_of(approval, evidence, now):
+        raise DataError(f"the approval would not count: {fault}", where=str(found.file), fix=_CLOCK)
+    return approval, found.put_approval(approval)
+
+
+_CLOCK = "set the clock of this machine right; the audit's time stands in its certificate"
+
+
+def release_choice(evidence: Evidence) -> ReleaseChoice | None:
+    """Under which terms the plan that was audited releases; None where it names no target.
+
+    Raises:
+        PlanError: the plan in the evidence is none of this version.
+    """
+    try:
+        return Plan.model_validate({"release": evidence.plan.get("release")}).release
+    except ValueError:
+        raise PlanError("the plan in the evidence cannot be read", where="release") from None
+
+
+def fault_of(approval: Approval, evidence: Evidence, now: datetime) -> str:
+    """Why an approval does not count for this evidence, whoever signed it; empty where it does.
+
+    A day too late is no fault here, see :func:`expired`.
+    """
+    if approval.digest != evidence.digest or approval.table != evidence.table:
+        return "it is about other evidence"
+    if not approval.genuine:
+        return "its signature does not hold: it was altered, or signed with another key"
+    if approval.moment > now:
+        return "it is dated in the future"
+    if approval.moment < audited_at(evidence):
+        return "it is dated before the audit that it approves"
+    return ""
+
+
+def audited_at(evidence: Evidence) -> datetime:
+    """When the audit ended; the end of time where the evidence does not say, so that nothing is after it."""
+    return _time(evidence.created)
+
+
+def _time(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.max.replace(tzinfo=UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def expired(last_day: date, now: datetime) -> bool:
+    """True after the end of a day in UTC."""
+    return now.astimezone(UTC).date() > last_day
+
+
+def refuse_unless_approved(
+    plan: Plan,
+    evidence: Evidence,
+    approvals: Sequence[Approval],
+    journal: Journal | None,
+    now: datetime | None = None,
+) -> None:
+    """Raise ``ReleaseRefused`` unless as many different people approved as the plan asks for, and today.
+
+    Args:
+        approvals: that lie beside the evidence. journal: knows of times that a clock must not lie before.
+    """
+    now = now or datetime.now(UTC)
+    if plan.review is not None and plan.review.valid_until is not None:
+        if expired(plan.review.valid_until, now):
+            raise _refusal(
+                f"the plan's review was valid until {plan.review.valid_until}",
+                "look at purpose and recipient again, set `review.valid_until` anew and run the audit again",
+            )
+        _refuse_turned_clock(journal, now)
+    choice = plan.release
+    if choice is None or not choice.approvals:
+        return
+    _refuse_turned_clock(journal, now)
+    names, faults = _standing(choice, evidence, approvals, now)
+    if len(names) < choice.approvals:
+        raise _missing(choice, names, faults)
+
+
+def approval_checks(evidence: Evidence, approvals: Iterable[Approval]) -> tuple[Check, ...]:
+    """Each approval: whether somebody signed it whom the plan names. One that is over stays signed."""
+    now, choice = datetime.now(UTC), release_choice(evidence)
+    return tuple(_check(a, evidence, choice, now) for a in approvals)
+
+
+def _check(approval: Approval, evidence: Evidence, choice: ReleaseChoice | None, now: datetime) -> Check:
+    what = f"approval {approval.fingerprint}"
+    if fault := fault_of(approval, evidence, now):
+        return Check(what, False, fault)
+    over = ", which is over" if expired(approval.last_day, now) else ""
+    told = f"{approval.by}, signed {approval.signed}, until {approval.until}{over}"
+    if choice is None or not choice.approvers:
+        return Check(what, None, f"{told}; whose key it is the plan does not say")
+    if choice.approvers.get(approval.by) != approval.key:
+        return Check(what, False, f"{told}: the plan does not name this person with this key")
+    return Check(what, True, told)
+
+
+def _standing(
+    choice: ReleaseChoice, evidence: Evidence, approvals: Iterable[Approval], now: datetime
+) -> tuple[set[str], list[str]]:
+    """Names of those whose approval counts now, and why others do not; each person counts once."""
+    names: set[str] = set()
+    faults = []
+    for approval in approvals:
+        fault = fault_of(approval, evidence, now)
+        if not fault and choice.approvers.get(approval.by) != approval.key:
+            fault = "the plan does not name this person with this key"
+        if not fault and expired(approval.last_day, now):
+            fault = f"it was valid until {approval.until}"
+        if fault:
+            faults.append(f"{approval.fingerprint}: {fault}")
+        else:
+            names.add(approval.by)
+    return names, faults
+
+
+def _refuse_turned_clock(journal: Journal | None, now: datetime) -> None:
+    """What was audited or released lies in the past: else a clock was set back, and nothing ever ends."""
+    known = [e.created for e in journal.audits] + [r.time for r in journal.history] if journal else []
+    if any(_time(text) > now for text in known if text):
+        raise _refusal("the clock of this machine lies before what the journal holds", _CLOCK)
+
+
+def _refuse_unfit(approval: Approval, now: datetime) -> None:
+    if not approval.by or len(approval.by) > 200 or not approval.by.isprintable():
+        raise PlanError("the approver's name is none", where="--by", expected="one line of text")
+    if len(approval.note) > _LONGEST_NOTE or not approval.note.isprintable():
+        raise PlanError("the note is no line of text", where="--note", expected=f"{_LONGEST_NOTE} letters")
+    if expired(approval.last_day, now):
+        raise PlanError("the approval would be over already", where="--until", expected="today or later")
+
+
+def _refuse_stranger(approval: Approval, choice: ReleaseChoice | None) -> None:
+    if choice is None or not choice.approvers or choice.approvers.get(approval.by) == approval.key:
+        return
+    known = choice.approvers.get(approval.by)
+    raise PlanError(
+        "the plan names this person with another key" if known else "the plan names no approver of this name",
+        where="release.approvers",
+        expected=f"one of {', '.join(sorted(choice.approvers))}, each with the key that the plan has",
+        fix=f"have the plan's owner write `{approval.by}: {approval.key}` there, and run the audit again",
+    )
+
+
+def _missing(choice: ReleaseChoice, names: set[str], faults: list[str]) -> ApprovalMissing:
+    waiting = sorted(set(choice.approvers) - names)
+    refused = f" Not counted: {'; '.join(faults[:5])}." if faults else ""
+    return ApprovalMissing(
+        f"release refused: waiting for approval, {len(names)} of {choice.approvals} are there.{refused}",
+        where="release.approvals",
+        expected=f"{choice.approvals} different people of {', '.join(sorted(choice.approvers))}",
+        fix=f"{' or '.join(waiting)} reads the certificate and runs `synth-audit approve EVIDENCE --by NAME "
+        "--key FILE --until DATE`; then release again",
+    )
+
+
+def _refusal(what: str, fix: str) -> ReleaseRefused:
+    return ReleaseRefused(f"release refused: {what}", where="release", fix=fix)
