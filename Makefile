@@ -13,7 +13,7 @@ SMALL := $(VENV)/.small
 SPREAD ?= -n logical --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all check format lint types layers clean
+.PHONY: help install demo ui test test-all check format lint types layers docs clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,5 +68,8 @@ types: $(READY)
 layers: $(READY)
 	@echo "==> import layers" && $(BIN)/python tests/layers.py
 
+docs: $(READY)  ## build the documentation into ./site
+	@$(BIN)/mkdocs build --strict -q && echo "==> site/index.html"
+
 clean:  ## remove everything that was made here
-	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo site build dist .mypy_cache .ruff_cache .pytest_cache
