@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import date, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -48,6 +48,11 @@ class ColumnSpec(BaseModel):
     categories: Annotated[tuple[str, ...], AnyLabels] | None = Field(
         None, description="every label that may occur"
     )
+    outside: Literal["refuse", "clip"] = Field(
+        "refuse",
+        description="what becomes of numbers of the source outside `bounds`: the table is refused, or they "
+        "are set to the nearest bound and counted",
+    )
     nullable: bool = Field(True, description="may values be missing")
     precision: Annotated[float, Field(gt=0, allow_inf_nan=False)] | TimeUnit | None = Field(
         None,
@@ -66,6 +71,8 @@ class ColumnSpec(BaseModel):
                 raise ValueError("bounds must be given as [lowest, highest]")
             if not math.isfinite(high - low):
                 raise ValueError("bounds must be finite; a rule such as `age >= 0` leaves one end open")
+        if self.outside == "clip" and (self.bounds is None or isinstance(self.bounds[0], date)):
+            raise ValueError("`outside: clip` goes with bounds of numbers")
         return self
 
     @property

@@ -181,7 +181,8 @@ def _outside(column: Column, what: str, where: str) -> DataError:
         f"column {column.name!r} has values outside its declared {what}",
         where=where,
         expected=f"every value within columns.{column.name}.{what}",
-        fix="widen the declaration, or clean the values at the source",
+        fix="widen the declaration, clean the values at the source, or have numbers of the plan's source set "
+        "to the nearest bound by `outside: clip`",
     )
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from synth_audit.core import source as sources
 from synth_audit.core.accounting import bound_contributions
 from synth_audit.core.arrow_files import PlacedRows, kept
+from synth_audit.core.bound_clipping import BoundClipping
 from synth_audit.core.coarsening import NO_COARSENING, Coarsening
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.entities import entities_of, set_aside
@@ -38,13 +39,17 @@ Given: TypeAlias = pa.Table | PlacedRows | Table
 """A table before it is read under the schema of a plan."""
 
 
-def pull_source(plan: Plan) -> Table:
+def pull_source(plan: Plan, clipping: BoundClipping | None = None) -> Table:
     """The sensitive table.
+
+    Args:
+        clipping: of the plan's columns; to be told what it counts.
 
     Raises:
         DataError: it cannot be read, or holds no rows for both train and control.
     """
-    data = kept(sources.batches(plan.build_source(), plan.base), None)
+    clipping = clipping or BoundClipping(plan.columns)
+    data = kept(clipping.applied(sources.batches(plan.build_source(), plan.base)), None)
     schema = infer_schema(data, plan.columns, rules=plan.stated_rules, where="source")
     source = read_table(data, schema, where="source")
     if source.n_rows < 2:

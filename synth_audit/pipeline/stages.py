@@ -12,6 +12,7 @@ from pathlib import Path
 from synth_audit.core import registry
 from synth_audit.core.accounting import PrivacyAccount
 from synth_audit.core.audit import Audit
+from synth_audit.core.bound_clipping import BoundClipping
 from synth_audit.core.context import SERIAL, RunContext
 from synth_audit.core.files import temporary_folder
 from synth_audit.core.plan import Plan
@@ -34,6 +35,7 @@ from synth_audit.pipeline.making import Given, anchored, fit_plan, pull_source, 
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import (
+    about_clipping,
     about_delta,
     about_external,
     about_formulas,
@@ -81,7 +83,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 
 
 def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
-    source = pull_source(plan)
+    clipping = BoundClipping(plan.columns)
+    source = pull_source(plan, clipping)
     refuse_types(plan, source.schema)
     coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
     train, control = split_source(plan, source, salt)
@@ -92,8 +95,13 @@ def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
         train=TableRecord.of(train, salt),
         control=TableRecord.of(control, salt),
         columns=column_records(train.schema),
-        warnings=(*about_index({"source": source.left_out}), *inspect(train, control, plan.suppression)),
+        warnings=(
+            *about_index({"source": source.left_out}),
+            *about_clipping(clipping.counts, plan.suppression),
+            *inspect(train, control, plan.suppression),
+        ),
         left_out=source.left_out,
+        clipped=dict(clipping.counts),
     )
     write_table(workspace.train, train)
     write_table(workspace.control, control)
@@ -161,6 +169,7 @@ def _audit_candidate(
         warnings=(
             *about_external(made.making.generator),
             *about_index({"source": made.splitting.left_out}),
+            *about_clipping(made.splitting.clipped, plan.suppression),
         ),
         timings={"generate": made.making.seconds},
     )

@@ -155,6 +155,16 @@ def about_settings(plan: Plan, suite: Suite) -> tuple[str, ...]:
     )
 
 
+def about_clipping(counts: Mapping[str, int], suppression: int) -> tuple[str, ...]:
+    """Numbers of the source that the plan had set to a bound, where they may make a peak."""
+    return tuple(
+        f"{shown_count(count, suppression)} values of column {name!r} lay outside its declared bounds and "
+        "were set to the nearest bound, as the plan says"
+        for name, count in counts.items()
+        if count
+    )
+
+
 def about_delta(plan: Plan, train: Table) -> tuple[str, ...]:
     """A δ of one over the number of people or more, which who hands out a random person's row keeps to."""
     if plan.privacy is None:

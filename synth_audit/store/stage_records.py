@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -56,6 +57,7 @@ class SplitRecord(_StageRecord):
 
     Attributes:
         left_out: columns of the source that are pandas' index and no data.
+        clipped: by column, values of the source that were set to a declared bound.
     """
 
     plan_sha256: str
@@ -66,6 +68,7 @@ class SplitRecord(_StageRecord):
     columns: tuple[ColumnRecord, ...]
     warnings: tuple[str, ...]
     left_out: tuple[str, ...] = ()
+    clipped: Mapping[str, int] = field(default_factory=dict)
 
     stage: ClassVar[str] = "split"
 

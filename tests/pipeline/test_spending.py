@@ -14,7 +14,7 @@ import yaml
 from synth_audit.core import registry
 from synth_audit.core.accounting import Neighbouring, PrivacyAccount, Unit
 from synth_audit.core.context import RunContext
-from synth_audit.core.errors import BudgetSpent, LedgerDamaged, PlanError
+from synth_audit.core.errors import BudgetSpent, DataError, LedgerDamaged, PlanError
 from synth_audit.core.fitting import FitRecipe, fit_shared
 from synth_audit.core.generator import GeneratorInfo
 from synth_audit.core.plan_file import parse_plan
@@ -235,3 +235,21 @@ def test_what_does_not_keep_the_declared_budget_fails(spending, changes, says):
     assert budget.result is Result.FAIL
     assert says in budget.explanation
     assert budget.blocking
+
+
+def test_numbers_outside_the_declared_bounds_are_refused_or_set_to_them_and_counted(spending):
+    """Under a budget the noise is for the declared range: what lies beyond would be hidden too little."""
+    path = spending.folder / "people.parquet"
+    people = pq.read_table(path)
+    wide = people["x"].to_numpy() * 1.5
+    pq.write_table(people.set_column(1, "x", pa.array(wide)), path)
+    with pytest.raises(DataError, match="outside its declared bounds"):
+        run(spending)
+    assert not debits(spending)
+    columns = {"key": {"role": "identifier"}, "x": {"bounds": [0, 1], "outside": "clip"}}
+    spending.replan(columns=columns)
+    evidence = run(spending)
+    [said] = [text for text in evidence.warnings if "declared bounds" in text]
+    assert said.startswith(f"{(wide > 1).sum()} values of column 'x'")
+    assert pq.read_table(spending.workspace.train)["x"].to_numpy().max() == 1
+    assert not any(c.holds is False for c in rerun(spending.plan, spending.workspace))

@@ -1,0 +1,54 @@
+"""Numbers outside declared bounds, where a plan has them set to the nearest."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.bound_clipping import BoundClipping
+from synth_audit.core.column_spec import ColumnSpec
+
+
+def clipped(values, storage, bounds=(0, 9.5), outside="clip"):
+    """What becomes of them in two batches, and how many were counted."""
+    spec = ColumnSpec(bounds=bounds, outside=outside)
+    clipping = BoundClipping({"x": spec, "absent": spec})
+    data = pa.table({"x": pa.array(values, storage), "y": pa.array(range(len(values)))})
+    made = pa.Table.from_batches(clipping.applied(iter(data.to_batches(max_chunksize=2))))
+    assert made.schema == data.schema
+    assert made["y"].equals(data["y"])
+    return made["x"].to_pylist(), clipping.counts["x"]
+
+
+@pytest.mark.parametrize(
+    ("storage", "values", "expected"),
+    [
+        (pa.int8(), [-3, 0, 9, 10, None], [0, 0, 9, 9, None]),
+        (pa.int64(), [2**62 + 1, 5], [9, 5]),
+        (pa.float64(), [-0.5, 9.5, 9.75, None], [0.0, 9.5, 9.5, None]),
+        (pa.float32(), [float("inf"), float("-inf"), 1.0], [9.5, 0.0, 1.0]),
+        (pa.decimal128(6, 2), [Decimal("9.51"), Decimal("1.00")], [Decimal("9.50"), Decimal("1.00")]),
+    ],
+    ids=str,
+)
+def test_what_lies_outside_is_set_to_the_nearest_that_the_type_holds_and_counted(storage, values, expected):
+    found, count = clipped(values, storage)
+    assert found == expected
+    assert count == sum(a != b for a, b in zip(values, expected, strict=True))
+
+
+def test_what_is_no_number_and_what_is_not_to_be_clipped_stays():
+    nothing = float("nan")
+    found, count = clipped([nothing, 99.0], pa.float64())
+    assert found[0] != found[0]
+    assert (found[1], count) == (9.5, 1)
+    assert clipped([99], pa.int64(), outside="refuse") == ([99], 0)
+    assert clipped(["99"], pa.string()) == (["99"], 0)
+
+
+@pytest.mark.parametrize("spec", [{}, {"bounds": ["2020-01-01", "2021-01-01"]}, {"categories": ["a"]}])
+def test_only_bounds_of_numbers_can_be_clipped_to(spec):
+    with pytest.raises(ValueError, match="goes with bounds of numbers"):
+        ColumnSpec.model_validate({**spec, "outside": "clip"})
