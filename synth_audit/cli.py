@@ -175,8 +175,12 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 @click.option(
     "--certificate", is_flag=True, help="The certificate of two pages alone; the report is its annex."
 )
+@click.option("--full", is_flag=True, help="With --to or --pdf, fold nothing away: the whole annex in print.")
+@click.option("--pdf", type=click.Path(path_type=Path), metavar="FILE", help="Write a PDF instead.")
 @guarded
-def report(evidence: Path, to: Path | None, force: bool, certificate: bool) -> Exit:
+def report(
+    evidence: Path, to: Path | None, force: bool, certificate: bool, full: bool, pdf: Path | None
+) -> Exit:
     """Render the HTML report of existing evidence, and the certificate of two pages beside it.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
@@ -184,13 +188,16 @@ def report(evidence: Path, to: Path | None, force: bool, certificate: bool) -> E
     \b
     Example:
       synth-audit report audit --to report.html
+      synth-audit report audit --certificate --pdf certificate.pdf
     """
-    if certificate:
+    if pdf is not None:
+        say_whole(str(api.write_pdf(evidence, pdf, certificate=certificate, full=full)))
+    elif certificate:
         say_whole(str(api.write_certificate(evidence, to, force=force)))
     elif to is None:
         say_whole(str(api.write_report(evidence)))
     else:
-        api.render_report(evidence, to, force=force)
+        api.render_report(evidence, to, force=force, full=full)
         say_whole(str(to))
     return Exit.PASS
 

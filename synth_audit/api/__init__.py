@@ -11,6 +11,7 @@ from synth_audit.api.evidence import (
     render_report,
     verify,
     write_certificate,
+    write_pdf,
     write_report,
 )
 from synth_audit.api.mechanisms import test_mechanism
@@ -55,5 +56,6 @@ __all__ = [
     "workspace_of",
     "write_certificate",
     "write_mended_plan",
+    "write_pdf",
     "write_report",
 ]

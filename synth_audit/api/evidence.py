@@ -66,12 +66,17 @@ def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
 
 
 def render_report(
-    evidence: Evidence | str | Path, path: str | Path | None = None, *, force: bool = False
+    evidence: Evidence | str | Path,
+    path: str | Path | None = None,
+    *,
+    force: bool = False,
+    full: bool = False,
 ) -> str:
     """Render the report from evidence alone; also write it to ``path`` if given.
 
     Args:
         force: replace whatever file is at ``path``; otherwise an older report alone is replaced.
+        full: nothing is folded away, so that all of it is printed.
     """
     from synth_audit.report import refuse_other_file
     from synth_audit.report import render_report as render
@@ -79,7 +84,7 @@ def render_report(
 
     if path is not None and not force:
         refuse_other_file(Path(path))
-    html = render(_evidence(evidence))
+    html = render(_evidence(evidence), full=full)
     if path is not None:
         write_text(Path(path), html)
     return html
@@ -101,6 +106,29 @@ def write_report(evidence: str | Path) -> Path:
     from synth_audit.store.locate import locate_evidence
 
     return file_report(locate_evidence(Path(evidence)))
+
+
+def write_pdf(
+    evidence: str | Path, path: str | Path, *, certificate: bool = False, full: bool = False
+) -> Path:
+    """Write the report, or the certificate, as PDF; takes the extra ``pdf`` (WeasyPrint), no browser.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+        full: nothing is folded away.
+
+    Raises:
+        PluginError: WeasyPrint is not installed.
+    """
+    from synth_audit.report import certificate_of, render_report
+    from synth_audit.report.pdf import pdf_of
+    from synth_audit.store.checked_evidence import checked_evidence
+    from synth_audit.store.locate import locate_evidence
+    from synth_audit.store.workspace_files import write_bytes
+
+    found = locate_evidence(Path(evidence))
+    page = certificate_of(found) if certificate else render_report(checked_evidence(found), full=full)
+    return write_bytes(Path(path), pdf_of(page))
 
 
 def write_certificate(evidence: str | Path, path: str | Path | None = None, *, force: bool = False) -> Path:

@@ -25,14 +25,17 @@ __all__ = [
 ]
 
 
-def render_report(evidence: Evidence) -> str:
+def render_report(evidence: Evidence, *, full: bool = False) -> str:
     """The report as one self-contained HTML page, without scripts and without anything fetched.
 
     The same evidence gives the same text, byte for byte.
+
+    Args:
+        full: nothing is folded away, so that all of it is printed.
     """
     from synth_audit.report.render import render
 
-    return render(evidence)
+    return render(evidence, full=full)
 
 
 def write_report(workspace: Workspace) -> Path:

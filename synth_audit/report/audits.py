@@ -65,6 +65,7 @@ def audit_view(
         config=tuple(
             Fact(k, json.dumps(v, ensure_ascii=False, default=str)) for k, v in outcome.config.items()
         ),
+        gates=tuple(g for g in gates if g.about is not None and g.about.audit == outcome.audit),
     )
 
 

@@ -18,6 +18,7 @@ from synth_audit.report.exposed_records import exposed_records
 from synth_audit.report.known_answer import known_answer
 from synth_audit.report.measurement_sensitivity import sensitivities
 from synth_audit.report.privacy_account import certificate
+from synth_audit.report.table_check_words import check_sentence
 from synth_audit.report.view import Cells, Chapter, Fact, GateView, RiskView
 from synth_audit.store.evidence import Evidence
 
@@ -251,8 +252,13 @@ def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
 
 def _checks(evidence: Evidence) -> Cells:
     states = {True: "met", False: "not met", None: "could not be evaluated"}
-    rows = tuple((c.key, states[c.met], words.sentence(c.explanation)) for c in evidence.table_checks)
-    return Cells("Checks of the synthetic table itself", ("Check", "State", "Explanation"), rows)
+    checks = evidence.table_checks
+    rows = tuple(
+        (check_sentence(c), states[c.met], "" if c.met else words.sentence(c.explanation)) for c in checks
+    )
+    held = sum(c.met is True for c in checks)
+    caption = f"Checks of the synthetic table itself: {held:,} of {len(checks):,} hold"
+    return Cells(caption, ("Check", "State", "What was found"), rows)
 
 
 def _timings(evidence: Evidence) -> Cells:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from synth_audit.core.identity import MeasurementId
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.judging.criteria import ANSWERS, answers
 from synth_audit.report import interval_and_limit, result_marks, svg, words
-from synth_audit.report.suite_overview import units_of
+from synth_audit.report.outcomes import Outcomes, obstacles
 from synth_audit.report.view import Fact, GateView, Sign, VerdictView
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.report_marks import gate_marks
@@ -40,11 +39,23 @@ def sign_of(result: Result) -> Sign:
     return Sign(result_marks.RESULT_CLASSES[result], result_marks.RESULT_WORDS[result], Markup(icon))  # noqa: S704
 
 
+def advice_sign() -> Sign:
+    """Advice that did not hold: it stops nothing and must not look as if it did."""
+    ring = svg.element(
+        "circle", class_="s-muted", cx=12, cy=12, r=8, fill="none", stroke=svg.MUTED, stroke_width=2
+    )
+    bar = svg.element("path", class_="s-muted", d="M12 7.5v6M12 15.6v1.4", stroke=svg.MUTED, stroke_width=2)
+    icon = svg.element(
+        "svg", ring + bar, class_="icon", viewBox="0 0 24 24", width=24, height=24, aria_hidden="true"
+    )
+    return Sign("advice", "Advice not met", Markup(icon))  # noqa: S704
+
+
 def gate_views(evidence: Evidence) -> tuple[GateView, ...]:
     """Every gate: those that keep the release in, failed advice, deciding ones that passed, other advice."""
-    units = units_of(evidence)
     lost = evidence.verdict is Result.FAIL
-    gates = [_gate_view(g, units, i, lost=lost) for i, g in enumerate(evidence.gates.results, 1)]
+    outcomes = Outcomes.of(evidence)
+    gates = [_gate_view(g, outcomes, i, lost=lost) for i, g in enumerate(evidence.gates.results, 1)]
     order = {g.anchor: _rank(r) for g, r in zip(gates, evidence.gates.results, strict=True)}
     return tuple(sorted(gates, key=lambda g: order[g.anchor]))
 
@@ -59,6 +70,7 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
             "",
             (),
         )
+    outcomes = Outcomes.of(evidence)
     headline = {
         Result.PASS: "This synthetic table may be released.",
         Result.FAIL: "This synthetic table must not be released.",
@@ -68,7 +80,7 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
     return VerdictView(
         sign_of(evidence.verdict),
         headline,
-        _tally(evidence),
+        " ".join((_tally(outcomes), *(f"{o}." for o in obstacles(outcomes)[:1]))),
         _silence(unmeasured),
         blockers,
         tuple(
@@ -78,8 +90,9 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
     )
 
 
-def _tally(evidence: Evidence) -> str:
-    results = [g.result for g in evidence.gates.results if g.blocking]
+def _tally(outcomes: Outcomes) -> str:
+    gates = outcomes.evidence.gates.results
+    results = [g.result for g in gates if g.blocking]
     if not results:
         return "No gate decides about this table, and without one nothing may leave."
     counts = {r: results.count(r) for r in Result}
@@ -92,18 +105,18 @@ def _tally(evidence: Evidence) -> str:
         parts = [f"Of {total}, {', '.join(found)}"]
         if len(results) == 1:
             parts = [f"The only deciding gate {endings[results[0]]}"]
-    advisory = [g for g in evidence.gates.results if not g.blocking and g.result is not Result.PASS]
+    advisory = [g for g in gates if not g.blocking and g.result is not Result.PASS]
     if advisory:
         told = words.counted(len(advisory), "advisory gate")
-        parts.append(f"{told} did not pass{_named(advisory)}; advice does not stop a release")
+        parts.append(f"{told} did not pass{_named(advisory, outcomes)}; advice does not stop a release")
     return words.sentence(". ".join(parts))
 
 
-def _named(gates: Sequence[GateResult]) -> str:
-    """The titles of a few, in brackets; of many a reader finds them in the list."""
+def _named(gates: Sequence[GateResult], outcomes: Outcomes) -> str:
+    """What a few found, in brackets; of many a reader finds it in the list."""
     if len(gates) > _NAMED:
         return ""
-    return f" ({', '.join(f'“{g.title}”' for g in sorted(gates, key=_rank))})"
+    return f" ({', '.join(f'“{outcomes.sentence(g)}”' for g in sorted(gates, key=_rank))})"
 
 
 def _silence(unmeasured: Sequence[str]) -> str:
@@ -122,9 +135,9 @@ def _rank(gate: GateResult) -> tuple[int, int]:
     return place, _URGENCY[gate.result]
 
 
-def _gate_view(gate: GateResult, units: Mapping[MeasurementId, str], place: int, *, lost: bool) -> GateView:
+def _gate_view(gate: GateResult, outcomes: Outcomes, place: int, *, lost: bool) -> GateView:
     about = gate.measurement
-    unit = units.get(about.whole, "") if about else ""
+    unit = outcomes.unit(about) if about else ""
     value, interval = _number_texts(gate, unit)
     limit = words.limits(gate.minimum, gate.maximum, unit)
     anchor = f"gate-{place}"
@@ -135,10 +148,11 @@ def _gate_view(gate: GateResult, units: Mapping[MeasurementId, str], place: int,
     return GateView(
         anchor=anchor,
         gate=gate.gate,
-        title=gate.title,
-        sign=sign_of(gate.result),
+        title=outcomes.sentence(gate),
+        asked=gate.title,
+        sign=advice_sign() if gate.result is Result.FAIL and not gate.blocking else sign_of(gate.result),
         blocking=gate.blocking,
-        numbers=_numbers(gate, value, interval, limit),
+        numbers=_numbers(gate, interval),
         limit=limit or ("the table itself" if about is None and gate.gate != ANSWERS else "none"),
         judged=_BOUNDS.get(gate.bound, ""),
         explanation=words.sentence(gate.explanation),
@@ -165,16 +179,11 @@ def _number_texts(gate: GateResult, unit: str) -> tuple[str, str]:
     return words.number(gate.value, unit, places), interval
 
 
-def _numbers(gate: GateResult, value: str, interval: str, limit: str) -> str:
-    if gate.gate == ANSWERS:
-        return "Follows from the gates on each question"
-    if gate.value is None and gate.measurement is None:
-        return "Checked on the table itself"
-    measured = value
-    if interval:
-        level = f"{words.percent_level(gate.level)} interval " if gate.level else "interval "
-        measured = f"{value} ({level}{interval})"
-    return measured + (f"; allowed: {limit}" if limit else "")
+def _numbers(gate: GateResult, interval: str) -> str:
+    """How exact the finding is, and what was asked where it is not simply so."""
+    asked = "" if gate.result is Result.PASS else words.sentence(f"Asked: {gate.title}")
+    level = f"{words.percent_level(gate.level)} interval" if gate.level else "Interval"
+    return " ".join(filter(None, (f"{level} {interval}." if interval else "", asked)))
 
 
 def _advice(gate: GateResult, *, lost: bool) -> str:

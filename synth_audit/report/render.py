@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from synth_audit.core.outcome import Status
 from synth_audit.judging.criteria import CRITERIA
 from synth_audit.report import words
@@ -18,9 +20,9 @@ _TABLES = ("source", "train", "control", "synthetic")
 _NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}
 
 
-def render(evidence: Evidence) -> str:
+def render(evidence: Evidence, *, full: bool = False) -> str:
     """The page; see :func:`synth_audit.report.render_report`."""
-    return page("page.html.j2", report=build_view(evidence))
+    return page("page.html.j2", report=replace(build_view(evidence), full=full))
 
 
 def check_page(evidence: Evidence, page: str) -> bool | None:
@@ -28,7 +30,7 @@ def check_page(evidence: Evidence, page: str) -> bool | None:
     found = read_marks(page)
     if found is None or found.written_by != own_version():
         return None
-    return page == render(evidence)
+    return page in (render(evidence), render(evidence, full=True))
 
 
 def own_version() -> str:

@@ -59,6 +59,7 @@ class GateView:
     """One gate: what was required, what was found, and what to do.
 
     Attributes:
+        title: what was found and what is allowed; asked: the requirement in the words of the suite.
         about: what was judged, of several the worst. every: all measurements of its quantity were.
         marks: the same for machines.
     """
@@ -66,6 +67,7 @@ class GateView:
     anchor: str
     gate: str
     title: str
+    asked: str
     sign: Sign
     blocking: bool
     numbers: str
@@ -155,6 +157,7 @@ class AuditView:
     """One audit; ``status`` is ``measured``, ``not applicable`` or ``error``.
 
     Attributes:
+        gates: those that judge its numbers.
         more_pictures: those that are folded away. pictures_left: how many more are only in the evidence.
     """
 
@@ -175,6 +178,7 @@ class AuditView:
     pictures_left: int
     notes: tuple[str, ...]
     config: tuple[Fact, ...]
+    gates: tuple[GateView, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -271,7 +275,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class ReportView:
-    """The whole page; ``marks`` say to machines what it is about."""
+    """The whole page; ``marks`` say to machines what it is about, ``full`` that nothing is folded."""
 
     title: str
     table: str
@@ -286,6 +290,7 @@ class ReportView:
     chapters: tuple[Chapter, ...]
     signing: Mapping[str, str]
     marks: Mapping[str, str]
+    full: bool = False
 
     @property
     def risks(self) -> tuple[Chapter, ...]:

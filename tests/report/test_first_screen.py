@@ -29,7 +29,9 @@ def test_without_warnings_or_a_release_nothing_is_said_of_them(build: ModuleType
 
 def test_a_few_advisory_gates_that_did_not_pass_are_named_beside_the_verdict(build: ModuleType) -> None:
     def first_screen(*missed: str) -> str:
-        advice = tuple(build.gate(title, title, Result.FAIL, blocking=False) for title in missed)
+        advice = tuple(
+            build.gate(title, "", Result.FAIL, blocking=False, explanation=f"{title}.") for title in missed
+        )
         page = text(render_report(build.evidence((), build.report_of((*build.gates(), *advice)))))
         return page[: page.index("Gates")]
 

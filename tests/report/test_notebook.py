@@ -8,6 +8,7 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 
 from synth_audit.report.notebook import shown
+from synth_audit.report.outcomes import Outcomes
 from synth_audit.store.evidence import Evidence
 
 
@@ -29,11 +30,14 @@ def test_a_notebook_shows_verdict_and_gates(build: ModuleType) -> None:
     assert page is not None
     plain = text(page)
     assert "must not be released" in plain
-    held, passed = page.split("<details>")
+    held, passed = map(text, page.split("<details>"))
+    outcomes = Outcomes.of(build.failing())
     failing = [g for g in build.failing().gates.results if g.result != "pass"]
     assert failing
-    assert all(g.title in held for g in failing)
-    assert all(g.title in passed for g in build.failing().gates.results if g.result == "pass")
+    assert all(text(outcomes.sentence(g)) in held for g in failing)
+    assert all(
+        text(outcomes.sentence(g)) in passed for g in build.failing().gates.results if g.result == "pass"
+    )
 
 
 def test_altered_evidence_decides_nothing_in_a_notebook(build: ModuleType) -> None:
