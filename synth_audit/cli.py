@@ -301,6 +301,7 @@ for command in (
     approving.approve,
     comparing.compare,
     studies.calibrate,
+    studies.estimate,
     studies.frontier,
     mending.mend,
     mechanisms.test_mechanism,

@@ -20,7 +20,7 @@ from synth_audit.api.plans import PlanLike, as_plan, workspace_of
 from synth_audit.api.recipes import RecipeState, install_recipe, recipes, try_recipe
 from synth_audit.api.releasing import purge, release, rollback
 from synth_audit.api.running import Execution, Running, run_context
-from synth_audit.api.studies import calibrate, frontier, swept
+from synth_audit.api.studies import calibrate, estimate, frontier, swept
 from synth_audit.api.tables import fill_table
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "audit",
     "calibrate",
     "compare",
+    "estimate",
     "fill_table",
     "frontier",
     "gate",

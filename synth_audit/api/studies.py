@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from synth_audit.store.workspace import Workspace
     from synth_audit.studies.calibration import Calibration
     from synth_audit.studies.frontier import FrontierRecord
+    from synth_audit.studies.run_estimate import RunEstimate
 
 
 def frontier(
@@ -125,3 +126,20 @@ def calibrate(
         write_text(workspace.calibration, found.to_json())
         write_text(workspace.calibration_page, render_calibration(found))
     return found
+
+
+def estimate(plan: PlanLike, **running: Unpack[Running]) -> RunEstimate:
+    """How long a run of a plan should take here: two small parts of its table are run, and nothing is kept.
+
+    Args:
+        running: how the work is done, see :class:`Running`; a run is expected to be done alike.
+
+    Raises:
+        PlanError, DataError, GateError: what a run of the plan would raise, or there are too few rows.
+    """
+    from synth_audit.core.files import temporary_folder
+    from synth_audit.studies.run_estimate import estimate as extrapolate
+
+    settled = as_plan(plan)
+    with temporary_folder() as scratch, run_context(settled, Path(scratch), **running) as context:
+        return extrapolate(settled, context, Path(scratch))

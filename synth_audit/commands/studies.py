@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Unpack
 
@@ -11,7 +13,7 @@ import click
 from synth_audit import api, console
 from synth_audit.commands import options
 from synth_audit.exits import Exit, guarded, sweep_code
-from synth_audit.terminal import say
+from synth_audit.terminal import say, say_json
 
 
 @click.command()
@@ -100,3 +102,38 @@ def frontier(
     command = shlex.join(words) if settled.release is not None else ""
     console.show_frontier(found, files, command, as_json=as_json)
     return sweep_code(found)
+
+
+@click.command()
+@options.plan
+@options.running
+@options.as_json
+@guarded
+def estimate(plan: Path, as_json: bool, **running: Unpack[api.Execution]) -> Exit:
+    """Say how long a run of a plan should take.
+
+    Runs it on small parts of its table, of 1,000 and 4,000 rows, and extrapolates. Nothing is kept,
+    and no privacy budget is debited.
+
+    \b
+    Example:
+      synth-audit estimate tumours.yaml --workers 4
+    """
+    with console.progress_bar() as progress:
+        found = api.estimate(plan, progress=progress, **running)
+    if as_json:
+        say_json(json.dumps({**asdict(found), "expected": found.expected}, indent=2))
+        return Exit.PASS
+    small, large = found.sizes
+    say(f"{'stage':<14}{small:>9,} rows{large:>9,} rows{found.rows:>12,} rows")
+    for s in found.stages:
+        first, second = s.measured
+        say(f"{s.name:<14}{first:>12.1f} s{second:>12.1f} s{s.expected:>15,.0f} s")
+    say(f"about {_length(found.expected)}, and less where audits look at a part of the rows", bold=True)
+    return Exit.PASS
+
+
+def _length(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,108 @@
+"""How long a run will take, from two small ones."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synth_audit.core.context import RunContext
+from synth_audit.core.errors import DataError
+from synth_audit.core.plan import Plan
+from synth_audit.core.salt import Salt
+from synth_audit.core.seeds import child_rng
+from synth_audit.core.table import Table
+from synth_audit.pipeline.making import fit_plan, pull_source, split_source
+from synth_audit.pipeline.stages import examine, preflight, subject_of
+
+SIZES = (1_000, 4_000)
+"""Rows of the two small runs, where the table has many more."""
+
+FEWEST = 200
+"""A table of fewer rows is run in less time than it takes to estimate."""
+
+STEEPEST = 2.0
+"""Exponent beyond which no stage of ours grows: what looks steeper is noise of short runs."""
+
+
+@dataclass(frozen=True)
+class StageEstimate:
+    """One stage: its seconds in the small runs, and what they let expect of the whole table.
+
+    Attributes:
+        exponent: b of ``seconds = a · rows^b``, in [0, 2].
+    """
+
+    name: str
+    measured: tuple[float, float]
+    exponent: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class RunEstimate:
+    """What a run of a plan should take on this machine, with the workers that the estimate was made with."""
+
+    rows: int
+    sizes: tuple[int, int]
+    stages: tuple[StageEstimate, ...]
+
+    @property
+    def expected(self) -> float:
+        """Seconds of all stages."""
+        return sum(stage.expected for stage in self.stages)
+
+
+def estimate(plan: Plan, context: RunContext, folder: Path) -> RunEstimate:
+    """Run a plan on two random parts of its table and extrapolate each stage by ``seconds = a · rows^b``.
+
+    A still smaller part is run before them, since the first run also loads what all take. Nothing is kept,
+    debited or released: the small fits spend from an account that ends with them, and what is told of them
+    is how long they took.
+
+    Args:
+        folder: a private one, for rows that are laid out.
+
+    Raises:
+        DataError: the table has fewer than 200 rows, or what a run of the plan would raise.
+    """
+    preflight(plan)
+    source = pull_source(plan)
+    if source.n_rows < FEWEST:
+        raise DataError(
+            f"the table has {source.n_rows:,} rows",
+            where="source",
+            expected=f"{FEWEST} or more",
+            fix="run it: it takes less time than an estimate",
+        )
+    small = plan.model_copy(update={"rows": None})
+    sizes = _sizes(source.n_rows)
+    draws = child_rng(context.seed, "run estimate")
+    _, *runs = (_seconds(small, source.sample(n, draws), context, folder) for n in (FEWEST, *sizes))
+    stages = tuple(_stage(name, [run[name] for run in runs], sizes, source.n_rows) for name in runs[0])
+    return RunEstimate(source.n_rows, sizes, stages)
+
+
+def _sizes(rows: int) -> tuple[int, int]:
+    first, second = SIZES
+    return min(first, rows // 4), min(second, rows // 2)
+
+
+def _seconds(plan: Plan, part: Table, context: RunContext, folder: Path) -> Mapping[str, float]:
+    salt = Salt.fresh()
+    train, control = split_source(plan, part, salt)
+    start = time.perf_counter()
+    made = fit_plan(plan, train, salt, context)
+    synthetic = made.table(folder)
+    fitted = time.perf_counter()
+    examine(plan, subject_of(plan, train, control, synthetic), made.record, context, salt, salted=False)
+    return {"fit and draw": fitted - start, "audits": time.perf_counter() - fitted}
+
+
+def _stage(name: str, seconds: Sequence[float], sizes: tuple[int, int], rows: int) -> StageEstimate:
+    first, second = seconds
+    exponent = math.log(second / first) / math.log(sizes[1] / sizes[0])
+    exponent = min(max(exponent, 0.0), STEEPEST)
+    return StageEstimate(name, (first, second), exponent, second * (rows / sizes[1]) ** exponent)
