@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.arrays import Bools, Codes, Floats
 
 _QUANTILES, _EXTREMES = 128, 16
 """Fine cells of about equal mass, and values at either end with a cell of their own: tails weigh most."""
@@ -62,11 +62,13 @@ class SortedPair:
 
     Attributes:
         values: of both, ascending, shape (n + m,). last: position of the last of each distinct value, (k,).
+        below: how many of the first sample are no larger than each distinct value, shape (k,).
         gaps: ``F − G`` of the two distribution functions at each distinct value, shape (k,).
     """
 
     values: Floats
     last: Codes
+    below: Codes
     gaps: Floats
 
     @classmethod
@@ -77,13 +79,17 @@ class SortedPair:
         order = np.argsort(both, kind="stable")  # which takes two sorted halves in one pass
         values = both[order]
         last = _last_of_equals(values)
-        of_first = np.cumsum(order < n)[last]
-        return cls(values, last, of_first / n - (last + 1 - of_first) / m)
+        of_first = np.cumsum(order < n, dtype=np.int64)[last]
+        return cls(values, last, of_first, of_first / n - (last + 1 - of_first) / m)
 
-    @property
-    def kolmogorov_smirnov(self) -> float:
-        """Largest distance between the two distribution functions, in [0, 1]."""
-        return float(np.abs(self.gaps).max())
+    def kolmogorov_smirnov(self, fewest: int = 1) -> float:
+        """Largest distance between the two distribution functions, in [0, 1].
+
+        Args:
+            fewest: values are left out that divide the first sample so that fewer lie on one side, if any;
+                beside the second sample the distance would tell how few.
+        """
+        return float(np.abs(self.gaps[tellable(self.below, fewest)]).max(initial=0.0))
 
     def wasserstein(self, scaled: Floats) -> float:
         """``W₁ = ∫ |F(x) − G(x)| dx``, in the unit of ``scaled``: how far a value must move on average.
@@ -117,6 +123,17 @@ class SortedPair:
         starts = (np.cumsum(sizes) - sizes)[filled]
         places[filled] = np.add.reduceat(scaled, starts) / sizes[filled]
         return places
+
+
+def tellable(below: Codes, fewest: int) -> Bools:
+    """Where a sample is divided into none, or at least ``fewest``, on either side.
+
+    Args:
+        below: how many of the sample lie below each cut, ascending, all of them last; shape (k,).
+    """
+    above = below[-1:] - below
+    told: Bools = ((below == 0) | (below >= fewest)) & ((above == 0) | (above >= fewest))
+    return told
 
 
 def _last_of_equals(ascending: Floats) -> Codes:

@@ -28,17 +28,17 @@ def test_distances_are_those_of_the_distribution_functions(a, b):
     found = pair(a, b)
     assert found.values[found.last].tolist() == points.tolist()
     assert found.gaps == pytest.approx(gaps, abs=1e-12)
-    assert found.kolmogorov_smirnov == pytest.approx(np.abs(gaps).max(), abs=1e-12)
+    assert found.kolmogorov_smirnov() == pytest.approx(np.abs(gaps).max(), abs=1e-12)
     assert found.wasserstein(found.values) == pytest.approx(np.abs(gaps[:-1]) @ np.diff(points), abs=1e-12)
     again = pair(a, np.sort(a)[::-1])
-    assert again.kolmogorov_smirnov == again.wasserstein(again.values) == 0
+    assert again.kolmogorov_smirnov() == again.wasserstein(again.values) == 0
 
 
 def test_distances_agree_with_scipy():
     rng = np.random.default_rng(0)
     a, b = rng.lognormal(size=301), np.round(rng.lognormal(0.3, 1.2, 200), 1)
     found = pair(a, b)
-    assert found.kolmogorov_smirnov == pytest.approx(stats.ks_2samp(a, b).statistic, abs=1e-12)
+    assert found.kolmogorov_smirnov() == pytest.approx(stats.ks_2samp(a, b).statistic, abs=1e-12)
     assert found.wasserstein(found.values) == pytest.approx(stats.wasserstein_distance(a, b), rel=1e-12)
 
 
@@ -83,7 +83,7 @@ def test_distances_of_fine_cells_stand_for_those_of_values():
     assert len(edges) < 200
     p, q = (shares(cell_codes(x, edges), len(edges) + 2) for x in (a, b))
     gaps = np.abs(distribution_functions(p) - distribution_functions(q))
-    assert gaps.max() == pytest.approx(found.kolmogorov_smirnov, abs=0.01)
+    assert gaps.max() == pytest.approx(found.kolmogorov_smirnov(), abs=0.01)
     places = found.cell_places(edges, found.values, edges)
     assert gaps[:-1] @ np.diff(places) == pytest.approx(found.wasserstein(found.values), rel=0.01)
     assert spread(p, places) == pytest.approx(a.std(), rel=0.01)

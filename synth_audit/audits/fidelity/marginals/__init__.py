@@ -94,7 +94,8 @@ class Marginals:
     suppression limit hold in train or control are joined into one for the first two and χ², except those in
     which no real row lies; where all are joined, the column has no such number. A numeric column has fewer
     cells where that leaves more to compare. ``ks`` and ``wasserstein`` are left out where fewer rows differ
-    from the most frequent value. All of that is decided by train and control alone.
+    from the most frequent value, and ``ks`` does not look where fewer training rows lie beyond: n times (the
+    release's share there − ks) was their number. All of that is decided by train and control alone.
 
     Without a column it is the mean over columns; ``marginal_distance`` is the mean of ``ks`` for numeric and
     ``chi_square`` for discrete columns, 1 for a numeric column that is wholly missing in the table. Intervals

@@ -16,7 +16,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.kernels import distributions as dist
 from synth_audit.kernels.proportion_interval import proportion_difference
-from synth_audit.kernels.sorted_numbers import SortedNumbers, SortedPair
+from synth_audit.kernels.sorted_numbers import SortedNumbers, SortedPair, tellable
 
 MOST_CELLS = 1024
 """Labels beyond so many share cells where resamples are drawn, so that memory does not grow with them."""
@@ -126,7 +126,9 @@ class ResampledTables:
             self.drawn[i].shares(dist.cell_codes(table, edges), k),
         )
         gaps = np.abs(np.subtract(*map(dist.distribution_functions, drawn)))
-        ks = Distance(pair.kolmogorov_smirnov, gaps.max(axis=1))
+        fewest, in_cells = self.subject.suppression, train.cell_counts(edges)[:-1]
+        told = tellable(np.cumsum(in_cells), fewest)
+        ks = Distance(pair.kolmogorov_smirnov(fewest), gaps[:, told].max(axis=1, initial=0.0))
         found = {"ks": ks, "marginal_distance": Distance(ks.value, None)}
         scaled = dist.in_deviations(np.concatenate([pair.values, edges]), train.values)
         if scaled is not None:
