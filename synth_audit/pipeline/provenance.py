@@ -25,7 +25,8 @@ from synth_audit.store.seal import KEY_VARIABLE, seal_holds
 from synth_audit.store.untrusted_file import same_content
 from synth_audit.store.workspace import Workspace
 
-RECORDED, SEAL, RELEASED = "entry in the journal", "seal", "pointer to what was released"
+RECORDED, SEAL = "entry in the journal", "seal"
+NEWEST, RELEASED = "pointer to the newest audit", "pointer to what was released"
 
 _NEWEST = "newest attempt on these rows"
 _NO_JOURNAL = "the journal in the restricted folder is not at hand"
@@ -181,7 +182,7 @@ def _rows(measurements: pa.Table) -> list[str]:
 
 
 def _newest(workspace: Workspace, journal: Journal | None, turned: bool) -> Check:
-    what = "pointer to the newest audit"
+    what = NEWEST
     try:
         found = evidence_store(workspace).newest_digest()
     except DataError as error:

@@ -19,7 +19,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.approval import refuse_unless_approved
-from synth_audit.pipeline.provenance import RECORDED, RELEASED, SEAL, Provenance
+from synth_audit.pipeline.provenance import NEWEST, RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.approvals import approvals_in
 from synth_audit.store.evidence import Evidence
@@ -63,11 +63,11 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     salt = salt_of(workspace, found)
     refuse_unless_allowed(plan, evidence, synthetic, salt)
     leaving = as_audited(synthetic, evidence, salt)
-    refuse_unless_filed(found)
+    refuse_unless_filed(found, pointers=False)
     workspace.home.prepare()
     with in_use(workspace), open_journal(workspace) as journal:
         _refuse_unless_newest(workspace, evidence, journal.now)
-        # Once more, since another process may have filed something meanwhile.
+        # Once more, since another process may have filed or released something meanwhile.
         refuse_unless_filed(replace(found, journal=journal.now))
         refuse_unless_approved(plan, evidence, approvals_in(filed.files), journal.now)
         if not store.adopt(filed, journal.now, lambda kept: write_parquet(kept, synthetic, private=True)):
@@ -199,14 +199,18 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
         raise _refusal("these are not the bytes that were audited", "audit this table, then release it")
 
 
-def refuse_unless_filed(found: Provenance) -> None:
+def refuse_unless_filed(found: Provenance, *, pointers: bool = True) -> None:
     """Raise ``ReleaseRefused`` when the audit is not what was filed here, or a later attempt did not pass.
 
     It takes the journal to tell: a seal would vouch for an old pass for ever, whatever was found since.
+
+    Args:
+        pointers: compare them with the journal too; while others may write, both are not of one moment.
     """
     interrupted = found.journal is not None and found.journal.releasing is not None
     # After a kill the pointer may be older than what is out there; to release again puts it right.
-    checks = [c for c in found.checks() if not (interrupted and c.what == RELEASED)]
+    left_out = {RELEASED} if interrupted else set()
+    checks = [c for c in found.checks() if c.what not in (left_out if pointers else {NEWEST, RELEASED})]
     for check in checks:
         if check.holds is False:
             raise _refusal(

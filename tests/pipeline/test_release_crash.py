@@ -163,6 +163,20 @@ def test_an_interrupted_release_is_told_and_the_evidence_of_the_last_one_stays(c
     assert (released.digest, released.rows) == (case.evidence.digest, case.synthetic.num_rows)
 
 
+def test_a_release_by_another_process_meanwhile_is_no_forgery(case, monkeypatch):
+    as_audited = room.as_audited
+
+    def meanwhile(*args):
+        with monkeypatch.context() as patch:
+            patch.setattr(room, "as_audited", as_audited)
+            pipeline.release_synthetic(case.plan, case.workspace)
+        return as_audited(*args)
+
+    monkeypatch.setattr(room, "as_audited", meanwhile)
+    pipeline.release_synthetic(case.plan, case.workspace)
+    assert told(case).holds is True
+
+
 def test_a_release_that_could_not_be_written_is_no_release(case, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(pq, "write_table", _half_written)
