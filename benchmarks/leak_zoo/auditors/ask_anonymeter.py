@@ -1,4 +1,4 @@
-"""anonymeter 1.1.0: its three risks; alarmed where a 95 % interval of one lies above 0."""
+"""anonymeter 1.1.0: its three risks, 500 attacks each; it publishes intervals, and no limit for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def judge(tables: Tables) -> Answer:
     risks = {name: attack.risk(confidence_level=0.95) for name, attack in found.items()}
     scores = {name: float(risk.value) for name, risk in risks.items() if not name.startswith("inference")}
     scores["inference, worst"] = max(float(r.value) for n, r in risks.items() if n.startswith("inference"))
-    return scores, any(risk.ci[0] > 0 for risk in risks.values())
+    return scores, None
 
 
 serve(judge, "anonymeter")

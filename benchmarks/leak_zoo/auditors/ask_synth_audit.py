@@ -5,11 +5,11 @@ from __future__ import annotations
 from serving import Answer, Tables, serve
 
 from synth_audit import audit
+from synth_audit.core.plan import Plan
+from synth_audit.judging.judge import load_suite
 
-ONLY = (
-    *("closest_record", "exact_match", "identifiability", "inference", "linkability", "membership_data_only"),
-    *("novel_content", "one_run", "partial_knowledge", "recoded_copies", "singling_out"),
-)
+SUITE = load_suite(Plan().gates, Plan().base)
+ONLY = sorted({gate.limit.audit for gate in SUITE.measured if gate.blocking and gate.limit})
 """Fidelity and utility are no question of the zoo, and no blocking gate of the suite that ships."""
 
 HELD = {"pass": 0.0, "insufficient evidence": 0.5}
