@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
@@ -69,3 +70,13 @@ def test_less_is_better_in_distances_and_more_in_recall(module):
     page = module("_table_diffusion_page")
     assert page._ordered({"DP-WGAN": 2.0, "TableDiffusion": 1.0}, "pMSE") == ["diffusion", "DP-WGAN"]
     assert page._ordered({"DP-WGAN": 2.0, "TableDiffusion": 1.0}, "βR") == ["DP-WGAN", "diffusion"]
+
+
+def test_of_several_budgets_is_told_whether_more_buys_more(module):
+    page = module("_table_diffusion_page")
+    own = runs(["TableDiffusion"], [2])
+    frame = pd.DataFrame([{**run, "epsilon": e, "βR": e, "pMSE": e} for e in (1, 10, 100) for run in own])
+    text = list(page._by_epsilon(frame))
+    assert "* βR: 1.000, 10.000, 100.000: better at each." in text
+    assert "* pMSE: 1, 10, 100: better at 0 of 2 steps." in text
+    assert not list(page._by_epsilon(frame[frame["epsilon"] < 100]))
