@@ -21,7 +21,7 @@ def table(monkeypatch):
 
 
 def answer(share, scores, alarm=None, auditor="peer", **more):
-    made = {"auditor": auditor, "table": "t", "dress": "plain", "kind": "copies", "seed": 0}
+    made = {"auditor": auditor, "table": "t", "guise": "plain", "kind": "copies", "seed": 0}
     return {**made, "share": share, "scores": scores, "alarm": alarm, "seconds": 1.0, **more}
 
 
@@ -71,3 +71,20 @@ def test_the_table_tells_sizes_versions_and_wrong_passes(table):
     assert "| synth_audit |  | 2 | 1 | 0 of 0 | 0 of 0 | 1 |" in auditors
     assert table.passed(rows) == ["* copies, 1 % of t"]
     assert table.undecided(rows) == "1 of 1"
+
+
+def test_it_tells_where_another_sees_less_than_this_tool(table):
+    peer = [*honest([0.1, 0.2, 0.3]), answer(0.05, {"s": 9.0, "u": 1.0}), answer(0.01, {"s": 0.2, "u": 1.0})]
+    ours = [
+        answer(0.05, {"gate": 0.0}, False, "synth_audit"),
+        answer(0.2, {"gate": 1.0}, True, "synth_audit"),
+    ]
+    assert table.beaten([*peer, *ours], ["copies", "smote"]) == [
+        "* copies of t: peer sees 5 %; this tool sees 20 %"
+    ]
+    assert table.beaten([*peer, answer(0.05, {"gate": 1.0}, True, "synth_audit")], ["copies"]) == []
+    assert table.beaten(peer, ["copies"]) == []
+    unseen = answer(0.2, {"gate": 0.0}, False, "synth_audit")
+    assert table.beaten([*peer, unseen], ["copies"]) == [
+        "* copies of t: peer sees 5 %; this tool does not see it"
+    ]

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from environments import AUDITORS, Auditor
-from leaks import KINDS, plain, release_of
+from leaks import KINDS, PLAIN, release_of
 from page import page
 from referees_table import auditors_of, leaks_of, readings
 from tables import ROWS, TABLES, deal
@@ -32,7 +32,7 @@ SHARES = (1.0, 0.2, 0.05, 0.01, 0.005)
 
 
 class Case(NamedTuple):
-    """One release before one auditor; an honest one has share 0 and the kind whose dress it wears."""
+    """One release before one auditor; an honest one has share 0 and the first kind of its guise."""
 
     auditor: str
     table: str
@@ -55,18 +55,18 @@ class Answers:
         self.known = {Case(**{k: row[k] for k in Case._fields}): row for row in map(json.loads, rows)}
 
     def add(self, case: Case, answer: dict[str, Any]) -> None:
-        dress = KINDS[case.kind].dress.__name__
-        row = case._asdict() | {"dress": dress, "date": f"{datetime.now(UTC):%Y-%m-%d}"} | answer
+        guise = KINDS[case.kind].guise
+        row = case._asdict() | {"guise": guise, "date": f"{datetime.now(UTC):%Y-%m-%d}"} | answer
         with self.path.open("a") as out:
             out.write(json.dumps(row) + "\n")
         self.known[case] = row
 
 
 def honest(chosen: argparse.Namespace, auditor: str, table: str) -> Iterator[Case]:
-    """Fresh rows, anew for each seed, in every dress that a kind wears, named after its first kind."""
-    first = {KINDS[kind].dress: kind for kind in reversed(KINDS)}
-    for kind in sorted({first[KINDS[kind].dress] for kind in chosen.kinds}, key=list(KINDS).index):
-        for seed in range(chosen.honest if KINDS[kind].dress is plain else -(-chosen.honest // 2)):
+    """Releases of nobody in train, anew for each seed, in every guise that a kind has."""
+    first = {KINDS[kind].guise: kind for kind in reversed(KINDS)}
+    for kind in sorted({first[KINDS[kind].guise] for kind in chosen.kinds}, key=list(KINDS).index):
+        for seed in range(chosen.honest if KINDS[kind].guise == PLAIN else -(-chosen.honest // 2)):
             yield Case(auditor, table, kind, 0.0, 1_000 + seed, chosen.rows)
 
 
@@ -143,7 +143,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=ROWS, help="of a whole table at most")
     parser.add_argument("--seeds", type=int, default=1, help="releases of each leak and table")
     parser.add_argument(
-        "--honest", type=int, default=20, help="honest releases of each table, half in a dress"
+        "--honest", type=int, default=20, help="honest releases of each table, half as many in a guise"
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after these")
     parser.add_argument("--show", action="store_true", help="print the table of what is on file, ask nothing")

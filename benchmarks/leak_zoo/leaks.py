@@ -200,7 +200,13 @@ class Kind:
     poor: bool = False
     largest: float = 1.0
 
+    @property
+    def guise(self) -> str:
+        """What honest releases must share with those of this kind to be compared with them."""
+        return f"{self.dress.__name__}, independent columns" if self.poor else self.dress.__name__
 
+
+PLAIN = plain.__name__
 KINDS = {
     "copies": Kind(copies),
     "last_digits": Kind(last_digits),

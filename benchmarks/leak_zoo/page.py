@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from environments import AUDITORS
-from referees_table import FEWEST_HONEST, Answers, auditors_of, leaks_of, passed, undecided
+from referees_table import FEWEST_HONEST, Answers, auditors_of, beaten, leaks_of, passed, undecided
 
 _HOW = """# The Referees' Table
 
@@ -25,15 +25,31 @@ Answers from {first} to {last}; {total} releases put before an auditor.{missing}
 **How.** Of a table two fifths of the rows are train and three tenths control. A release is honest (rows
 of people outside train and control) but for a share of the people in train, who each leave a row in it;
 `benchmarks/leak_zoo/leaks.py` says what they leave, by kind. Every auditor gets the same three files in
-an environment of its own and is used as its documentation says, with its defaults (`auditors/ask_*.py`).
+an environment of its own and is used as its documentation says (below, and `auditors/ask_*.py`).
 *Its own decision* is what the tool says of a release; for this one, that it does not pass: some blocking
 gate fails or lacks evidence. *Calibrated* is for all alike: some score lies beyond what honest releases
-of the same table let expect, at 5 % false alarms for the tool as a whole; the formula is in
-`referees_table.py`, and the score that showed it stands beside. Blank: not asked. Sizes lie on a grid,
+of the same table let expect (in the same guise: mirrored, of independent columns and so on), at 5 % false
+alarms for the tool as a whole; the formula is in `referees_table.py`, and the score that showed it stands
+beside. Blank: not asked. Sizes lie on a grid,
 from 5 % up where a tool does not see that, else down to the first that it does not see: a size says
 *this, and perhaps less*, and *not at 5 %* that this was the largest asked.
 
 """
+
+_ASKED = {
+    "synth_audit": "the audits that a blocking gate of the suite `release` rests on, at their defaults; its "
+    "scores are the outcomes of these gates, so that calibration adds nothing to its own decision",
+    "anonymeter": "singling out by one and by several columns, linkability of two halves of the columns, "
+    "inference of each column from all others, 500 attacks each, control given; the point risks, the largest "
+    "of all inferences; no limit is documented",
+    "sdmetrics": "DCROverfittingProtection, DCRBaselineProtection (of all rows, and of 500), "
+    "NewRowSynthesis, DisclosureProtection of the last column by all others; one minus each; no limit is "
+    "documented",
+    "syntheval": "its preset `privacy` with control as holdout; no limit is documented",
+    "synth_mia": "all attacks but Gen-LRA, as its guide has them: area under the curve and true positives at "
+    "1 % false ones; labels one-hot, and ordinal for the two kernel densities, which cannot take collinear "
+    "columns; no limit is documented. Of its sources, commit 9ef39e1",
+}
 
 _LIMITS = """## Limits of this study
 
@@ -45,8 +61,8 @@ _LIMITS = """## Limits of this study
   all.
 * The kinds were collected while this tool was built, and its gates were made to see them: it plays at home.
   Kinds that nobody here thought of are not in the table.
-* Peers that measure one risk are held against leaks of others. Anonymeter's intervals are not published as a
-  verdict; they are read as one here, over all of its attacks at once.
+* Peers that measure one risk are held against leaks of others, and none of them claims to decide: they
+  publish scores for a reader to judge.
 * `copula` is drawn as the frames of SDMetrics' issue 934 (six numbers, three labels, a Gaussian copula), at
   this study's sizes; the issue's point is the score on a subsample beside the one on all rows.
 """
@@ -80,13 +96,17 @@ def page(answers: Answers, kinds: Iterable[str]) -> str:
         ),
         *(line + "\n" for line in auditors_of(answers)),
         "\n",
+        *(f"* {name}: {how}.\n" for name, how in _ASKED.items() if name in auditors),
+        "\n",
     ]
     for table in tables:
         some = [a for a in answers if a["table"] == table]
         parts.append(f"## {table}\n\n")
         parts += [line + "\n" for line in leaks_of(some, kinds)] + ["\n"]
+    parts.append("## Where another auditor sees a smaller leak\n\n")
+    parts += [line + "\n" for line in beaten(answers, kinds)] or ["Nowhere among those asked.\n"]
     wrong = passed(answers)
-    parts.append("## Leaks that this tool let pass\n\n")
+    parts.append("\n## Leaks that this tool let pass\n\n")
     parts.append("".join(line + "\n" for line in wrong) if wrong else "None of those asked.\n")
     parts.append(f"\nOf its alarms at leaks, {undecided(answers)} rest on missing evidence alone.\n\n")
     return "".join([*parts, _LIMITS])

@@ -18,15 +18,17 @@ from typing import Any
 
 Answer = dict[str, Any]
 Answers = list[Answer]
+Alarms = dict[float, list[bool]]
+OWN = "synth_audit"
 NEVER = float("inf")
 FALSE_ALARMS = 0.05
 FEWEST_HONEST = 3
 
 
 def honest_scores(answers: Answers, like: Answer) -> dict[str, list[float]]:
-    """Finite values of each score on honest releases of one auditor, table and dress."""
+    """Finite values of each score on honest releases of one auditor, table and guise."""
     found: dict[str, list[float]] = defaultdict(list)
-    where = ("auditor", "table", "dress")
+    where = ("auditor", "table", "guise")
     for answer in answers:
         if answer["share"] == 0 and all(answer[k] == like[k] for k in where):
             for name, value in answer["scores"].items():
@@ -86,26 +88,31 @@ def told(alarms: dict[float, list[bool]]) -> str:
     return f"not at {percent(max(alarms))}" if seen == NEVER else percent(seen)
 
 
-def cell(answers: Answers, kind: str) -> list[str]:
-    """What one auditor sees of a kind in one table: by its own decision, and calibrated."""
-    own: dict[float, list[bool]] = defaultdict(list)
-    calibrated: dict[float, list[bool]] = defaultdict(list)
-    through = ""
+def alarms(answers: Answers, kind: str) -> tuple[Alarms, Alarms]:
+    """One auditor's alarms at a kind in one table by share: calibrated, and by its own decision."""
+    calibrated: Alarms = defaultdict(list)
+    own: Alarms = defaultdict(list)
     for answer in answers:
         if answer["kind"] != kind or not answer["share"]:
             continue
         if answer["alarm"] is not None:
             own[answer["share"]].append(answer["alarm"])
-        over = exceeded(answer, answers)
-        if over is not None:
+        if (over := exceeded(answer, answers)) is not None:
             calibrated[answer["share"]].append(bool(over))
-            if over and answer["share"] == smallest_seen(calibrated):
-                through = over[0]
+    return calibrated, own
+
+
+def cell(answers: Answers, kind: str) -> list[str]:
+    """What one auditor sees of a kind in one table: by its own decision, and calibrated with the score."""
+    calibrated, own = alarms(answers, kind)
+    smallest = smallest_seen(calibrated)
+    shown = (exceeded(a, answers) for a in answers if (a["kind"], a["share"]) == (kind, smallest))
+    through = next((over[0] for over in shown if over), "")
     return [told(own), f"{told(calibrated)} {through}".rstrip()]
 
 
 def false_alarms(answers: Answers) -> tuple[str, str]:
-    """Of honest releases: by the tool's own decision, and calibrated on the others of the table and dress."""
+    """Of honest releases: by the tool's own decision, and calibrated on the others of the table and guise."""
     honest = [a for a in answers if a["share"] == 0]
     decided = [a["alarm"] for a in honest if a["alarm"] is not None]
     left_out = [exceeded(a, [b for b in honest if b is not a]) for a in honest]
@@ -117,7 +124,7 @@ def false_alarms(answers: Answers) -> tuple[str, str]:
 
 def by_auditor(answers: Answers) -> dict[str, Answers]:
     """Answers of each auditor, this tool's first."""
-    names = sorted({a["auditor"] for a in answers}, key=lambda name: (name != "synth_audit", name))
+    names = sorted({a["auditor"] for a in answers}, key=lambda name: (name != OWN, name))
     return {name: [a for a in answers if a["auditor"] == name] for name in names}
 
 
@@ -157,9 +164,24 @@ def auditors_of(answers: Answers) -> list[str]:
     return out
 
 
+def beaten(answers: Answers, kinds: Iterable[str]) -> list[str]:
+    """Kinds of which another auditor, calibrated, sees a smaller share than this tool's own decision."""
+    out = []
+    for table in sorted({a["table"] for a in answers}):
+        mine = by_auditor([a for a in answers if a["table"] == table])
+        for kind in kinds:
+            seen = {name: smallest_seen(alarms(some, kind)[name == OWN]) for name, some in mine.items()}
+            own = seen.pop(OWN, None)
+            smaller = {name: s for name, s in seen.items() if own and s is not None and s < own}
+            ours = "does not see it" if own == NEVER else f"sees {percent(own or 0)}"
+            told = ", ".join(f"{name} sees {percent(s)}" for name, s in sorted(smaller.items()))
+            out += [f"* {kind} of {table}: {told}; this tool {ours}"] if smaller else []
+    return out
+
+
 def passed(answers: Answers) -> list[str]:
     """Leaks that this tool let pass, the largest first, as lines of Markdown."""
-    wrong = [a for a in answers if a["auditor"] == "synth_audit" and a["share"] and a["alarm"] is False]
+    wrong = [a for a in answers if a["auditor"] == OWN and a["share"] and a["alarm"] is False]
     return [
         f"* {a['kind']}, {percent(a['share'])} of {a['table']}"
         for a in sorted(wrong, key=lambda a: (-a["share"], a["kind"], a["table"]))
@@ -168,6 +190,6 @@ def passed(answers: Answers) -> list[str]:
 
 def undecided(answers: Answers) -> str:
     """How many of this tool's alarms rest on missing evidence alone, in words."""
-    raised = [a["scores"] for a in answers if a["auditor"] == "synth_audit" and a["share"] and a["alarm"]]
+    raised = [a["scores"] for a in answers if a["auditor"] == OWN and a["share"] and a["alarm"]]
     short = sum(max(scores.values(), default=0.0) < 1 for scores in raised)
     return f"{short} of {len(raised)}"
