@@ -14,6 +14,7 @@ from synth_audit.api.evidence import (
     write_pdf,
     write_report,
 )
+from synth_audit.api.indexing import write_index
 from synth_audit.api.mechanisms import test_mechanism
 from synth_audit.api.mending import mend, refuse_mended_place, write_mended_plan
 from synth_audit.api.plans import PlanLike, as_plan, workspace_of
@@ -56,6 +57,7 @@ __all__ = [
     "verify",
     "workspace_of",
     "write_certificate",
+    "write_index",
     "write_mended_plan",
     "write_pdf",
     "write_report",

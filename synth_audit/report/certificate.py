@@ -211,6 +211,16 @@ def _approvers(evidence: Evidence) -> tuple[int, Mapping[str, str]]:
     return release.get("approvals", 0), release.get("approvers", {})
 
 
+def wanted_approvals(evidence: Evidence) -> int:
+    """How many approvals the plan asks for."""
+    return _approvers(evidence)[0]
+
+
+def counting_approvals(evidence: Evidence, approvals: Sequence[Approval]) -> tuple[Approval, ...]:
+    """Those against which nothing is known but perhaps their date: genuine, about this, by an approver."""
+    return tuple(a for a in approvals if not _signature(a, evidence).doubt)
+
+
 def _signature(approval: Approval, evidence: Evidence) -> SignatureRow:
     _, approvers = _approvers(evidence)
     doubt = ""
@@ -234,7 +244,7 @@ def _waiting(evidence: Evidence, approvals: Sequence[Approval]) -> str:
     needed, _ = _approvers(evidence)
     if not needed:
         return ""
-    found = len({a.by for a in approvals if not _signature(a, evidence).doubt})
+    found = len({a.by for a in counting_approvals(evidence, approvals)})
     return f"{found} of {words.counted(needed, 'approval')} by different people"
 
 

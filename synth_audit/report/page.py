@@ -18,9 +18,13 @@ _LONGEST = 200_000
 """Letters of one text on a page; only a plan comes near it."""
 
 
-def page(template: str, **values: object) -> str:
-    """Fill a template; the page may load and run nothing but its own style sheet."""
-    style = (resource_folder(_FOLDER) / "style.css").read_text(encoding="utf-8")
+def page(template: str, *, extra_style: str = "", **values: object) -> str:
+    """Fill a template; the page may load and run nothing but its own style sheet.
+
+    Args:
+        extra_style: rules of this page alone; no text from outside may stand in them.
+    """
+    style = (resource_folder(_FOLDER) / "style.css").read_text(encoding="utf-8") + extra_style
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -1,0 +1,183 @@
+"""A page over the audits of many tables: what was found, released and approved, and how numbers moved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from synth_audit.core.errors import DataError
+from synth_audit.core.verdict import GateResult, Result
+from synth_audit.judging.criteria import answers
+from synth_audit.report import words
+from synth_audit.report.certificate import counting_approvals, wanted_approvals
+from synth_audit.report.gates import sign_of
+from synth_audit.report.outcomes import Outcomes, obstacles
+from synth_audit.report.page import page
+from synth_audit.report.residual_risk import used
+from synth_audit.report.trend_chart import TrendPoint, trend_svg
+from synth_audit.report.view import Fact, Panel, Sign
+from synth_audit.store.audit_history import PastAudit, TableHistory
+from synth_audit.store.untrusted_file import read_plain
+
+_MARK = '<main id="main" data-index="audits">'
+_MOST_TRENDS = 12
+"""Charts of one table, those nearest to their limits first."""
+_MOST_AUDITS = 30
+"""Audits in one chart, the newest."""
+
+STATES = {"released": "Released", "pass": "Passed, not released", "fail": "Failed", "open": "Not decided"}
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One audit; ``state`` is a key of :data:`STATES`."""
+
+    state: str
+    sign: Sign
+    when: str
+    attempt: str
+    generator: str
+    reason: str
+    criteria: str
+    released: str
+    approvals: str
+    digest: str
+    certificate: str
+    report: str
+    doubt: str
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One table with its audits, the newest first; ``state`` is that of the newest."""
+
+    key: str
+    table: str
+    place: str
+    state: str
+    facts: tuple[Fact, ...]
+    audits: tuple[AuditRow, ...]
+    trends: tuple[Panel, ...]
+    note: str
+
+
+def render_index(histories: Sequence[TableHistory], base: Path) -> str:
+    """The page, filtered by style sheet alone: it runs nothing and fetches nothing.
+
+    Args:
+        base: the folder of the page, which links start from.
+    """
+    tables = tuple(_table(h, base, f"t{i}") for i, h in enumerate(histories, 1))
+    return page("index.html.j2", extra_style=_filters(tables), tables=tables, states=STATES)
+
+
+def refuse_no_index(path: Path) -> None:
+    """Raise ``DataError`` where the page would take the place of a file that is none of its kind."""
+    try:
+        known = _MARK in read_plain(path).decode(errors="replace")
+    except OSError:  # a folder, a link, a device, or closed to this user
+        known = False
+    if not known:
+        raise DataError(
+            "the file is there already and is no index",
+            where=str(path),
+            expected="a new file, or an earlier index",
+            fix="name another with --out, or replace this one with --force",
+        )
+
+
+def _filters(tables: Sequence[TableRow]) -> str:
+    """One rule for each choice: what is chosen hides all else; names of tables stand in no rule."""
+    choices = [("state", state) for state in STATES] + [("table", t.key) for t in tables]
+    return "\n".join(
+        f'body:has(#{name} option[value="{key}"]:checked) .entry:not(.{key}) {{ display: none; }}'
+        for name, key in choices
+    )
+
+
+def _table(history: TableHistory, base: Path, key: str) -> TableRow:
+    rows = tuple(_audit(a, base) for a in history.audits)
+    out = next((a for a in reversed(history.audits) if a.out), None)
+    facts = (
+        Fact("Audits", f"{len(rows):,}"),
+        Fact("Releases", f"{sum(a.released is not None for a in history.audits):,}"),
+        Fact("Out there", _released(out) if out else "nothing"),
+    )
+    left = {"cannot be read": history.unread, "purged": history.purged}
+    note = ", ".join(f"{words.counted(n, 'audit')} {what}" for what, n in left.items() if n)
+    return TableRow(
+        key, history.table, history.place, rows[-1].state if rows else "open", facts, rows[::-1],
+        _trends(history, key), words.sentence(note),
+    )  # fmt: skip
+
+
+def _audit(audit: PastAudit, base: Path) -> AuditRow:
+    evidence = audit.evidence
+    stopped = obstacles(Outcomes.of(evidence))
+    state = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}[evidence.verdict]
+    asked = answers(evidence.outcomes, evidence.gates.results)
+    open_ = [f"{a.criterion} {a.state}" for a in asked if a.reason]
+    return AuditRow(
+        state="released" if audit.released and audit.sound else state if audit.sound else "open",
+        sign=sign_of(evidence.verdict if audit.sound else Result.INSUFFICIENT),
+        when=words.moment(evidence.created),
+        attempt=f"{evidence.attempt:,}" if evidence.attempt else "–",
+        generator=evidence.generator.name,
+        reason=next((f"{o}." for o in stopped), words.sentence("; ".join(evidence.gates.blockers))),
+        criteria=", ".join(open_) or "all four answered",
+        released=_released(audit),
+        approvals=_approvals(audit),
+        digest=evidence.digest[:12],
+        certificate=_link(audit.certificate, base),
+        report=_link(audit.report, base),
+        doubt="" if audit.sound else "not as it was filed: see `synth-audit verify`",
+    )
+
+
+def _released(audit: PastAudit) -> str:
+    if audit.released is None:
+        return "–"
+    return words.moment(audit.released.time, day_only=True) + (", out there" if audit.out else "")
+
+
+def _approvals(audit: PastAudit) -> str:
+    wanted = wanted_approvals(audit.evidence)
+    counting = counting_approvals(audit.evidence, audit.approvals)
+    told = f"{len({a.by for a in counting})} of {wanted}" if wanted else str(len(audit.approvals) or "–")
+    until = min((a.until for a in counting), default="")
+    return told + (f", until {words.moment(until)}" if until else "")
+
+
+def _link(path: Path | None, base: Path) -> str:
+    return "" if path is None else Path(os.path.relpath(path.absolute(), base.absolute())).as_posix()
+
+
+def _trends(history: TableHistory, key: str) -> tuple[Panel, ...]:
+    """Deciding gates of the newest audit, those nearest to their limits first."""
+    sound = [a for a in history.audits if a.sound][-_MOST_AUDITS:]
+    if len(sound) < 2:
+        return ()
+    newest = Outcomes.of(sound[-1].evidence)
+    judged = [
+        (g, newest.measured[g.measurement])
+        for g in sound[-1].evidence.gates.results
+        if g.blocking and g.measurement is not None and g.measurement in newest.measured
+    ]
+    nearest = sorted(judged, key=lambda pair: -used(*pair))[:_MOST_TRENDS]
+    return tuple(_trend(g, newest, sound, f"{key}-{i}") for i, (g, _) in enumerate(nearest, 1))
+
+
+def _trend(gate: GateResult, newest: Outcomes, audits: Sequence[PastAudit], anchor: str) -> Panel:
+    assert gate.measurement is not None
+    points = [
+        TrendPoint(g, words.moment(a.evidence.created, day_only=True), a.released is not None)
+        for a in audits
+        for g in a.evidence.gates.results
+        if g.gate == gate.gate
+    ]
+    drawing = trend_svg(points, title=gate.title, unit=newest.unit(gate.measurement), anchor=anchor)
+    return Panel(f"{newest.sentence(gate)}.", Markup(drawing))  # noqa: S704  (built from escaped parts)
