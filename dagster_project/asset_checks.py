@@ -52,7 +52,7 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
     whole = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
     specs = [
         dg.AssetCheckSpec(c.name, asset=table.asset("report"), description=c.title, blocking=c.blocking)
-        for c in [*known_gates(table), whole]
+        for c in sorted([whole, *known_gates(table)], key=lambda c: not c.blocking)
     ]
 
     @dg.multi_asset_check(name=f"{table.key}__gates", specs=specs, can_subset=True)

@@ -5,6 +5,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -12,7 +13,9 @@ import dagster as dg
 from dagster_project import metadata
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
+from dagster_project.lineage import events
 from dagster_project.pools import pool_of
+from dagster_project.verdict_message import message, report_link, send
 from synth_audit.api import run_context
 from synth_audit.core.errors import PlanError
 
@@ -42,8 +45,7 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
     A sweep hangs on the split alone, which it makes itself when there is none of this plan.
     """
     stages = [s for s in STAGES if s.name != "release" or table.plan.release is not None]
-    first = [dg.AssetKey.from_user_string(key) for key in table.deps]
-    deps = [first, *([table.asset(s.name)] for s in stages)]
+    deps = [[table.asset("source")], *([table.asset(s.name)] for s in stages)]
     assets = [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
     if table.plan.frontier is not None:
         assets.append(_asset(table, FRONTIER, [table.asset("split")]))
@@ -60,6 +62,8 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         tags=dict(table.tags),
         code_version=table.code_version(stage.name),
         pool=pool_of(table, stage.name),
+        automation_condition=_FOLLOWS if stage.name == "release" else None,
+        freshness_policy=_fresh(table) if stage.name == "release" else None,
         description="\n\n".join(filter(None, [stage.does, table.description])),
     )
     def run_stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
@@ -74,9 +78,34 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
             run_context(table.plan, scratch, workers=_workers(), progress=progress) as how,
         ):
             metadata, digest = stage.run(table, how)
+            for event in events(table, stage.name, metadata, digest):
+                context.log_event(event)
+            if stage.name == "report":
+                _tell(table, context)
         return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(digest))
 
     return run_stage
+
+
+_FOLLOWS = dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
+"""When ``release`` follows by itself, once Dagster's automation sensor is switched on."""
+
+
+def _fresh(table: TableEntry) -> dg.FreshnessPolicy | None:
+    if table.fresh_hours is None:
+        return None
+    return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=table.fresh_hours))
+
+
+def _tell(table: TableEntry, context: dg.AssetExecutionContext) -> None:
+    """Send the verdict to whom it may concern; that it cannot be sent is logged and no more."""
+    from synth_audit.store.checked_evidence import newest_evidence
+    from synth_audit.store.evidence_store import evidence_store
+
+    evidence = newest_evidence(table.workspace)
+    path = evidence_store(table.workspace).where(evidence.digest)["report"]
+    if problem := send(message(table, evidence, path)):
+        context.log.warning(f"{problem}; the verdict stands")
 
 
 def _kinds(table: TableEntry, stage: Stage) -> set[str]:
@@ -115,7 +144,8 @@ def _report(table: TableEntry, context: "RunContext") -> Told:
 
     path = write_report(table.workspace)
     evidence = newest_evidence(table.workspace)
-    return metadata.report(evidence, path), evidence.digest
+    link = report_link(table.plan.name, evidence.digest, path)
+    return metadata.report(evidence, path, link), evidence.digest
 
 
 def _release(table: TableEntry, context: "RunContext") -> Told:

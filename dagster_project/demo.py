@@ -27,7 +27,7 @@ WAREHOUSE = "warehouse.duckdb"
 TABLES = {"tumours_vine": "released.tumours", "tumours_resample": "released.tumours_resample"}
 """The audited tables of ``defs/`` and where each would be released to."""
 
-_INSTANCE = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
+_INSTANCE = "telemetry:\n  enabled: false\nnux:\n  enabled: false\npython_logs:\n  python_log_level: INFO\n"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 

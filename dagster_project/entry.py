@@ -23,6 +23,8 @@ class TableEntry:
     Attributes:
         key: first part of every asset key, and the group.
         deps: keys of the assets that make the source.
+        released_key: key under which others know the released table; the table's own if empty.
+        fresh_hours: age from which on a release counts as too old.
     """
 
     key: str
@@ -33,6 +35,13 @@ class TableEntry:
     owners: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     deps: tuple[str, ...] = ()
+    released_key: str = ""
+    fresh_hours: float | None = None
+
+    @property
+    def released(self) -> dg.AssetKey:
+        """Asset key of the released table."""
+        return dg.AssetKey.from_user_string(self.released_key or f"{self.key}/released")
 
     def asset(self, stage: str) -> dg.AssetKey:
         """Asset key of a stage."""

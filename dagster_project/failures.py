@@ -1,4 +1,4 @@
-"""Errors on their way into the run database, where no cell value may appear."""
+"""Errors on their way into the run database, where no cell value may appear; each says of what kind it is."""
 
 from __future__ import annotations
 
@@ -7,31 +7,55 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from synth_audit.core.errors import ApprovalMissing, SynthAuditError
+from synth_audit.core.errors import (
+    BudgetSpent,
+    ReleaseRefused,
+    ReleaseUncertain,
+    SynthAuditError,
+    Unavailable,
+)
 
-WAITING = "waiting for approval"
-"""Kind of the failure of a release that people still have to approve."""
+REFUSAL, OUTAGE, INPUT, FAULT = "refusal", "outage", "input", "fault"
+"""What a failure is: our decision, something that may be there later, a mistake in plan or data, a bug."""
+
+RETRIES, SECONDS = 3, 60.0
+"""How often a stage that met a lock or a lost server is tried again, and after how long."""
+
+_RETRIED = ("split", "release")
+"""Stages that meet servers, and may run twice: neither fits a generator."""
 
 
 @contextmanager
 def without_values(stage: str) -> Iterator[None]:
-    """Turn any error into a ``Failure`` that shows no cell value and is never retried.
+    """Turn any error into a ``Failure`` that shows no cell value.
 
     The project's own errors are written to be shown and keep their text. Of any other error only
-    kind and place remain: its text, its cause and its context may quote the data.
+    kind and place remain: its text, its cause and its context may quote the data. Only what may be there
+    later is tried again, and never a fit, whose second run would spend its privacy budget once more.
     """
     try:
         yield
     except SynthAuditError as error:
-        waits = isinstance(error, ApprovalMissing)  # nothing is wrong: somebody has to sign
-        raise _failure(stage, WAITING if waits else type(error).__name__, str(error)) from None
+        failure = _failure(stage, kind_of(error), type(error).__name__, str(error))
+        if failure.allow_retries:
+            raise dg.RetryRequested(RETRIES, SECONDS) from failure
+        raise failure from None
     except Exception as error:  # anything else may quote a cell: none may pass as it is
         from synth_audit.examination.audit_runner import describe_error
 
-        raise _failure(stage, type(error).__name__, describe_error(error)) from None
+        raise _failure(stage, FAULT, type(error).__name__, describe_error(error)) from None
 
 
-def _failure(stage: str, kind: str, text: str) -> dg.Failure:
+def kind_of(error: SynthAuditError) -> str:
+    """Refusal, outage or input."""
+    if isinstance(error, (ReleaseRefused, BudgetSpent)):
+        return REFUSAL
+    return OUTAGE if isinstance(error, (Unavailable, ReleaseUncertain)) else INPUT
+
+
+def _failure(stage: str, kind: str, error: str, text: str) -> dg.Failure:
     return dg.Failure(
-        description=f"{stage}: {text}", metadata={"stage": stage, "kind": kind}, allow_retries=False
+        description=f"{stage}: {text}",
+        metadata={"stage": stage, "kind": kind, "error": error},
+        allow_retries=kind == OUTAGE and stage in _RETRIED,
     )

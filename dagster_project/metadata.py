@@ -75,14 +75,14 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
     }
 
 
-def report(evidence: Evidence, path: Path) -> Metadata:
+def report(evidence: Evidence, path: Path, link: str) -> Metadata:
     """Where the report is, its verdict, its gates and their picture."""
     from synth_audit.report.suite_overview import suite_overview_svg, units_of
 
     return {
         "verdict": str(evidence.verdict),
         "report": dg.MetadataValue.path(str(path)),
-        "report link": dg.MetadataValue.url(path.resolve().as_uri()),
+        "report link": dg.MetadataValue.url(link),
         "gates, drawn": picture(
             suite_overview_svg(evidence.gates.results, units=units_of(evidence)), "gates"
         ),
@@ -123,6 +123,7 @@ def gate(result: GateResult) -> Metadata:
     """One gate: what was measured, its limits, what they rest on and what to do."""
     words = {
         "result": str(result.result),
+        "severity": "blocks the release" if result.blocking else "advice",
         "reason for the limit": result.reason,
         "what to do": result.advice,
         "measurement": str(result.measurement or ""),

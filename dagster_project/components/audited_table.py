@@ -15,11 +15,15 @@ from pydantic import BaseModel, Field
 from dagster_project.asset_checks import gate_checks
 from dagster_project.assets import stage_assets
 from dagster_project.entry import TableEntry
+from dagster_project.lineage import places
 from synth_audit.api import workspace_of
 from synth_audit.core.plan import Plan
 from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.plan_json_schema import plan_schema
 from synth_audit.judging.suite import load_suite
+
+_LONGEST = "dagster/max_runtime"
+"""Dagster's tag for the seconds that a run may take, which its run monitoring watches."""
 
 HOME = "SYNTH_AUDIT_HOME"
 """Environment variable: the folder that relative paths start from; the project's root without it."""
@@ -36,7 +40,15 @@ class TableSettings(Plan):
     owners: tuple[str, ...] = Field((), description="e-mail addresses, or `team:name`")
     tags: dict[str, str] = Field(default_factory=dict, description="tags of every asset of the table")
     deps: tuple[str, ...] = Field((), description="assets that make the source, such as `clinical/tumours`")
-    schedule: str | None = Field(None, description="cron line, UTC; off until it is switched on")
+    schedule: str | None = Field(None, description="cron line; off until it is switched on")
+    timezone: str = Field("UTC", description="time zone of the schedule, such as `Europe/Berlin`")
+    timeout: int | None = Field(None, gt=0, description="seconds after which Dagster ends a run of the table")
+    fresh_hours: float | None = Field(
+        None, gt=0, description="hours after which a release counts as too old, in Dagster's catalogue"
+    )
+    released_key: str = Field(
+        "", description="asset key of the released table, such as `released/tumours`, for what reads it"
+    )
     workspace: str | None = Field(
         None, description="folder of the audit's files, as `--out` in the shell; `<table>-audit` if left out"
     )
@@ -113,16 +125,16 @@ class AuditedTable(dg.Component):
             f"{table.key}_audit",
             selection=everything - _frontier(table) if swept else everything,
             description=f"Audits {table.plan.name} and releases it if every gate allows it.",
-            tags=table.tags,
+            tags=self._run_tags,
         )
         sweep = dg.define_asset_job(
             f"{table.key}_frontier",
             selection=_frontier(table),
             description=f"Tries several generators for {table.plan.name}; releases nothing.",
-            tags=table.tags,
+            tags=self._run_tags,
         )
         return dg.Definitions(
-            assets=stage_assets(table),
+            assets=[*places(table), *stage_assets(table)],
             asset_checks=[gate_checks(table)],
             jobs=[job, sweep] if swept else [job],
             schedules=self._schedules(table, job),
@@ -150,7 +162,14 @@ class AuditedTable(dg.Component):
             owners=self.settings.owners,
             tags=self.settings.tags,
             deps=self.settings.deps,
+            released_key=self.settings.released_key,
+            fresh_hours=self.settings.fresh_hours,
         )
+
+    @property
+    def _run_tags(self) -> dict[str, str]:
+        limit = self.settings.timeout
+        return self.settings.tags | ({} if limit is None else {_LONGEST: str(limit)})
 
     def _schedules(
         self, table: TableEntry, job: dg.UnresolvedAssetJobDefinition
@@ -158,7 +177,12 @@ class AuditedTable(dg.Component):
         if self.settings.schedule is None:
             return []
         return [
-            dg.ScheduleDefinition(name=f"{table.key}_schedule", job=job, cron_schedule=self.settings.schedule)
+            dg.ScheduleDefinition(
+                name=f"{table.key}_schedule",
+                job=job,
+                cron_schedule=self.settings.schedule,
+                execution_timezone=self.settings.timezone,
+            )
         ]
 
 

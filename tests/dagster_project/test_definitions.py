@@ -51,7 +51,8 @@ def test_the_location_holds_five_assets_a_job_and_the_gates_of_each_table(
     location: dg.RepositoryDefinition,
 ) -> None:
     keys = {key.to_user_string() for key in location.asset_graph.get_all_asset_keys()}
-    assert keys == {f"{t}/{s}" for t in ("tumours_vine", "tumours_resample") for s in STAGES}
+    places = ["source", *STAGES, "released"]
+    assert keys == {f"{t}/{s}" for t in ("tumours_vine", "tumours_resample") for s in places}
     assert {"tumours_vine_audit", "tumours_resample_audit"} <= {j.name for j in location.get_all_jobs()}
     assert [s.name for s in location.schedule_defs] == ["tumours_vine_schedule"]
 
@@ -128,7 +129,7 @@ def test_the_code_version_follows_the_plan_and_the_suite(component: Make, home: 
 def test_a_table_without_a_target_has_no_release_asset(component: Make) -> None:
     made = dg.build_defs_for_component(component(release=None))
     keys = made.resolve_asset_graph().get_all_asset_keys()
-    assert {k.path[-1] for k in keys} == set(STAGES) - {"release"}
+    assert {k.path[-1] for k in keys} == {"source", *STAGES} - {"release"}
 
 
 def test_owners_tags_and_upstream_assets_reach_the_catalogue(component: Make) -> None:
@@ -137,10 +138,38 @@ def test_owners_tags_and_upstream_assets_reach_the_catalogue(component: Make) ->
     )
     graph = made.resolve_asset_graph()
     split = graph.get(dg.AssetKey(["people", "split"]))
-    assert split.parent_keys == {dg.AssetKey(["raw", "people"])}
+    assert split.parent_keys == {dg.AssetKey(["people", "source"])}
+    assert graph.get(dg.AssetKey(["people", "source"])).parent_keys == {dg.AssetKey(["raw", "people"])}
     assert split.owners == ["team:clinical"]
     assert split.tags["level"] == "high"
     assert split.group_name == "people"
+
+
+def test_what_reads_the_released_table_finds_it_under_its_own_key(component: Make) -> None:
+    made = dg.build_defs_for_component(component(released_key="lake/people", fresh_hours=200))
+    graph = made.resolve_asset_graph()
+    release = graph.get(dg.AssetKey(["people", "release"]))
+    assert release.child_keys == {dg.AssetKey(["lake", "people"])}
+    assert not graph.get(dg.AssetKey(["lake", "people"])).is_executable
+    assert release.freshness_policy is not None
+
+
+def test_release_follows_by_itself_only_where_blocking_checks_pass(component: Make) -> None:
+    graph = dg.build_defs_for_component(component()).resolve_asset_graph()
+    wanted = dg.AutomationCondition.all_deps_blocking_checks_passed()
+    conditions = {k.path[-1]: graph.get(k).automation_condition for k in graph.get_all_asset_keys()}
+    assert {name for name, found in conditions.items() if found is not None} == {"release"}
+    assert wanted.get_node_unique_id(parent_unique_id=None, index=None, target_key=None) is not None
+    assert "all_deps_blocking_checks_passed" in repr(conditions["release"])
+
+
+def test_time_zone_and_longest_run_reach_dagster(component: Make) -> None:
+    made = dg.build_defs_for_component(
+        component(schedule="0 3 * * 1", timezone="Europe/Berlin", timeout=3600)
+    )
+    [schedule] = made.get_repository_def().schedule_defs
+    assert schedule.execution_timezone == "Europe/Berlin"
+    assert made.resolve_job_def("people_audit").tags["dagster/max_runtime"] == "3600"
 
 
 def test_gates_that_would_share_a_check_are_refused(component: Make, home: Path) -> None:

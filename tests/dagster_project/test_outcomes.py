@@ -1,0 +1,160 @@
+"""What a run tells others: of which kind a failure is, the verdict, and what lies before and behind."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from dagster_project import failures, verdict_message
+from synth_audit.core.errors import ReleaseUncertain, Unavailable
+from synth_audit.generators import independent
+from synth_audit.sources.parquet import Parquet
+
+Run = Callable[..., dg.ExecuteInProcessResult]
+TOKEN = "T-5551212"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "SECONDS", 0.0)
+
+
+def failed(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    [event] = result.get_step_failure_events()
+    data = event.step_failure_data.user_failure_data
+    assert data is not None
+    return {name: value.value for name, value in data.metadata.items()}
+
+
+def retries(result: dg.ExecuteInProcessResult) -> int:
+    return sum(event.is_step_up_for_retry for event in result.all_events)
+
+
+def test_a_refusal_is_told_from_an_outage_a_mistake_and_a_fault(run: Run, home: Path) -> None:
+    run("copied")
+    assert failed(run("copied", "release"))["kind"] == "refusal"
+    assert failed(run("broken", "synthetic"))["kind"] == "fault"
+    assert failed(run("shuffled", "split", source="none.parquet"))["kind"] == "input"
+
+
+class Flaky:
+    """Stands in for a method: fails so often, then does its work."""
+
+    def __init__(self, times: int, error: type[Exception], work: Callable[..., Any]) -> None:
+        self.left, self.error, self.work = times, error, work
+
+    def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            self.left -= 1
+            if self.left >= 0:
+                raise self.error("locked", where="there", expected="a free lock", fix="again")
+            return self.work(instance, *args)
+
+        return call
+
+
+def test_a_locked_source_is_tried_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Parquet, "batches", Flaky(2, Unavailable, Parquet.batches))
+    result = run("shuffled", "split")
+    assert result.success
+    assert retries(result) == 2
+
+
+@pytest.mark.parametrize("error", [Unavailable, ReleaseUncertain])
+def test_a_lost_target_is_tried_again_and_then_told_as_an_outage(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    run("shuffled", "split", "synthetic", "audit")
+    with monkeypatch.context() as patch:
+        patch.setattr(Parquet, "write", Flaky(99, error, Parquet.write))
+        result = run("shuffled", "release")
+    assert retries(result) == failures.RETRIES
+    assert failed(result)["kind"] == "outage"
+    assert not (home / "out").exists()
+    assert run("shuffled", "release").success
+
+
+def test_a_fit_is_never_tried_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*args: object) -> None:
+        raise Unavailable("locked", where="there", expected="a free lock", fix="again")
+
+    monkeypatch.setattr(independent.Independent, "fit", gone)
+    run("independent", "split")
+    result = run("independent", "synthetic")
+    assert retries(result) == 0
+    assert failed(result)["kind"] == "outage"
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
+    got: list[tuple[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            got.append((self.path, json.loads(body)))
+            self.send_response(500 if self.path.endswith("broken") else 204)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("SYNTH_AUDIT_WEBHOOK", f"http://127.0.0.1:{server.server_port}/{TOKEN}")
+        yield got
+        server.shutdown()
+
+
+def test_the_verdict_is_sent_once_to_be_read_by_a_machine(
+    run: Run, receiver: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance
+) -> None:
+    monkeypatch.setenv("SYNTH_AUDIT_REPORT_URL", "https://audits.example.org/{table}/{digest}/report.html")
+    result = run("copied")
+    [(path, sent)] = receiver
+    assert path == f"/{TOKEN}"
+    assert (sent["version"], sent["table"], sent["verdict"]) == (1, "people", "fail")
+    assert [held["gate"] for held in sent["held_by"]] == ["proven_leak", "no-copies"]
+    link = f"https://audits.example.org/people/{sent['evidence']}/report.html"
+    assert sent["report"] == link
+    [report] = [e for e in result.get_asset_materialization_events() if e.asset_key.path[-1] == "report"]
+    assert report.materialization.metadata["report link"].value == link
+    assert TOKEN not in "".join(repr(entry) for entry in instance.all_logs(result.run_id))
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1/", "file:///etc/", "nonsense ", "http://[/"])
+def test_an_address_that_does_not_take_it_changes_no_verdict(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance, address: str
+) -> None:
+    monkeypatch.setenv("SYNTH_AUDIT_WEBHOOK", address + TOKEN)
+    result = run("shuffled")
+    assert result.success
+    assert (home / "out/released.parquet").is_file()
+    said = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    assert any("the verdict stands" in text for text in said)
+    assert not any(TOKEN in text for text in said)
+
+
+def test_an_answer_that_is_an_error_is_told_by_its_number(
+    receiver: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    monkeypatch.setenv("SYNTH_AUDIT_WEBHOOK", os.environ["SYNTH_AUDIT_WEBHOOK"] + "/broken")
+    assert "(500)" in verdict_message.send({"verdict": "pass"})
+
+
+def test_source_and_released_table_have_events_of_their_own(run: Run) -> None:
+    result = run("shuffled", released_key="lake/people")
+    [source] = result.get_asset_observation_events()
+    assert source.asset_key == dg.AssetKey(["people", "source"])
+    assert source.asset_observation_data.asset_observation.metadata["dagster/row_count"].value == 300
+    [released] = [e for e in result.get_asset_materialization_events() if e.asset_key.path[0] == "lake"]
+    assert set(released.materialization.metadata) == {"where", "released sha256", "dagster/row_count"}
