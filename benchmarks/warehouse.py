@@ -59,10 +59,8 @@ def by_pandas(port: str, folder: Path) -> None:
     """What a notebook does: read_sql into a frame, a random mask, two files."""
     import numpy as np
     import pandas as pd
-    import psycopg
     from sqlalchemy import create_engine
 
-    assert psycopg
     password = os.environ["SYNTH_AUDIT_TEST_PASSWORD"]
     engine = create_engine(f"postgresql+psycopg://admin:{password}@127.0.0.1:{port}/postgres")
     frame = pd.read_sql("SELECT * FROM rows", engine)
