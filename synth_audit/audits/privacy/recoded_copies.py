@@ -41,7 +41,7 @@ _QUANTILE = 0.98
 _WELL_ABOVE, _OF_FEW = 1.15, 60
 """So many times, or one and this over the number of strangers: of few the quantile is uncertain."""
 
-_WORK = 8e7
+_WORK = 1.6e8
 """Cells compared in one pass over the people."""
 
 _MOST_COLUMNS = 50
@@ -80,7 +80,7 @@ class RecodedCopies:
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
-            people times columns times rows compared is above 8·10⁷ (1,400 together in Adult), but 400.
+            people times columns times rows compared is above 1.6·10⁸ (2,800 together in Adult), but 400.
             Of more than 50 columns so many are compared, drawn at random. Of more than 4,096 release rows
             those are that are nearest in one of the two numbers that tell most, 2,048 in each, and the last
             four ways are tried on every second of the people.
