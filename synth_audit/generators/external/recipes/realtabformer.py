@@ -1,6 +1,8 @@
 # /// script
 # requires-python = ">=3.10,<3.13"
-# dependencies = ["realtabformer==0.2.4", "transformers>=4.46,<5", "torch==2.13.0", "pandas>=2,<3", "pyarrow>=17"]
+# dependencies = [
+#     "realtabformer==0.2.4", "transformers>=4.46,<5", "torch==2.13.0", "pandas>=2,<3", "pyarrow>=17"
+# ]
 #
 # [tool.synth-audit]
 # title = "REaLTabFormer: GPT-2 on rows as text, by the World Bank"
