@@ -7,24 +7,63 @@ for each would only pay the imports again; tables run beside each other as separ
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
+from types import ModuleType
 
 import dagster as dg
 
 from dagster_project import defs as tables
 
+STRICT = "SYNTH_AUDIT_STRICT"
+"""Environment variable: with it one table that does not load is an error of all, as a check in CI wants."""
+
+ROOT = Path(__file__).parent.parent
+
 
 @dg.definitions
 def defs() -> dg.Definitions:
     """All tables, from a checkout as well as from an installed wheel, which has no project file."""
+    return load_tables(tables)
+
+
+def load_tables(module: ModuleType) -> dg.Definitions:
+    """Every table of a package; one that does not load stands there as such, beside the others."""
     with warnings.catch_warnings():
         # Dagster warns of the beta parts that its own component loader uses.
         warnings.simplefilter("ignore", dg.BetaWarning)
         warnings.simplefilter("ignore", dg.PreviewWarning)
-        tree = dg.ComponentTree.from_module(defs_module=tables, project_root=Path(__file__).parent.parent)
-        # From the folder of tables and not from the root, which would also describe every type of component
-        # with the settings of every plug-in, for a page of the UI; `dg` makes that list itself.
-        found = tree.build_defs(Path())
+        try:
+            return _built(module)
+        except Exception:  # one file is enough to stop Dagster's loader, so each is given to it by itself
+            if os.environ.get(STRICT):
+                raise
+        folders = sorted({file.parent for file in Path(module.__path__[0]).rglob("defs.yaml")})
+        return dg.Definitions.merge(*(_single(module, folder) for folder in folders))
+
+
+def _built(module: ModuleType) -> dg.Definitions:
+    tree = dg.ComponentTree.from_module(defs_module=module, project_root=ROOT)
+    # From the folder of tables and not from the root, which would also describe every type of component
+    # with the settings of every plug-in, for a page of the UI; `dg` makes that list itself.
+    found = tree.build_defs(Path())
     ours = dg.Definitions(executor=dg.in_process_executor, component_tree=tree)
     return dg.Definitions.merge(found, ours)
+
+
+def _single(module: ModuleType, folder: Path) -> dg.Definitions:
+    """One table, or a sign that it does not load, where people look for it."""
+    alone = ModuleType(f"{module.__name__}.{folder.name}")
+    alone.__path__, alone.__file__ = [str(folder)], str(folder / "__init__.py")
+    tree = dg.ComponentTree.from_module(defs_module=alone, project_root=ROOT)
+    executor = dg.Definitions(executor=dg.in_process_executor)
+    try:
+        return dg.Definitions.merge(tree.build_defs(Path()), executor)
+    except Exception as error:
+        reason = error.__cause__ or error
+        text = f"{type(reason).__name__}: {reason}"
+        warnings.warn(f"table {folder.name} does not load: {text}", stacklevel=2)
+        key = dg.AssetKey([folder.name, "does_not_load"])
+        sign = dg.AssetSpec(key, group_name=folder.name, kinds={"broken"}, description=text)
+        return dg.Definitions.merge(dg.Definitions(assets=[sign]), executor)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from synth_audit.core.errors import (
+    ApprovalMissing,
     BudgetSpent,
     ReleaseRefused,
     ReleaseUncertain,
@@ -15,8 +16,10 @@ from synth_audit.core.errors import (
     Unavailable,
 )
 
+WAITING = "waiting for approval"
 REFUSAL, OUTAGE, INPUT, FAULT = "refusal", "outage", "input", "fault"
-"""What a failure is: our decision, something that may be there later, a mistake in plan or data, a bug."""
+"""What a failure is: people have yet to sign, we decided so, something may be there later, the plan or the
+data are mistaken, or a bug."""
 
 RETRIES, SECONDS = 3, 60.0
 """How often a stage that met a lock or a lost server is tried again, and after how long."""
@@ -47,7 +50,9 @@ def without_values(stage: str) -> Iterator[None]:
 
 
 def kind_of(error: SynthAuditError) -> str:
-    """Refusal, outage or input."""
+    """Waiting, refusal, outage or input."""
+    if isinstance(error, ApprovalMissing):
+        return WAITING
     if isinstance(error, (ReleaseRefused, BudgetSpent)):
         return REFUSAL
     return OUTAGE if isinstance(error, (Unavailable, ReleaseUncertain)) else INPUT

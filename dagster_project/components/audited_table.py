@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from synth_audit.api import workspace_of
 from synth_audit.core.plan import Plan
 from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.plan_json_schema import plan_schema
-from synth_audit.judging.suite import load_suite
+from synth_audit.judging.find_suite_file import locate
+from synth_audit.judging.suite import Suite, load_suite
 
 _LONGEST = "dagster/max_runtime"
 """Dagster's tag for the seconds that a run may take, which its run monitoring watches."""
@@ -156,7 +158,7 @@ class AuditedTable(dg.Component):
         return TableEntry(
             key=re.sub(r"\W", "_", plan.name),
             plan=plan,
-            suite=load_suite(plan.gates, plan.base),
+            suite=_suite(plan),
             workspace=workspace_of(plan, self.home / chosen if chosen else None),
             description=self.settings.description,
             owners=self.settings.owners,
@@ -184,6 +186,17 @@ class AuditedTable(dg.Component):
                 execution_timezone=self.settings.timezone,
             )
         ]
+
+
+def _suite(plan: Plan) -> Suite:
+    """The plan's suite; tables that share one have it read once, as long as its file does not change."""
+    path = locate(plan.gates, plan.base)
+    return _read_suite(path, path.read_bytes())
+
+
+@lru_cache(maxsize=16)
+def _read_suite(path: Path, content: bytes) -> Suite:
+    return load_suite(str(path), path.parent)
 
 
 def _frontier(table: TableEntry) -> dg.AssetSelection:

@@ -21,7 +21,7 @@ def plan_schema() -> dict[str, Any]:
         for config in configs.values():  # a reference is looked up at the root, not where it stands
             schema["$defs"] |= config.pop("$defs", {})
         variants = [_variant(name, config) for name, config in configs.items()]
-        schema["$defs"][f"{room}_plugin"] = {"anyOf": [*variants, {"type": "string"}]}
+        schema["$defs"][f"{room}_plugin"] = {"anyOf": [*variants, *_words(room, list(configs))]}
         for key in keys:
             link = {"$ref": f"#/$defs/{room}_plugin"}
             old = schema["properties"][key]
@@ -42,7 +42,13 @@ def _release_plugin(defs: dict[str, Any]) -> dict[str, Any]:
     own = {k: v for k, v in defs.pop("ReleaseChoice")["properties"].items() if k not in ("name", "config")}
     named = [v for v in defs["source_plugin"]["anyOf"] if "properties" in v]
     variants = [{**v, "properties": {**v["properties"], **own}} for v in named]
-    return {"anyOf": [*variants, {"type": "string"}]}
+    return {"anyOf": [*variants, *(v for v in defs["source_plugin"]["anyOf"] if "properties" not in v)]}
+
+
+def _words(room: registry.PluginGroup, names: list[str]) -> list[dict[str, Any]]:
+    """What may stand for a plug-in without settings: its name, or the path of a file that it reads."""
+    path = {"type": "string", "pattern": r"[.][A-Za-z0-9]+$"}
+    return [{"enum": names}, *([path] if room == "source" else [])]
 
 
 def _variant(name: str, config: dict[str, Any]) -> dict[str, Any]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from synth_audit.core.errors import DataError, ReleaseRefused
 from synth_audit.core.files import temporary_folder
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
 from synth_audit.core.verdict import Result
+from synth_audit.pipeline.approval import refuse_unless_approved
 from synth_audit.pipeline.provenance import Provenance
 from synth_audit.pipeline.release import (
     ReleaseRecord,
@@ -20,6 +23,7 @@ from synth_audit.pipeline.release import (
     written,
 )
 from synth_audit.pipeline.verify import verify
+from synth_audit.store.approvals import approvals_in
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import FiledAudit
@@ -36,7 +40,8 @@ def rollback(plan: Plan, workspace: Workspace) -> ReleaseRecord:
 
     Raises:
         ReleaseRefused: the evidence of that release is not as it was filed, does not pass, or a later attempt
-            on its rows did not; the rows are not the audited ones; it went to another place.
+            on its rows did not; the rows are not the audited ones; it went to another place; its approvals
+            do not suffice today.
         DataError: there was no release before the last, or writing failed; what is out there is intact.
     """
     target, home = release_target(plan), workspace.home
@@ -46,6 +51,7 @@ def rollback(plan: Plan, workspace: Workspace) -> ReleaseRecord:
         found = Provenance.of(filed, evidence, home)
         _refuse_unless_sound(plan, evidence)
         refuse_unless_filed(replace(found, journal=journal.now))
+        refuse_unless_approved(plan, evidence, approvals_in(filed.files), journal.now)
         store = evidence_store(home)
         rows = read_parquet(store.rows(evidence.digest), made_by="release", folder=Path(folder))
         if fingerprint(rows) != evidence.tables["synthetic"].sha256:
@@ -72,9 +78,14 @@ def _refuse_unless_sound(plan: Plan, evidence: Evidence) -> None:
     faults = [f"{c.what}: {c.detail}" for c in verify(evidence) if c.holds is False]
     if faults or evidence.verdict is not Result.PASS:
         raise _refused(faults[0] if faults else f"its verdict is {evidence.verdict}")
-    now = plan.plain()
-    if any(evidence.plan.get(key) != now.get(key) for key in ("release", "connections")):
+    if _place(evidence.plan) != _place(plan.plain()):
         raise _refused("it went to another place than the plan names now")
+
+
+def _place(plan: Mapping[str, Any]) -> tuple[object, ...]:
+    """What a plan says of where its release goes."""
+    release = plan.get("release") or {}
+    return release.get("name"), release.get("config"), plan.get("connections")
 
 
 def _refused(what: str) -> ReleaseRefused:

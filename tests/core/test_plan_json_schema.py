@@ -1,5 +1,8 @@
 """The plan's JSON Schema."""
 
+import jsonschema
+import pytest
+
 from synth_audit.core.plan_json_schema import plan_schema
 
 
@@ -16,3 +19,21 @@ def test_every_reference_leads_somewhere():
     found = set(references(schema))
     assert "#/$defs/EmbeddingSettings" in found, "settings within settings"
     assert found <= {f"#/$defs/{name}" for name in schema["$defs"]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"generator": "vines"},
+        {"audits": ["exact_mach"]},
+        {"source": "people"},
+        {"release": "parkett"},
+        {"frontier": {"generators": ["vines"]}},
+        {"seed": "abc"},
+    ],
+)
+def test_a_name_that_nothing_has_does_not_validate(wrong):
+    right = {"generator": "vine", "audits": ["exact_match"], "source": "a/people.PARQUET", "seed": 3}
+    jsonschema.validate(right, plan_schema())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(right | wrong, plan_schema())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 
 import pyarrow.parquet as pq
@@ -9,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import api, cli
-from synth_audit.core.errors import DataError, ReleaseRefused, ReleaseUncertain
+from synth_audit.core.errors import ApprovalMissing, DataError, ReleaseRefused, ReleaseUncertain
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.sources.parquet import Parquet
@@ -107,6 +108,14 @@ def test_altered_evidence_does_not_come_back(twice):
     file.chmod(0o600)
     file.write_text(file.read_text().replace('"suppression": 10', '"suppression": 11'))
     refused(case)
+
+
+def test_who_must_approve_today_must_approve_a_way_back_too(twice):
+    case, *_ = twice
+    release = case.plan.plain()["release"]
+    who = {"A": "ed25519:" + base64.b64encode(bytes(range(32))).decode()}
+    case.replan(release={release["name"]: release["config"], "approvals": 1, "approvers": who})
+    refused(case, ApprovalMissing)
 
 
 def test_another_target_than_then_is_refused(twice):
