@@ -175,9 +175,8 @@ def asked(chosen: argparse.Namespace) -> Iterator[tuple[str, str]]:
     generators = [g for g in registry.catalogue("generator") if g not in NOT_ASKED]
     for name in chosen.tables:
         elsewhere = [MADE_ELSEWHERE] if TABLES[name][2] else []
-        for kind in [*elsewhere, *generators, FRESH]:
-            if not chosen.generators or kind in chosen.generators:
-                yield name, kind
+        for kind in [FRESH, *elsewhere, *(chosen.generators or generators)]:
+            yield name, kind
 
 
 def collect(chosen: argparse.Namespace, size: Size) -> None:
@@ -222,8 +221,8 @@ def table_of(rows: list[dict[str, Any]], form: str) -> list[str]:
     return out
 
 
-def page(rows: list[dict[str, Any]], missing: list[str]) -> str:
-    """The whole page in Markdown; ``missing`` are releases that are not measured yet."""
+def page(rows: list[dict[str, Any]], missing: list[str], chosen: str) -> str:
+    """The whole page in Markdown; ``missing`` are not measured yet of what was asked, ``chosen`` options."""
     size = "all rows" if all(r["whole"] for r in rows) else f"{max(r['rows'] for r in rows):,} training rows"
     paper = [
         f"| adult | {kind}, in the paper | " + " | ".join(f"{v:.4f}" for v in values) + " |"
@@ -234,7 +233,10 @@ def page(rows: list[dict[str, Any]], missing: list[str]) -> str:
         [
             "# Table I of the privacy paper, rebuilt",
             "",
-            "Written by `.venv/bin/python benchmarks/privacy_paper_table.py FOLDER --out FILE --page PAGE`",
+            "Written by",
+            "",
+            f"    .venv/bin/python benchmarks/privacy_paper_table.py FOLDER --out FILE --page PAGE{chosen}",
+            "",
             f"from what it measured: at most {size} a table, half of its control kept as fresh rows,",
             f"95 % intervals, {cost:.0f} CPU seconds, {rows[-1]['date']}. `--whole` takes all rows and 2,000",
             "attacks a setting.",
@@ -278,7 +280,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("privacy_paper_table.jsonl"))
     parser.add_argument("--page", type=Path, help="write the table as a page of Markdown")
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--generators", nargs="*", help="of these alone")
+    parser.add_argument("--generators", nargs="*", help="of these alone, beside fresh rows")
     parser.add_argument("--whole", action="store_true", help="all rows, the published sizes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after these")
@@ -290,7 +292,8 @@ def main() -> None:
     if chosen.page and rows:
         known = {(row["table"], row["kind"]) for row in rows}
         missing = [f"{kind} of {table}" for table, kind in asked(chosen) if (table, kind) not in known]
-        chosen.page.write_text(page(rows, missing))
+        options = f" \\\n        --generators {' '.join(chosen.generators)}" if chosen.generators else ""
+        chosen.page.write_text(page(rows, missing, options))
 
 
 if __name__ == "__main__":
