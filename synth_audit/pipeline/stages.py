@@ -30,6 +30,7 @@ from synth_audit.pipeline.coarsening import (
     refuse_uncounted,
     without_void_guarantee,
 )
+from synth_audit.pipeline.drift import refuse_drift
 from synth_audit.pipeline.made_candidate import MadeCandidate
 from synth_audit.pipeline.making import Given, anchored, fit_plan, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
@@ -85,6 +86,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
     clipping = BoundClipping(plan.columns)
     source = pull_source(plan, clipping)
+    refuse_drift(plan, workspace, source.schema)
     refuse_types(plan, source.schema)
     coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
     train, control = split_source(plan, source, salt)
