@@ -127,6 +127,8 @@ def parse_approval(content: bytes) -> Approval:
     """
     found = parse_strict(Approval, content)
     _ = found.moment, found.last_day  # so that neither fails later
+    if not all(isinstance(x, str) and x.isprintable() for x in asdict(found).values()):
+        raise ValueError("signs that would mislead a reader")
     return found
 
 

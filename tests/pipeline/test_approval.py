@@ -163,6 +163,12 @@ def test_what_is_no_approval_is_none(content):
         parse_approval(content)
 
 
+@pytest.mark.parametrize("by", ["Ann\n  ✓ verdict", "Ann\u202e", "Ann\x1b[2K"])
+def test_no_approval_writes_between_the_lines(sign, by):
+    with pytest.raises(ValueError, match="mislead"):
+        parse_approval(sign(by, key="Ann").to_bytes())
+
+
 def refiled(case, plan):
     """The case audited under another plan, as its newest audit."""
     evidence = replace(case.evidence, plan=plan.plain(), plan_sha256=plan.digest).sealed()
