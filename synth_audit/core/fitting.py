@@ -20,6 +20,7 @@ from synth_audit.core.errors import PluginError
 from synth_audit.core.generator import FitContext, Generator, Model, Truncatable, TruncatableModel, needs_of
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.registry import config_of
+from synth_audit.core.training_course import TrainingCourse
 
 if TYPE_CHECKING:
     from synth_audit.core.accounting import Accountant, PrivacyGuarantee
@@ -97,8 +98,9 @@ def fit_context(
     context: RunContext,
     base: Path,
     checkpoint: Path | None = None,
+    suppression: int = 10,
 ) -> FitContext:
-    """What a generator is handed within a run."""
+    """What a generator is handed within a run; its pictures tell of no fewer rows than ``suppression``."""
     return FitContext(
         rng=rng,
         public_domain=PublicDomain.of(train.schema),
@@ -111,6 +113,7 @@ def fit_context(
         scratch=context.scratch,
         base=base,
         executor=context.executor,
+        course=TrainingCourse(suppression),
     )
 
 

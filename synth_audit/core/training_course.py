@@ -45,8 +45,12 @@ class TrainingCourse:
     """Collects the loss of every step of a fit. What comes of it is told by :func:`training_series` alone.
 
     A loss is a number about real rows that nobody paid for: it leaves only where no protection is claimed.
+
+    Attributes:
+        suppression: the fewest rows that a picture may tell of.
     """
 
+    suppression: int = 10
     _runs: list[tuple[str, _Run]] = field(default_factory=list)
     _pictures: dict[MeasurementId, Series] = field(default_factory=dict)
 

@@ -173,7 +173,7 @@ def fit_plan(
     timed = replace(context, deadline=context.deadline.again())
     rng = salt.rng(*streams, "fit")
     context.progress(f"fit {name}", 0, 2)
-    handed = fit_context(known, rng, accountant, timed, plan.base, checkpoint)
+    handed = fit_context(known, rng, accountant, timed, plan.base, checkpoint, plan.suppression)
     try:
         fitted = fit(generator, known.released_only(), handed)
     except OutOfTime as late:

@@ -124,7 +124,7 @@ class Disjoint:
         parts = [Part(i, self._name(i), self._choice(i), group, reached[i]) for i, group in enumerate(groups)]
         models = fit_parts(parts, train, context)
         if len(groups) > 1 and context.accountant.budget is None:
-            for series in partition_pictures(train, groups, context.rng):
+            for series in partition_pictures(train, groups, context.course.suppression, context.rng):
                 context.course.show(series)
         joiner = None
         if self.join == "validated" and len(groups) > 1:

@@ -109,7 +109,7 @@ class Joiner:
         parts = [design.rows(rows) for design in designs]
         validator = learnt(parts, settings.validator, rng, tuned=settings.tuned)
         if course is not None:
-            course.show(calibration(validator))
+            course.show(calibration(validator, course.suppression))
         return cls(settings, train, seed, designs, validator, course)
 
     def pool(self, n: int) -> int:
@@ -133,8 +133,8 @@ class Joiner:
 
         join = validated_join(n, tables[0].n_rows, len(tables), score, self.settings.rules, rng)
         if self.course is not None and join.rounds:
-            self.course.show(acceptance(join))
-            self.course.show(sweep(join, self.validator))
+            self.course.show(acceptance(join, self.course.suppression))
+            self.course.show(sweep(join, self.validator, self.course.suppression))
         if len(join.rows) < n:
             raise _short(join, n, tables[0].n_rows, self.settings)
         return [table.take(join.rows[:, i]) for i, table in enumerate(tables)]

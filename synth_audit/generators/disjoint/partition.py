@@ -16,7 +16,7 @@ from synth_audit.kernels.column_partition import correlated_partition, random_pa
 
 WHERE = "generator.disjoint"
 FEWEST = 10
-"""Rows that a relation between two columns must rest on to be told."""
+"""Rows that a relation between two columns must rest on to decide where they go."""
 
 MOST_ROWS = 50_000
 """Rows that relations are read off."""

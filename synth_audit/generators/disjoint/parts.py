@@ -59,7 +59,9 @@ class Part:
         """What the generator of the part is handed: draws of its own, and what is public of its columns."""
         known = {n: c for n, c in whole.public_domain.columns.items() if n in self.columns}
         inner = whole.inner(f"part{self.place + 1}")
-        return replace(inner, public_domain=PublicDomain(known), course=TrainingCourse())
+        return replace(
+            inner, public_domain=PublicDomain(known), course=TrainingCourse(whole.course.suppression)
+        )
 
 
 def fit_parts(parts: Sequence[Part], train: Table, context: FitContext) -> tuple[Model, ...]:

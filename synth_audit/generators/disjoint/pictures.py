@@ -1,4 +1,7 @@
-"""What the report draws of a partition and of a join: numbers of many rows, no cell values."""
+"""What the report draws of a partition and of a join: numbers of many rows, no cell values.
+
+``least`` is the fewest rows that may be told of, the plan's ``suppression``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.series import Series
 from synth_audit.core.table import Table
 from synth_audit.encoding.associations import TableAssociations
-from synth_audit.generators.disjoint.partition import FEWEST, MOST_ROWS, Groups
+from synth_audit.generators.disjoint.partition import MOST_ROWS, Groups
 from synth_audit.kernels.column_partition import exterior_to_interior
 from synth_audit.kernels.distributions import tellable_cells
 from synth_audit.kernels.join_validator import JoinValidator
@@ -23,12 +26,14 @@ _STEPS = 21
 _BARS = 12
 
 
-def partition_pictures(train: Table, groups: Groups, rng: np.random.Generator) -> tuple[Series, Series]:
+def partition_pictures(
+    train: Table, groups: Groups, least: int, rng: np.random.Generator
+) -> tuple[Series, Series]:
     """Which column is in which part, and the real relations inside and across, the parts in turn."""
     rows = train.sample(MOST_ROWS, rng)
     ordered = [name for group in groups for name in group]
     part = np.array([i for i, group in enumerate(groups) for _ in group])
-    found = TableAssociations.of(rows, [train.schema[name] for name in ordered], FEWEST)
+    found = TableAssociations.of(rows, [train.schema[name] for name in ordered], least)
     values = np.where(found.told, np.round(found.values, 2), np.nan)
     np.fill_diagonal(values, 1.0)
     ratio = exterior_to_interior(np.where(found.told, values, np.nan), part)
@@ -66,12 +71,12 @@ def _strengths(values: Floats, part: Floats, n: int) -> Series:
     )
 
 
-def calibration(validator: JoinValidator) -> Series:
+def calibration(validator: JoinValidator, least: int) -> Series:
     """Of held-out rows, how many are real among those with about the same probability."""
     edges = np.linspace(0, 1, _BINS + 1)
     real, joined = (np.histogram(p, edges)[0] for p in (validator.real, validator.joined))
     weight = len(validator.joined) / max(len(validator.real), 1)  # as if there were as many of either kind
-    told = _tellable_bins(real) & _tellable_bins(joined)
+    told = _tellable_bins(real, least) & _tellable_bins(joined, least)
     share = [
         _rounded(a / (a + b / weight)) if may and a + b else math.nan
         for a, b, may in zip(real.tolist(), joined.tolist(), told.tolist(), strict=True)
@@ -87,13 +92,13 @@ def calibration(validator: JoinValidator) -> Series:
         lines={
             "held-out rows": tuple(share),
             "calibrated": centres,
-            "of all real rows": _shares(real),
-            "of all rows joined at random": _shares(joined),
+            "of all real rows": _shares(real, least),
+            "of all rows joined at random": _shares(joined, least),
         },
     )
 
 
-def acceptance(join: ValidatedJoin) -> Series:
+def acceptance(join: ValidatedJoin, least: int) -> Series:
     """Rows that each round admitted; rounds that admitted few are told together."""
     labels, counts = list[str](), list[int]()
     begun, count = 1, 0
@@ -101,8 +106,8 @@ def acceptance(join: ValidatedJoin) -> Series:
     for i, one in enumerate(join.rounds, 1):
         count += one.admitted
         last = i == len(join.rounds)
-        if last or (count >= FEWEST and i - begun + 1 >= wide):
-            if last and 0 < count < FEWEST and counts:
+        if last or (count >= least and i - begun + 1 >= wide):
+            if last and 0 < count < least and counts:
                 begun, count = int(labels.pop().split("–")[0]), count + counts.pop()
             labels.append(str(i) if begun == i else f"{begun}–{i}")
             counts.append(count)
@@ -115,11 +120,11 @@ def acceptance(join: ValidatedJoin) -> Series:
         x_label="round",
         y_label="rows",
         x=tuple(labels),
-        lines={"admitted": tuple(float(c) if _tellable(c) else math.nan for c in counts)},
+        lines={"admitted": tuple(float(c) if _tellable(c, least) else math.nan for c in counts)},
     )
 
 
-def sweep(join: ValidatedJoin, validator: JoinValidator) -> Series:
+def sweep(join: ValidatedJoin, validator: JoinValidator, least: int) -> Series:
     """What share of rows every threshold would let through.
 
     Numbers of rows are rounded to multiples of what may be told of: nothing tells of fewer that lie between
@@ -136,8 +141,8 @@ def sweep(join: ValidatedJoin, validator: JoinValidator) -> Series:
         groups.items(), shares_above([*groups.values()], thresholds), strict=True
     ):
         n = len(scores)
-        steps = np.minimum(np.rint(above * n / FEWEST) * FEWEST / max(n, 1), 1.0)
-        lines[label] = tuple(_rounded(x) if n >= FEWEST else math.nan for x in steps.tolist())
+        steps = np.minimum(np.rint(above * n / least) * least / max(n, 1), 1.0)
+        lines[label] = tuple(_rounded(x) if n >= least else math.nan for x in steps.tolist())
     return Series(
         id=MeasurementId("generator", "thresholds"),
         title="Share of joined rows that a threshold lets through",
@@ -149,19 +154,19 @@ def sweep(join: ValidatedJoin, validator: JoinValidator) -> Series:
     )
 
 
-def _tellable(count: int) -> bool:
-    return count == 0 or count >= FEWEST
+def _tellable(count: int, least: int) -> bool:
+    return count == 0 or count >= least
 
 
-def _tellable_bins(counts: Codes) -> Bools:
+def _tellable_bins(counts: Codes, least: int) -> Bools:
     """Bins that hold nothing, or enough rows; of those that may not be told all together hold enough too."""
     told: Bools = counts == 0
-    told[tellable_cells([np.append(counts, 0)], FEWEST, ordered=True)] = True
+    told[tellable_cells([np.append(counts, 0)], least, ordered=True)] = True
     return told
 
 
-def _shares(counts: Codes) -> tuple[float, ...]:
-    shares = np.where(_tellable_bins(counts), counts / max(counts.sum(), 1), np.nan)
+def _shares(counts: Codes, least: int) -> tuple[float, ...]:
+    shares = np.where(_tellable_bins(counts, least), counts / max(counts.sum(), 1), np.nan)
     return tuple(map(_rounded, shares.tolist()))
 
 
