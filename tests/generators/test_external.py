@@ -15,7 +15,7 @@ import pytest
 
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.generator import FitContext, batches
+from synth_audit.core.generator import FitContext, batches, column_groups
 from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.registry import build, config_of
 from synth_audit.core.subject import Subject
@@ -86,6 +86,19 @@ def test_a_missing_file_shows_when_it_is_read(tmp_path):
 def test_a_source_that_cannot_be_built_is_refused_in_the_plan(source):
     with pytest.raises(PlanError):
         build("generator", "external", {"source": source})
+
+
+def test_which_columns_were_drawn_together_is_the_plans_word(tmp_path):
+    Parquet(path="made.parquet").write(MADE, tmp_path)
+    train, handed = make_table({"a": [1.0, 2.5], "b": [1, 2]}), FitContext(rng=np.random.default_rng(0))
+    apart = External(source="made.parquet", column_groups=(("a",), ("b",)))
+    model = apart.fit(train, handed)
+    assert column_groups(model) == (("a",), ("b",))
+    model.save(tmp_path)
+    assert column_groups(apart.load(tmp_path)) == (("a",), ("b",))
+    assert column_groups(External(source="made.parquet").fit(train, handed)) == ()
+    with pytest.raises(PlanError, match="names 'c'"):
+        External(source="made.parquet", column_groups=(("a", "c"),)).fit(train, handed)
 
 
 def test_there_is_no_formal_claim(tmp_path):
@@ -325,6 +338,9 @@ def test_an_old_table_is_not_taken_for_a_new_one(program, tmp_path):
         ({"command": ["{rows}", "{train}", "{synthetic}"]}, "no {rows}"),
         ({"command": []}, "no {train}"),
         ({"command": ["x", *MARKS], "timeout": 0}, "timeout must be"),
+        ({"source": "made.parquet", "column_groups": [["a", "b"], ["b"]]}, "each in one group"),
+        ({"source": "made.parquet", "column_groups": [[]]}, "each in one group"),
+        ({"recipe": "dpmm", "column_groups": [["a"]]}, "a recipe draws all columns together"),
     ],
 )
 def test_settings_that_make_no_sense(config, message):

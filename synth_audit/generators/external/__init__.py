@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core import registry
 from synth_audit.core import source as sources
-from synth_audit.core.errors import DataError
+from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.plugin_config import Location, PluginChoice
 from synth_audit.core.public_domain import PublicDomain
@@ -37,6 +37,9 @@ _FILE = "model.json"
 _LONGEST = 10_000_000
 _REQUIRED = ("{train}", "{synthetic}", "{rows}")
 
+ColumnGroups: TypeAlias = tuple[tuple[str, ...], ...]
+"""Names of columns of each group."""
+
 
 @dataclass(frozen=True, eq=False)
 class ExternalModel:
@@ -46,11 +49,13 @@ class ExternalModel:
         schema: the features of train.
         source: where the table is read from.
         base: where relative paths start.
+        column_groups: columns that were drawn together, apart from the others, as the plan says.
     """
 
     schema: Schema = field(repr=False)
     source: Source
     base: Path
+    column_groups: ColumnGroups = ()
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Read the whole table, whatever ``n``, since that is what is up for release; see :meth:`read`."""
@@ -90,10 +95,12 @@ class ProgramModel:
     Attributes:
         schema: the features of train.
         program: what is run; the folder goes when the model does.
+        column_groups: columns that it draws together, apart from the others, as the plan says.
     """
 
     schema: Schema = field(repr=False)
     program: Program
+    column_groups: ColumnGroups = ()
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Run the program for ``n`` rows with a seed drawn from ``rng``.
@@ -151,10 +158,13 @@ class External:
         settings: of the recipe, where they are not its defaults.
         format: of the files that the program reads and writes; a recipe has its own.
         timeout: longest run of the program, in seconds.
+        column_groups: of a table or program, names of columns that are drawn together, apart from the others:
+            attacks try them by themselves, as whoever knows the parts would.
 
     Raises:
         PlanError: not exactly one of source, command and recipe is given, the source or the recipe is unknown
-            or refuses its settings, or the command has no place for the rows it gets and gives.
+            or refuses its settings, the command has no place for the rows it gets and gives, or a column is
+            in two groups.
     """
 
     source: str | Mapping[str, Any] | None = None
@@ -163,6 +173,7 @@ class External:
     settings: Mapping[str, Setting] = field(default_factory=dict)
     format: Format = "parquet"
     timeout: float = 3600.0
+    column_groups: ColumnGroups = ()
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Table made elsewhere",
         summary="Reads a finished synthetic table or runs the program that makes one, to audit and release.",
@@ -176,6 +187,11 @@ class External:
             )
         if not 0 < self.timeout <= _LONGEST:
             raise ValueError(f"timeout must be a positive number of seconds, at most {_LONGEST:,}")
+        named = [name for group in self.column_groups for name in group]
+        if len(set(named)) < len(named) or not all(self.column_groups):
+            raise ValueError("column_groups must name columns, each in one group")
+        if named and self.recipe is not None:
+            raise ValueError("a recipe draws all columns together; column_groups are for tables and programs")
         if self.settings and self.recipe is None:
             raise ValueError("settings are those of a recipe")
         if self.recipe is not None:
@@ -206,16 +222,24 @@ class External:
 
         Raises:
             DataError: the recipe is not installed.
+            PlanError: a group names a column that train does not release.
         """
         train = train.released_only()
+        unknown = [name for group in self.column_groups for name in group if name not in train.names]
+        if unknown:
+            raise PlanError(
+                f"a group names {unknown[0]!r}, which is no column that may be released",
+                where="generator.external.column_groups",
+                expected=f"among {', '.join(train.names)}",
+            )
         if not self.refits:
             context.accountant.void(_FINISHED)
-            return ExternalModel(train.schema, self._source(), context.base)
+            return ExternalModel(train.schema, self._source(), context.base, self.column_groups)
         context.accountant.void(self._origin(context.public_domain))
         program = self._program(context.base, PrivateFolder(context.scratch))
         if self.recipe is None:
             program.lay_out(train)
-            return ProgramModel(train.schema, program)
+            return ProgramModel(train.schema, program, self.column_groups)
         program.lay_out(as_recipes_see(train))
         return RecipeModel(train.schema, program)
 
@@ -224,11 +248,13 @@ class External:
         plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         schema, base = schema_from_plain(plain["schema"]), Path(plain.get("base", ""))  # a recipe has none
         if not self.refits:
-            return ExternalModel(schema, self._source(), base)
+            return ExternalModel(schema, self._source(), base, self.column_groups)
         own = PrivateFolder()
         shutil.copytree(folder / "program", own.path, dirs_exist_ok=True)
         program = self._program(base, own)
-        return ProgramModel(schema, program) if self.recipe is None else RecipeModel(schema, program)
+        if self.recipe is not None:
+            return RecipeModel(schema, program)
+        return ProgramModel(schema, program, self.column_groups)
 
     def _program(self, base: Path, folder: PrivateFolder) -> Program:
         if self.recipe is None:
