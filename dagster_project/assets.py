@@ -4,13 +4,13 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_project import metadata
+from dagster_project import external_tables, metadata
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 from dagster_project.lineage import events
@@ -44,8 +44,10 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
 
     A sweep hangs on the split alone, which it makes itself when there is none of this plan.
     """
-    stages = [s for s in STAGES if s.name != "release" or table.plan.release is not None]
-    deps = [[table.asset("source")], *([table.asset(s.name)] for s in stages)]
+    known = STAGES if table.elsewhere is None else ELSEWHERE
+    stages = [s for s in known if s.name != "release" or table.plan.release is not None]
+    first = ("source",) if table.elsewhere is None else external_tables.ROLES
+    deps = [[table.asset(name) for name in first], *([table.asset(s.name)] for s in stages)]
     assets = [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
     if table.plan.frontier is not None:
         assets.append(_asset(table, FRONTIER, [table.asset("split")]))
@@ -138,6 +140,16 @@ def _audit(table: TableEntry, context: "RunContext") -> Told:
     return metadata.audit(evidence, table.workspace), evidence.digest
 
 
+def _audit_elsewhere(table: TableEntry, context: "RunContext") -> Told:
+    evidence = external_tables.audit(table, context, _workers())
+    return metadata.audit(evidence, table.workspace), evidence.digest
+
+
+def _release_elsewhere(table: TableEntry, context: "RunContext") -> Told:
+    record = external_tables.release(table)
+    return metadata.release(record), record.table.hmac
+
+
 def _report(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.report import write_report
     from synth_audit.store.checked_evidence import newest_evidence
@@ -181,6 +193,13 @@ STAGES = (
     Stage("report", "Renders the report from the evidence; carries a check for each gate.", "html", _report),
     Stage("release", "Releases exactly the audited bytes, or refuses.", "table", _release),
 )
+
+ELSEWHERE = (
+    replace(STAGES[2], run=_audit_elsewhere),
+    STAGES[3],
+    replace(STAGES[4], run=_release_elsewhere),
+)
+"""The stages of a table that others made: nothing is split or fitted."""
 
 FRONTIER = Stage(
     "frontier", "Tries every candidate of the plan and chooses among those that pass.", "html", _frontier

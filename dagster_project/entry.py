@@ -13,6 +13,7 @@ from synth_audit.core.plan import Plan
 from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
+    from dagster_project.external_tables import MadeElsewhere
     from synth_audit.judging.suite import Suite
 
 
@@ -25,6 +26,7 @@ class TableEntry:
         deps: keys of the assets that make the source.
         released_key: key under which others know the released table; the table's own if empty.
         fresh_hours: age from which on a release counts as too old.
+        elsewhere: the tables to audit, where others made the synthetic one.
     """
 
     key: str
@@ -37,6 +39,7 @@ class TableEntry:
     deps: tuple[str, ...] = ()
     released_key: str = ""
     fresh_hours: float | None = None
+    elsewhere: MadeElsewhere | None = None
 
     @property
     def released(self) -> dg.AssetKey:

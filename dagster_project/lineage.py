@@ -7,12 +7,13 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_project import external_tables
 from dagster_project.entry import TableEntry
 
 
 def places(table: TableEntry) -> list[dg.AssetSpec]:
     """Source and, where the plan names a target, released table: others make the one and read the other."""
-    found = []
+    found = [] if table.elsewhere is None else external_tables.specs(table)
     if table.plan.source is not None:
         found.append(_place(table, table.asset("source"), "The sensitive table.", table.plan.source.name))
     if table.plan.release is not None:

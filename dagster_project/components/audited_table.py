@@ -16,8 +16,10 @@ from pydantic import BaseModel, Field
 from dagster_project.asset_checks import gate_checks
 from dagster_project.assets import stage_assets
 from dagster_project.entry import TableEntry
+from dagster_project.external_tables import MadeElsewhere
 from dagster_project.lineage import places
 from synth_audit.api import workspace_of
+from synth_audit.core.errors import PlanError
 from synth_audit.core.plan import Plan
 from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.plan_json_schema import plan_schema
@@ -51,6 +53,9 @@ class TableSettings(Plan):
     released_key: str = Field(
         "", description="asset key of the released table, such as `released/tumours`, for what reads it"
     )
+    made_elsewhere: MadeElsewhere | None = Field(
+        None, description="audit a table that others made, instead of `source` and `generator`"
+    )
     workspace: str | None = Field(
         None, description="folder of the audit's files, as `--out` in the shell; `<table>-audit` if left out"
     )
@@ -59,6 +64,9 @@ class TableSettings(Plan):
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """JSON Schema with every installed plug-in's configuration, for ``dg check yaml`` and editors."""
         own, plan = super().model_json_schema(*args, **kwargs), plan_schema()
+        for place in own["$defs"]["MadeElsewhere"]["properties"].values():
+            place.pop("anyOf", None)
+            place["$ref"] = "#/$defs/source_plugin"
         return own | {
             "properties": own["properties"] | plan["properties"],
             "$defs": own.get("$defs", {}) | plan["$defs"],
@@ -148,8 +156,11 @@ class AuditedTable(dg.Component):
             mode="json", by_alias=True, exclude_unset=True, include=set(Plan.model_fields)
         )
         plan = parse_plan({"name": self.folder} | values, where=self.folder).located(self.home).check()
-        plan.build_source()
-        plan.build_generator()
+        if self.settings.made_elsewhere is not None:
+            _refuse_making(plan)
+        else:
+            plan.build_source()
+            plan.build_generator()
         if plan.frontier is not None:
             from synth_audit.studies.candidates import candidates_of
 
@@ -166,6 +177,7 @@ class AuditedTable(dg.Component):
             deps=self.settings.deps,
             released_key=self.settings.released_key,
             fresh_hours=self.settings.fresh_hours,
+            elsewhere=self.settings.made_elsewhere,
         )
 
     @property
@@ -186,6 +198,16 @@ class AuditedTable(dg.Component):
                 execution_timezone=self.settings.timezone,
             )
         ]
+
+
+def _refuse_making(plan: Plan) -> None:
+    if made := [key for key in ("source", "generator", "frontier") if getattr(plan, key) is not None]:
+        raise PlanError(
+            "a table that others made is neither split nor fitted here",
+            where=made[0],
+            expected="`made_elsewhere` without `source`, `generator` and `frontier`",
+            fix=f"leave out {' and '.join(made)}, or `made_elsewhere`",
+        )
 
 
 def _suite(plan: Plan) -> Suite:

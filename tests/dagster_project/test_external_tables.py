@@ -1,0 +1,89 @@
+"""Tables that others made go through audit, report and release; nothing is split or fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dagster_project.components.audited_table import TableSettings
+from synth_audit.core.errors import PlanError
+
+Run = Callable[..., dg.ExecuteInProcessResult]
+PLACES = {name: f"{name}.parquet" for name in ("train", "control", "synthetic")}
+NOTHING = {"source": None, "made_elsewhere": PLACES}
+
+
+@pytest.fixture
+def vendor(home: Path) -> Callable[[bool], None]:
+    """Writes the three tables: an independent draw, or a copy of train."""
+
+    def write(copied: bool) -> None:
+        whole = pq.read_table(home / "people.parquet")
+        train, control = whole.slice(0, 200), whole.slice(200)
+        rng = np.random.default_rng(2)
+        mixed = {n: train[n].take(pa.array(rng.integers(200, size=200))) for n in ("city", "x", "y")}
+        made = train.drop_columns(["id"]) if copied else pa.table(mixed)
+        for name, table in {"train": train, "control": control, "synthetic": made}.items():
+            pq.write_table(table, home / f"{name}.parquet")
+
+    return write
+
+
+def ended(run: Run) -> tuple[bool, list[str]]:
+    result = run(None, **NOTHING)
+    keys = [e.asset_key.path[-1] for e in result.get_asset_materialization_events()]
+    return result.success, keys
+
+
+def test_a_safe_table_is_released_as_it_lies_there(run: Run, vendor: Any, home: Path) -> None:
+    vendor(False)
+    assert ended(run) == (True, ["audit", "report", "released", "release"])
+    assert pq.read_table(home / "out/released.parquet").num_rows == 200
+    assert not (home / "people-audit/restricted/train.parquet").exists()
+
+
+def test_a_copy_is_refused_and_so_is_a_table_that_was_exchanged(run: Run, vendor: Any, home: Path) -> None:
+    vendor(True)
+    assert ended(run) == (False, ["audit", "report"])
+    vendor(False)
+    assert run(None, "audit", "report", **NOTHING).success
+    table = pq.read_table(home / "synthetic.parquet")
+    pq.write_table(table.slice(1), home / "synthetic.parquet")
+    result = run(None, "release", **NOTHING)
+    [failure] = [e.step_failure_data.user_failure_data for e in result.get_step_failure_events()]
+    assert "not the bytes that were audited" in failure.description
+    assert not (home / "out").exists()
+
+
+def test_the_three_tables_stand_in_the_lineage(component: Callable[..., Any]) -> None:
+    graph = dg.build_defs_for_component(
+        component(None, deps=["vendor/drop"], **NOTHING)
+    ).resolve_asset_graph()
+    audit = graph.get(dg.AssetKey(["people", "audit"]))
+    assert {key.path[-1] for key in audit.parent_keys} == set(PLACES)
+    assert graph.get(dg.AssetKey(["people", "train"])).parent_keys == {dg.AssetKey(["vendor", "drop"])}
+    assert dg.AssetKey(["people", "split"]) not in graph.get_all_asset_keys()
+
+
+def test_what_contradicts_it_is_refused(component: Callable[..., Any]) -> None:
+    with pytest.raises(PlanError) as caught:
+        component("shuffled", **NOTHING).table()
+    assert caught.value.where == "generator"
+    with pytest.raises(ValueError, match="same table"):
+        component(None, source=None, made_elsewhere=PLACES | {"control": "train.parquet"})
+
+
+def test_the_schema_knows_it() -> None:
+    schema = TableSettings.model_json_schema()
+    jsonschema.validate({"made_elsewhere": PLACES}, schema)
+    for wrong in ({"train": "a.csv"}, PLACES | {"train": "nonsense"}, PLACES | {"other": "a.csv"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"made_elsewhere": wrong}, schema)
