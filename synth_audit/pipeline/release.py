@@ -19,6 +19,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
 from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.approval import refuse_unless_approved
+from synth_audit.pipeline.not_worse import refuse_if_worse
 from synth_audit.pipeline.provenance import NEWEST, RECORDED, RELEASED, SEAL, Provenance
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.store.approvals import approvals_in
@@ -70,6 +71,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         # Once more, since another process may have filed or released something meanwhile.
         refuse_unless_filed(replace(found, journal=journal.now))
         refuse_unless_approved(plan, evidence, approvals_in(filed.files), journal.now)
+        refuse_if_worse(plan, evidence, workspace)
         if not store.adopt(filed, journal.now, lambda kept: write_parquet(kept, synthetic, private=True)):
             there = evidence_store(workspace.home).where(filed.digest)["evidence"].parent
             raise _refusal(f"{there} does not hold what was filed", "move it away, then release again")

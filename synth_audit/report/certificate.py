@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from synth_audit.core.verdict import Result
+from synth_audit.core.verdict import GateResult, Result
 from synth_audit.judging.criteria import AnswerState
 from synth_audit.report import words
 from synth_audit.report.certificate_view import CertificateView, CriterionRow, SignatureRow
@@ -156,13 +156,17 @@ def _row(risk: ResidualRisk, evidence: Evidence, previous: Evidence | None) -> C
         row.criterion,
         "fail" if failed else row.kind,
         row.state,
-        row.why or ("" if risk.gate.blocking else "Advice only: no gate on it decides."),
+        row.why or ("Beyond its limit." if failed else _advice(risk.gate)),
         finding=words.sentence(outcomes.sentence(risk.gate).partition(";")[0]),
         allowed=outcomes.limit(risk.gate),
         allowed_people="" if limit is None else people(limit, rows, few),
         compared=compared(risk.measured, previous),
         **told,
     )
+
+
+def _advice(gate: GateResult) -> str:
+    return "" if gate.blocking else "Advice only: no gate on it decides."
 
 
 def _train_rows(evidence: Evidence) -> int:

@@ -96,7 +96,10 @@ class Outcomes:
         places = words.decimals(unit, value, low=gate.low, high=gate.high)
         for limit in (gate.minimum, gate.maximum):
             places = words.telling_apart(places, unit, value, limit)
-        return words.number(value, unit, places)
+        told = words.number(value, unit, places)
+        if gate.result is Result.INSUFFICIENT and gate.low is not None and gate.high is not None:
+            told += f" ({words.interval(gate.low, gate.high, unit, places)})"  # which is why it is open
+        return told
 
     def _column(self, gate: GateResult, about: MeasurementId) -> str:
         """The column that a worst number is about: its own, or the one whose number it is."""

@@ -11,10 +11,10 @@ from report_reading import text  # made importable by conftest.py
 from synth_audit.core.measurement import Direction, Interval
 from synth_audit.core.verdict import Result
 from synth_audit.judging.criteria import CRITERIA
+from synth_audit.judging.release_change import change, worse_gates
 from synth_audit.report.certificate import certificate_view, render_certificate
 from synth_audit.report.demands import frameworks
 from synth_audit.report.outcomes import Outcomes
-from synth_audit.report.release_comparison import change
 from synth_audit.report.residual_risk import people, people_interval
 from synth_audit.store.report_marks import audit_marks, read_marks
 
@@ -88,6 +88,22 @@ def test_overlapping_intervals_are_no_change(build: ModuleType) -> None:
     assert change(at(0.1, 0.2), at(0.2, 0.3)) == "not distinguishable"
     assert change(at(0.3, 0.4), at(0.1, 0.2)) == "worse"
     assert change(at(0.3, 0.4, Direction.HIGHER), at(0.1, 0.2)) == "better"
+
+
+def test_only_a_deciding_number_beyond_both_intervals_is_worse(build: ModuleType) -> None:
+    evidence = build.passing()
+    [m] = [x for x in evidence.measurements if str(x.id) == "singling_out.risk"]
+
+    def moved(by: float) -> list[object]:
+        assert m.interval is not None
+        span = replace(m.interval, low=m.interval.low + by, high=m.interval.high + by)
+        return [replace(m, value=m.value + by, interval=span)]
+
+    worse = [worse_gates(evidence.gates.results, moved(by), [m]) for by in (-0.1, 0.0, 0.005, 0.1)]
+    assert [[g.gate for g in found] for found in worse] == [[], [], [], ["risk.max"]]
+    advice = [replace(g, blocking=False) for g in evidence.gates.results]
+    assert not worse_gates(advice, moved(0.1), [m])
+    assert not worse_gates(evidence.gates.results, [replace(moved(0.1)[0], interval=None)], [m])
 
 
 def test_it_compares_with_the_last_release(build: ModuleType) -> None:

@@ -15,15 +15,20 @@ KEY_PREFIX = "ed25519:"
 """Begins a public key: the 32 bytes of an Ed25519 key in base64 follow."""
 
 _LONGEST_NAME = 200
-_OWN = ("approvals", "approvers")
+_OWN = ("approvals", "approvers", "not_worse")
 
 
 class ReleaseChoice(PluginChoice):
-    """A target with its settings, and how many of whom must approve."""
+    """A target with its settings, and what a release to it waits for beside a pass."""
 
     approvals: int = Field(0, ge=0, le=20, description="so many different people must approve first")
     approvers: dict[str, str] = Field(
         default_factory=dict, description="who may approve: names with the public keys that `approve` prints"
+    )
+
+    not_worse: bool = Field(
+        False,
+        description="refuse what is worse than the last release, beyond both intervals",
     )
 
     @model_validator(mode="after")
