@@ -8,8 +8,9 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,12 @@ def binaries() -> Path | None:
     return place.parent if place is not None and (place.parent / "postgres").exists() else None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Server:
     port: int
     folder: Path
     programs: Path
+    _stack: ExitStack = field(default_factory=ExitStack)
 
     def options(self, **changes: str) -> dict[str, str]:
         known = {"host": "127.0.0.1", "port": str(self.port), "dbname": "postgres", "user": USER}
@@ -49,12 +51,16 @@ class Server:
         with dbapi.connect(address, autocommit=True) as opened, opened.cursor() as cursor:
             yield cursor
 
-    def run(self, *statements: str, **changes: str) -> list[Any]:
+    @cached_property
+    def _own(self) -> Any:
+        """One session for all statements: the driver reads the catalogue of types each time it opens one."""
+        return self._stack.enter_context(self.cursor())
+
+    def run(self, *statements: str) -> list[Any]:
         """Run statements; what the last one answers."""
-        with self.cursor(**changes) as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        for statement in ("RESET ALL", *statements):
+            self._own.execute(statement)
+        return list(self._own.fetchall())
 
     def stop(self, mode: str = "fast") -> None:
         words = ["pg_ctl", "-D", str(self.folder / "data"), "-m", mode, "-w", "stop"]
@@ -86,6 +92,7 @@ def running(programs: Path) -> Iterator[Server]:
         try:
             yield server
         finally:
+            server._stack.close()
             server.stop("immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

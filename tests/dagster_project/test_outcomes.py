@@ -158,3 +158,24 @@ def test_source_and_released_table_have_events_of_their_own(run: Run) -> None:
     assert source.asset_observation_data.asset_observation.metadata["dagster/row_count"].value == 300
     [released] = [e for e in result.get_asset_materialization_events() if e.asset_key.path[0] == "lake"]
     assert set(released.materialization.metadata) == {"where", "released sha256", "dagster/row_count"}
+
+
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.parametrize(("table", "kind"), [("clinic.people", None), ("clinic.nobody", "input")])
+def test_a_password_is_in_no_record_of_a_run(
+    run: Run, instance: dg.DagsterInstance, postgres: Any, home: Path, table: str, kind: str | None
+) -> None:
+    postgres.run("CREATE TABLE clinic.people AS SELECT g AS id, g % 7 AS x FROM generate_series(1, 300) g")
+    settings = {
+        "connections": {"clinic": postgres.connection()},
+        "source": {"postgres": {"connection": "clinic", "table": table}},
+        "columns": {"id": {"role": "identifier"}},
+    }
+    result = run("shuffled", "split", **settings)
+    assert result.success == (kind is None)
+    assert kind is None or failed(result)["kind"] == kind
+    said = "".join(repr(entry) for entry in instance.all_logs(result.run_id))
+    assert table in said or result.success
+    assert "sesame" not in said
+    written = [file.read_bytes() for file in home.rglob("*") if file.is_file()]
+    assert not any(b"sesame" in text for text in written)
