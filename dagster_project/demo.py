@@ -170,6 +170,7 @@ def released_rows(warehouse: Path, table: str) -> int | None:
 
 def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tell: Tell) -> None:
     from synth_audit.core.verdict import Result
+    from synth_audit.report.outcomes import Outcomes
     from synth_audit.store.checked_evidence import newest_evidence
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.workspace import Workspace
@@ -177,12 +178,15 @@ def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tel
     workspace = Workspace(folder / f"{table}-audit")
     evidence = newest_evidence(workspace)
     tell(f"  verdict   {str(evidence.verdict).upper()} ({seconds:.0f} s)")
+    outcomes = Outcomes.of(evidence)
     for gate in evidence.gates.results:
         if gate.blocking and gate.result is not Result.PASS:
-            tell(f"            {gate.result}: {gate.title}")
+            tell(f"            {outcomes.told(gate)}")
     for reason in evidence.gates.blockers:
         tell(f"            {reason}")
-    tell(f"  report    {evidence_store(workspace).where()['report']}")
+    where = evidence_store(workspace).where()
+    tell(f"  to sign   {where['certificate']}")
+    tell(f"  report    {where['report']}")
     landed = f"{TABLES[table]}, {rows} rows" if rows is not None else f"nothing; no {TABLES[table]} exists"
     tell(f"  released  {landed}")
 

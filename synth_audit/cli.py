@@ -289,7 +289,7 @@ def _files(workspace: Workspace) -> list[Path]:
     from synth_audit.store.evidence_store import evidence_store
 
     where = evidence_store(workspace).where()
-    return [where["report"], where["evidence"]]
+    return [where["certificate"], where["report"], where["evidence"]]
 
 
 def _tell_release(record: ReleaseRecord, *, err: bool = False) -> None:

@@ -85,7 +85,12 @@ class EvidenceFolders:
     def where(self, digest: str | None = None) -> Mapping[str, Path]:
         """The files of an audit, whether they are there or not."""
         folder = self.workspace.newest if digest is None else self.workspace.audit(digest)
-        return {"evidence": folder.evidence, "measurements": folder.measurements, "report": folder.report}
+        return {
+            "certificate": folder.certificate,
+            "evidence": folder.evidence,
+            "measurements": folder.measurements,
+            "report": folder.report,
+        }
 
     def rows(self, digest: str) -> Path:
         """A file in the restricted folder."""
