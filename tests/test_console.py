@@ -6,6 +6,7 @@ from typing import ClassVar
 from synth_audit.commands import gate_table, listing
 from synth_audit.core.registry import PluginRef
 from synth_audit.core.source import SourceInfo
+from synth_audit.core.verdict import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,3 +44,10 @@ def test_gates_are_a_table_in_one_unit_with_what_failed_last(build, capsys, monk
     monkeypatch.setattr(gate_table, "width", lambda: 30)
     gate_table.show_gates(build.failing())
     assert "allowed" not in capsys.readouterr().out.splitlines()[0]
+
+
+def test_advice_that_was_not_met_is_no_failure(build, capsys):
+    advice = build.gate("Columns are alike", "alike", Result.FAIL, blocking=False)
+    gate_table.show_gates(build.evidence((), build.report_of((*build.gates(), advice))))
+    (line,) = [row for row in capsys.readouterr().out.splitlines() if "(advice)" in row]
+    assert line.startswith("  ! ")

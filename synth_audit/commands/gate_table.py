@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from synth_audit.report.view import GateView
     from synth_audit.store.evidence import Evidence
 
-SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "open": ("?", "yellow")}
+SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "open": ("?", "yellow"), "advice": ("!", "yellow")}
 _HEAD = ("gate", "value", "interval", "allowed")
 _LONGEST_NAME = 40
 _OFF_TERMINAL = 110
