@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -75,7 +76,7 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
             context.log.info(f"{stage.name}: {what} ({done} of {total})")
 
         with (
-            without_values(stage.name),
+            without_values(stage.name, partial(_refusal, table)),
             in_use(table.workspace) as scratch,
             run_context(table.plan, scratch, workers=_workers(), progress=progress) as how,
         ):
@@ -91,6 +92,20 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
 
 _FOLLOWS = dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
 """When ``release`` follows by itself, once Dagster's automation sensor is switched on."""
+
+
+def _refusal(table: TableEntry) -> dict[str, Any]:
+    """What a refusal of the newest audit rests on, and where it can be read."""
+    from synth_audit.core.errors import SynthAuditError
+    from synth_audit.store.checked_evidence import newest_evidence
+    from synth_audit.store.evidence_store import evidence_store
+
+    try:
+        evidence = newest_evidence(table.workspace)
+        path = evidence_store(table.workspace).where(evidence.digest)["report"]
+    except SynthAuditError:  # there is none, or none to be trusted: the refusal itself says so
+        return {}
+    return metadata.refusal(evidence, report_link(table.plan.name, evidence.digest, path))
 
 
 def _fresh(table: TableEntry) -> dg.FreshnessPolicy | None:

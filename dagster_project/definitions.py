@@ -65,5 +65,5 @@ def _single(module: ModuleType, folder: Path) -> dg.Definitions:
         text = f"{type(reason).__name__}: {reason}"
         warnings.warn(f"table {folder.name} does not load: {text}", stacklevel=2)
         key = dg.AssetKey([folder.name, "does_not_load"])
-        sign = dg.AssetSpec(key, group_name=folder.name, kinds={"broken"}, description=text)
+        sign = dg.AssetSpec(key, group_name=folder.name, kinds={"broken"}, description=f"```\n{text}\n```")
         return dg.Definitions.merge(dg.Definitions(assets=[sign]), executor)

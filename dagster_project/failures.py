@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import dagster as dg
 
@@ -28,18 +29,30 @@ _RETRIED = ("split", "release")
 """Stages that meet servers, and may run twice: neither fits a generator."""
 
 
+Told = Callable[[], Mapping[str, Any]]
+
+
+def _nothing() -> Mapping[str, Any]:
+    return {}
+
+
 @contextmanager
-def without_values(stage: str) -> Iterator[None]:
+def without_values(stage: str, refused: Told = _nothing) -> Iterator[None]:
     """Turn any error into a ``Failure`` that shows no cell value.
 
     The project's own errors are written to be shown and keep their text. Of any other error only
     kind and place remain: its text, its cause and its context may quote the data. Only what may be there
     later is tried again, and never a fit, whose second run would spend its privacy budget once more.
+
+    Args:
+        refused: metadata that say of a refusal what it rests on.
     """
     try:
         yield
     except SynthAuditError as error:
-        failure = _failure(stage, kind_of(error), type(error).__name__, str(error))
+        kind = kind_of(error)
+        more = refused() if kind in (REFUSAL, WAITING) else {}
+        failure = _failure(stage, kind, type(error).__name__, str(error), more)
         if failure.allow_retries:
             raise dg.RetryRequested(RETRIES, SECONDS) from failure
         raise failure from None
@@ -58,9 +71,11 @@ def kind_of(error: SynthAuditError) -> str:
     return OUTAGE if isinstance(error, (Unavailable, ReleaseUncertain)) else INPUT
 
 
-def _failure(stage: str, kind: str, error: str, text: str) -> dg.Failure:
+def _failure(
+    stage: str, kind: str, error: str, text: str, more: Mapping[str, Any] | None = None
+) -> dg.Failure:
     return dg.Failure(
         description=f"{stage}: {text}",
-        metadata={"stage": stage, "kind": kind, "error": error},
+        metadata={"stage": stage, "kind": kind, "error": error, **(more or {})},
         allow_retries=kind == OUTAGE and stage in _RETRIED,
     )

@@ -92,6 +92,20 @@ def report(evidence: Evidence, path: Path, link: str) -> Metadata:
     }
 
 
+def refusal(evidence: Evidence, link: str) -> Metadata:
+    """The verdict, the gates that hold the release, and where to read why."""
+    from synth_audit.core.verdict import Result
+
+    held = [
+        f"{g.gate}: {g.result}" for g in evidence.gates.results if g.blocking and g.result is not Result.PASS
+    ]
+    return {
+        "verdict": str(evidence.verdict),
+        **_bullets("held by", [*held, *evidence.gates.blockers]),
+        "report link": dg.MetadataValue.url(link),
+    }
+
+
 def release(record: ReleaseRecord) -> Metadata:
     """Where the table went, its rows and its hash."""
     return {

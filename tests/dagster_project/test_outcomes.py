@@ -39,7 +39,10 @@ def retries(result: dg.ExecuteInProcessResult) -> int:
 
 def test_a_refusal_is_told_from_an_outage_a_mistake_and_a_fault(run: Run, home: Path) -> None:
     run("copied")
-    assert failed(run("copied", "release"))["kind"] == "refusal"
+    refused = failed(run("copied", "release"))
+    assert (refused["kind"], refused["verdict"]) == ("refusal", "fail")
+    assert "no-copies: fail" in refused["held by"]
+    assert refused["report link"].endswith("/report.html")
     assert failed(run("broken", "synthetic"))["kind"] == "fault"
     assert failed(run("shuffled", "split", source="none.parquet"))["kind"] == "input"
 
