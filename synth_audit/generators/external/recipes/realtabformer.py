@@ -70,7 +70,9 @@ def fit(
         report_to="none",
         use_cpu=True,
     )
-    checked = {"num_bootstrap": settings["bootstraps"]} if settings["overfitting_check"] else {"n_critic": 0}
+    bootstraps = settings["bootstraps"]
+    check = settings["overfitting_check"]
+    checked = {"num_bootstrap": bootstraps, "gen_kwargs": {}} if check else {"n_critic": 0}
     made.fit(train, device="cpu", **checked)
     (folder / FILE).write_bytes(pickle.dumps(made))
     shutil.rmtree(folder / STATES, ignore_errors=True)
