@@ -1,8 +1,8 @@
-"""Makes the README's pictures of report, certificate and index in a real browser.
+"""Makes the README's pictures of report and certificate in a real browser.
 
-    .venv/bin/python docs/pictures.py WORKSPACE [WORKSPACE…]
+    .venv/bin/python docs/pictures.py WORKSPACE
 
-The first workspace's newest audit is shown, and the index is of all of them. Takes Chromium (its name or path
+Shows the workspace's newest audit. Takes Chromium (its name or path
 in ``CHROMIUM``, ``chromium`` if left out).
 """
 
@@ -17,16 +17,15 @@ from tempfile import TemporaryDirectory
 from synth_audit import api
 
 HERE = Path(__file__).resolve().parent
-SIZES = {"report": (1280, 1000), "certificate": (1000, 1300), "index": (1000, 760)}
+SIZES = {"report": (1280, 1000), "certificate": (1000, 1300)}
 
 
-def main(workspaces: list[str]) -> None:
-    """Write ``docs/report.png`` and the others."""
+def main(workspace: str) -> None:
+    """Write ``docs/report.png`` and ``docs/certificate.png``."""
     with TemporaryDirectory() as folder:
         pages = {name: Path(folder, f"{name}.html") for name in SIZES}
-        api.render_report(workspaces[0], pages["report"])
-        api.write_certificate(workspaces[0], pages["certificate"])
-        api.write_index(workspaces, pages["index"])
+        api.render_report(workspace, pages["report"])
+        api.write_certificate(workspace, pages["certificate"])
         for name, (width, height) in SIZES.items():
             _photograph(pages[name], HERE / f"{name}.png", width, height)
 
@@ -40,4 +39,4 @@ def _photograph(page: Path, to: Path, width: int, height: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1])

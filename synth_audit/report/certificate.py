@@ -8,7 +8,9 @@ from typing import Any
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.judging.criteria import AnswerState
 from synth_audit.report import words
+from synth_audit.report.audits import has_numbers
 from synth_audit.report.certificate_view import CertificateView, CriterionRow, SignatureRow
+from synth_audit.report.chapters import RISKS
 from synth_audit.report.demands import demand_rows
 from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.outcomes import Outcomes, obstacles
@@ -34,7 +36,7 @@ from synth_audit.store.report_marks import WRITTEN_BY, audit_marks, read_marks
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
 
-_MOST_REASONS = 5
+_MOST_REASONS, _MOST_WARNINGS = 5, 3
 _KINDS = {AnswerState.ANSWERED: "pass", AnswerState.UNDECIDED: "open", AnswerState.NOT_ASKED: "open"}
 _SCOPE = {
     "purpose": "Purpose",
@@ -80,7 +82,7 @@ def certificate_view(
 ) -> CertificateView:
     """Everything the certificate shows."""
     alerts = alerts_of(evidence)
-    verdict = verdict_view(evidence, unmeasured=(), sound=not alerts)
+    verdict = verdict_view(evidence, unmeasured=_unmeasured(evidence), sound=not alerts)
     reasons = _reasons(evidence)
     risks = residual_risks(evidence)
     scope = _scope(evidence)
@@ -94,6 +96,8 @@ def certificate_view(
         headline=verdict.headline,
         reasons=reasons[:_MOST_REASONS],
         more_reasons=_more(len(reasons) - _MOST_REASONS),
+        silence=verdict.silence,
+        warnings=_warnings(evidence),
         scope=scope,
         no_scope="" if scope else "The plan states no purpose, recipient or owner (key `review`).",
         criteria=tuple(_row(r, evidence, previous) for r in risks),
@@ -123,7 +127,26 @@ def _reasons(evidence: Evidence) -> tuple[str, ...]:
     judged = [(r.gate, r.measured) for r in residual_risks(evidence) if r.gate and r.measured]
     nearest = max((pair for pair in judged if pair[0].blocking), key=lambda pair: used(*pair), default=None)
     told = () if nearest is None else (f"Nearest to its limit: {outcomes.sentence(nearest[0])}.",)
-    return (f"All {words.counted(len(deciding), 'deciding gate')} passed.", *told)
+    missed = [g for g in evidence.gates.results if not g.blocking and g.result is Result.FAIL]
+    advice = (f"Advice not met: {outcomes.sentence(g)}." for g in missed)
+    return (f"All {words.counted(len(deciding), 'deciding gate')} passed.", *told, *advice)
+
+
+def _unmeasured(evidence: Evidence) -> tuple[str, ...]:
+    """Kinds of usefulness of which nothing is known; the criteria about people have a row each."""
+    measured = {o.info.risk for o in evidence.outcomes if o.info is not None and has_numbers(o)}
+    return tuple(risk.title for risk in RISKS if not risk.threat and risk.name not in measured)
+
+
+def _warnings(evidence: Evidence) -> tuple[str, ...]:
+    """The first of them, and how many others the annex has."""
+    found = tuple(map(words.sentence, evidence.warnings))
+    more = len(found) - _MOST_WARNINGS
+    return (
+        found
+        if more <= 0
+        else (*found[:_MOST_WARNINGS], f"{words.counted(more, 'more warning')} in the annex.")
+    )
 
 
 def _more(left: int) -> str:

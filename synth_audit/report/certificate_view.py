@@ -58,7 +58,7 @@ class CertificateView:
     """Two pages for the one who signs.
 
     Attributes:
-        reasons: of the verdict, in plain words.
+        reasons: of the verdict, in plain words. silence: what was not measured beside the criteria.
         sharpness: the smallest leak that would have been seen, and the widest that numbers alone allow.
         comparison: with what release numbers are compared, or that there is none.
         waiting: how many approvals there are of how many; empty where the plan asks for none.
@@ -72,6 +72,8 @@ class CertificateView:
     headline: str
     reasons: tuple[str, ...]
     more_reasons: str
+    silence: str
+    warnings: tuple[str, ...]
     scope: tuple[Fact, ...]
     no_scope: str
     criteria: tuple[CriterionRow, ...]

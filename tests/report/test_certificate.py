@@ -63,6 +63,16 @@ def test_the_scope_of_the_plan_is_shown_and_its_absence_is_said(build: ModuleTyp
     assert shown == {"Purpose": "teaching", "Recipient": "a university", "Valid until": "30 November 2027"}
 
 
+def test_warnings_and_what_was_not_measured_are_on_the_first_page(build: ModuleType) -> None:
+    warned = replace(build.passing(), warnings=tuple(f"warning {i}" for i in range(5))).sealed()
+    page = text(render_certificate(warned))
+    first = page[: page.index("Scope")]
+    assert "Warning 2." in first
+    assert "2 more warnings in the annex." in first
+    alone = build.evidence((build.singling_out(),), build.report_of(build.gates()))
+    assert "Not measured: fidelity and utility." in text(render_certificate(alone))
+
+
 def test_altered_evidence_is_not_certified(build: ModuleType) -> None:
     forged = replace(build.failing(), verdict=Result.PASS)
     page = text(render_certificate(forged))
