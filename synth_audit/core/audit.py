@@ -31,6 +31,7 @@ class Leak(StrEnum):
 
     COPIES = "copied records"
     SUBSETS = "a few columns of records, copied together"
+    SHIFTED = "a few numbers of records, each moved by one constant"
     ASSOCIATIONS = "real associations between columns"
 
 

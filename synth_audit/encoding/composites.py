@@ -18,6 +18,9 @@ _NUMBER = re.compile(r"(?:(?<![\w.)])[-+\N{MINUS SIGN}])?\d+(?:[.,]\d+)?")
 _LONGEST = 200
 """Letters of a text that is read; a longer one is no composite."""
 
+_MOST_READ = 2000
+"""Letters of a free text in which numbers are looked for."""
+
 FEWEST_LABELS, _MOST_NUMBERS = 30, 6
 """Labels that a composite has more of, fewer being groups such as bands of ages; most numbers of a text."""
 
@@ -58,6 +61,16 @@ class Composite:
             if label is not None and _form(label) == self.form:
                 found[i] = [_value(text) for text in _NUMBER.findall(label)]
         return found
+
+
+def numbers_of_texts(texts: Sequence[str | None]) -> Floats:
+    """The first six numbers of each text whatever stands between them, NaN where there are fewer, shape (n, 6)."""
+    found = np.full((len(texts), _MOST_NUMBERS), np.nan)
+    for i, text in enumerate(texts):
+        if text is not None:
+            values = [_value(x) for x in _NUMBER.findall(text[:_MOST_READ])[:_MOST_NUMBERS]]
+            found[i, : len(values)] = values
+    return found
 
 
 def _form(text: str) -> str:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from synth_audit.core.arrays import Floats
-from synth_audit.core.parts import NumberPart
+from synth_audit.core.parts import NumberPart, VectorPart
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
+from synth_audit.core.text_form import column_forms
 from synth_audit.encoding.codes import cells_of
+from synth_audit.encoding.composites import numbers_of_texts
 from synth_audit.kernels.robust_scale import CENTRAL
 
 _FEWEST = 13
 """Different numbers in train: fewer are labels that happen to be numbers."""
+
+_OFTEN = 0.5
+"""Share of the texts that have a number at a place, for it to be read there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +32,7 @@ class PlainNumbers:
         read: the numbers of all rows, one table below the other, NaN where there is none, shape (n,).
         low, high: the least and the largest in train.
         spread: width of the central 90 % of train, of all of it where that is 0.
+        unit: of the numbers; see :class:`NumberPart`.
     """
 
     name: str
@@ -34,6 +40,7 @@ class PlainNumbers:
     low: float
     high: float
     spread: float
+    unit: str | None = ""
 
 
 def plain_numbers(
@@ -48,14 +55,43 @@ def plain_numbers(
     for column in columns:
         real = [cells_of(table, column) for table in reference]
         for part in (p for p in column.kind.parts(real) if isinstance(p, NumberPart)):
-            train = part.read(real[0])
-            train = train[np.isfinite(train)]
-            if len(np.unique(train)) >= _FEWEST:
-                low, high = float(train.min()), float(train.max())
-                inner, outer = np.quantile(train, CENTRAL)
-                read = partial(_read, part, column, tables)
-                found.append(PlainNumbers(column.name, read, low, high, float(outer - inner) or high - low))
+            read = partial(_read, part, column, tables)
+            found.extend(_plain(column.name, part.read(real[0]), read, part.unit))
     return found
+
+
+def numbers_in_text(
+    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
+) -> list[PlainNumbers]:
+    """Numbers within texts by their place among those of the text, six at most; likewise.
+
+    Of free text and of labels so many that they are compared by their letters.
+    """
+    found = []
+    for column in columns:
+        real = [cells_of(table, column) for table in reference]
+        if any(isinstance(p, VectorPart) for p in column.kind.parts(real)):
+            train = numbers_of_texts(column_forms(column.kind.labels(real[0])).to_pylist())
+            for place, values in enumerate(train.T):
+                if np.isfinite(values).mean() >= _OFTEN:
+                    read = partial(_read_texts, column, tables, place)
+                    found.extend(_plain(column.name, values, read, None))
+    return found
+
+
+def _plain(
+    name: str, train: Floats, read: Callable[[], Floats], unit: str | None
+) -> Iterator[PlainNumbers]:
+    train = train[np.isfinite(train)]
+    if len(np.unique(train)) >= _FEWEST:
+        low, high = float(train.min()), float(train.max())
+        inner, outer = np.quantile(train, CENTRAL)
+        yield PlainNumbers(name, read, low, high, float(outer - inner) or high - low, unit)
+
+
+def _read_texts(column: Column, tables: Sequence[Table], place: int) -> Floats:
+    texts = [column_forms(column.kind.labels(cells_of(table, column))).to_pylist() for table in tables]
+    return np.concatenate([numbers_of_texts(part)[:, place] for part in texts])
 
 
 def _read(part: NumberPart, column: Column, tables: Sequence[Table]) -> Floats:

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from synth_audit.core.audit import Leak
 from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.parts import NumberPart
+from synth_audit.core.schema import Column
 from synth_audit.core.table import Table, joined
 from synth_audit.core.table_file import load_table, save_table
 from synth_audit.encoding.codes import codes
@@ -19,6 +21,9 @@ from synth_audit.kernels.entropy import entropy
 
 _MOST_TOGETHER = 5
 """Columns that are copied together at most."""
+
+_SURPLUS = 12.0
+"""Bits beyond those that find one row among all, by which a few numbers tell enough."""
 
 _ON_PURPOSE = "it copies a part of its training rows on purpose"
 
@@ -39,6 +44,8 @@ class PlantedModel:
         others = _rounds(self.clean, n - leaked, rng)
         if self.leak is Leak.ASSOCIATIONS:
             others = _shuffled(others, rng)
+        if self.leak is Leak.SHIFTED:
+            copies = with_shifted(_rounds(self.clean, leaked, rng), copies, self.copied)
         if self.leak is Leak.SUBSETS:
             copies = with_subset(_rounds(self.clean, leaked, rng), copies, telling_columns(self.copied))
         return joined([copies, others])
@@ -55,7 +62,8 @@ class PlantedGenerator:
 
     Attributes:
         share: f, in [0, 1].
-        leak: what is copied: whole records, or a few columns of them beside the others of new people.
+        leak: what is copied: whole records, or a few columns of them beside the others of new people, as they
+            are or moved.
         clean: rows of new people. Where associations are the leak, their columns are shuffled against each
             other in every release, for new people have the associations of everybody.
     """
@@ -99,6 +107,38 @@ def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:
     """As many rows as there are copies, with these columns of the copies and all others of their own."""
     columns = {n: (copies if n in names else rows).column(n) for n in rows.names}
     return Table(rows.schema, pa.table(columns))
+
+
+def with_shifted(rows: Table, copies: Table, reference: Table) -> Table:
+    """As many rows as there are copies, with the most telling numbers of the copies moved by a constant each.
+
+    Five at most, by an eighth of the width that they have in the reference, in whole steps. Where these tell
+    too little to find anybody by, all of the copies stays, and their numbers are moved.
+    """
+    numbers, told = [], 0.0
+    for column in reference.schema.features:
+        if column.name in reference.names and isinstance(column.kind.part, NumberPart):
+            bits = entropy(codes([reference], column)[0])
+            numbers.append((bits, column))
+    numbers.sort(key=lambda x: (-round(x[0], 9), x[1].name))
+    some = numbers[:_MOST_TOGETHER]
+    told = sum(bits for bits, _ in some)
+    few = len(some) > 1 and told > np.log2(max(2, copies.n_rows)) + _SURPLUS
+    columns = {name: (rows if few else copies).column(name) for name in rows.names}
+    for _, column in some:
+        columns[column.name] = _shifted(copies.column(column.name), column, reference)
+    return Table(rows.schema, pa.table(columns))
+
+
+def _shifted(values: pa.ChunkedArray, column: Column, reference: Table) -> pa.Array:
+    assert isinstance(column.kind.part, NumberPart)
+    read = column.kind.part.read
+    known = read(reference.column(column.name))
+    known = known[np.isfinite(known)]
+    step = column.resolution.grid.step if column.resolution else 0.0
+    by = (np.quantile(known, 0.95) - np.quantile(known, 0.05)) / 8 if len(known) else 0.0
+    by = max(step, np.rint(by / step) * step) if step else by
+    return column.kind.stored(read(values) + by, values.type)
 
 
 def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:

@@ -16,7 +16,7 @@ from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import Table, joined
-from synth_audit.examination.planted_generator import PlantedGenerator, telling_columns, with_subset
+from synth_audit.examination.planted_generator import PlantedGenerator, telling_columns, with_shifted, with_subset
 
 FEWEST_ROWS = 20
 """Fewer rows than this on either side of train make no release worth measuring."""
@@ -62,6 +62,12 @@ class LeakInjector:
         others = self.fresh.take(np.arange(copies.n_rows)).released_only()
         return with_subset(others, copies, telling_columns(self.known))
 
+    def shifted_leaks(self, share: float) -> Table:
+        """New people with a few numbers of the copied rows, each moved by a constant of its column."""
+        copies = self.leaks(share)
+        others = self.fresh.take(np.arange(copies.n_rows)).released_only()
+        return with_shifted(others, copies, self.known)
+
     def release(self, share: float, leaks: Table | None = None) -> Table:
         """A release of which ``share`` are copies and the others new people.
 
@@ -79,6 +85,8 @@ class LeakInjector:
             return self.leaky(self.release(share), generator)
         if leak is Leak.SUBSETS:
             return self.leaky(self.release(share, self.partial_leaks(share)), generator)
+        if leak is Leak.SHIFTED:
+            return self.leaky(self.release(share, self.shifted_leaks(share)), generator)
         rng = child_rng(self.seed, "known answer", "release", f"{share:g}")
         return self.leaky(
             generator.fit(self.known, FitContext(rng=rng)).sample(len(self.copied), rng), generator

@@ -1,0 +1,275 @@
+"""By what one table's numbers differ from another's more often than chance, in two columns at once.
+
+If rows keep a few numbers of people, each moved by a constant of its column, the differences between people
+and rows have a spike: one lag in every column at once. It is looked for in pairs of columns by the
+cross-correlation of their counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.core.arrays import Bools, Floats, Integers, Positions
+
+MISSING = np.iinfo(np.int64).min
+"""Code of a cell that holds nothing."""
+
+_COMMON = 0.05
+"""A value of which people or rows have so many leads to nobody: it counts, but no row is looked up by it."""
+
+_AROUND = 2
+"""Lags on either side whose mean says what a lag has by chance."""
+
+_FEWEST = 20
+"""Cells that both columns of a pair must have in either table."""
+
+
+_Counts = tuple[tuple[Integers, Floats], tuple[Integers, Floats]]
+"""Different steps and how many have each, of people and of the release."""
+
+
+class LagSpike(NamedTuple):
+    """Lags of two columns that stand out together.
+
+    Attributes:
+        score: standard errors above chance. columns: two of them. lags: of these, in steps mod their sizes.
+    """
+
+    score: float
+    columns: tuple[int, int]
+    lags: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class LagColumn:
+    """A column of people beside a column of a release, as steps.
+
+    Attributes:
+        people, release: steps, :data:`MISSING` where there is none; shape (n,) and (m,).
+        size: lags are looked for mod so many steps.
+        whole: lags hold for the steps themselves, not mod ``size`` alone.
+        near: steps by which a lag may be missed.
+        fixed: no lag but 0 is possible, as of labels.
+        sources: which columns of the tables people's and the release's steps were read from.
+    """
+
+    people: Integers
+    release: Integers
+    size: int
+    whole: bool = True
+    near: int = 0
+    fixed: bool = False
+    sources: tuple[int, int] = (0, 0)
+
+    @cached_property
+    def leading(self) -> tuple[Bools, Bools]:
+        """Which people's and which rows' values are no common ones."""
+        sides = (self.people, self.release)
+        common = np.concatenate([_common(steps) for steps in sides])
+        people, release = ((steps != MISSING) & ~np.isin(steps, common) for steps in sides)
+        return people, release
+
+    @cached_property
+    def bits(self) -> Floats:
+        """How much it tells to have the value of each row, or one as near as counts, shape (m,)."""
+        known = np.sort(self.release[self.release != MISSING])
+        steps = np.where(self.release == MISSING, 0, self.release)
+        low, high = (
+            np.searchsorted(known, steps + off, side)
+            for off, side in ((-self.near, "left"), (self.near, "right"))
+        )
+        told: Floats = -np.log2(np.maximum(high - low, 1) / len(self.release))
+        return told
+
+    def of(self, people: Positions) -> LagColumn:
+        """The same with some of the people."""
+        return replace(self, people=self.people[people])
+
+    def apart(self, people: Positions, rows: Positions) -> tuple[Integers, Bools]:
+        """By how many steps rows are beyond people; and where both have one."""
+        a, b = self.people[people], self.release[rows]
+        known = (a != MISSING) & (b != MISSING)
+        found = np.where(known, b, 0) - np.where(known, a, 0)
+        return (found if self.whole else found % self.size), known
+
+    def holds(self, people: Positions, rows: Positions, lag: int) -> Bools:
+        """Whether rows are beyond people by a lag."""
+        found, known = self.apart(people, rows)
+        off = np.abs(found - lag)
+        if not self.whole:
+            off = np.minimum(off, self.size - off)
+        return known & (off <= self.near)
+
+    def chance(self, lag: int, *, leading: bool = True) -> float:
+        """Share of the pairs of a person and a row, both with a leading value, or with any, that a lag holds for
+        exactly."""
+        (a, n_a), (b, n_b) = self._leading_counts if leading else self._counts
+        if not len(a) or not len(b):
+            return 0.0
+        wanted = a + lag if self.whole else (a + lag) % self.size
+        place = np.minimum(np.searchsorted(b, wanted), len(b) - 1)
+        same = b[place] == wanted
+        return float(n_a[same] @ n_b[place[same]]) / float(n_a.sum() * n_b.sum())
+
+    @cached_property
+    def _leading_counts(self) -> _Counts:
+        people, release = self.leading
+        return _counted(self.people[people]), _counted(self.release[release])
+
+    @cached_property
+    def _counts(self) -> _Counts:
+        return _counted(self.people), _counted(self.release)
+
+
+def _counted(steps: Integers) -> tuple[Integers, Floats]:
+    values, n = np.unique(steps, return_counts=True)
+    return values, n.astype(np.float64)
+
+
+def _common(steps: Integers) -> Integers:
+    values, n = np.unique(steps[steps != MISSING], return_counts=True)
+    common: Integers = values[n > max(2.0, _COMMON * n.sum())]
+    return common
+
+
+def different(x: LagColumn, y: LagColumn) -> bool:
+    """Whether two columns were read from no column of a table both."""
+    return x.sources[0] != y.sources[0] and x.sources[1] != y.sources[1]
+
+
+def _pairs(columns: Sequence[LagColumn]) -> Iterator[tuple[int, int]]:
+    """Pairs of columns that may have lags and differ."""
+    for i, x in enumerate(columns):
+        for j in range(i + 1, len(columns)):
+            if not x.fixed and not columns[j].fixed and different(x, columns[j]):
+                yield i, j
+
+
+def lag_spikes(columns: Sequence[LagColumn], each: int) -> Iterator[LagSpike]:
+    """The lags that stand out most in pairs of columns.
+
+    With ``P`` and ``S`` the counts of people's and rows' steps mod their sizes,
+    ``N(a, b) = Σ P(x, y) S(x + a, y + b)`` pairs of a person and a row are apart by (a, b). By chance these
+    are as many as at the lags around, lags of a single column being as frequent as they are; and no fewer
+    than people among themselves, or rows, are apart by it: grids and formulas make spikes in every table.
+
+    Args:
+        each: lags of a pair.
+    """
+    for i, j in _pairs(columns):
+        x, y = columns[i], columns[j]
+        people, release = _counts(x, y, 0), _counts(x, y, 1)
+        if min(people.sum(), release.sum()) >= _FEWEST:
+            score = _standing_out(people, release)
+            for place in np.argpartition(-score, min(each, score.size - 1), axis=None)[:each]:
+                a, b = divmod(int(place), y.size)
+                yield LagSpike(float(score[a, b]), (i, j), (a, b))
+
+
+def swapped_spikes(columns: Sequence[LagColumn], n: int, each: int) -> Iterator[LagSpike]:
+    """Pairs of columns of people whose values stand together in a pair of the release's more often than chance.
+
+    By chance that is as often as by the values around those of people, in a grid of both columns.
+
+    Args:
+        columns: each of n columns of people beside each of n of the release, in their order, of one size.
+        each: pairs of the release's columns for a pair of people's.
+    """
+    at = columns[:: n + 1]  # each beside itself
+    if not at:
+        return
+    first, second = np.triu_indices(n, 1)
+    both = [(int(i), int(j)) for i, j in zip(first, second, strict=True)]
+    release = {(i, j): _counts(at[i], at[j], 1) for i, j in both}
+    ordered = [*both, *((j, i) for i, j in both)]
+    rows = np.array([(release[i, j] if i < j else release[j, i].T).ravel() for i, j in ordered])
+    for i, j in both:
+        people = _counts(at[i], at[j], 0)
+        found, usual = rows @ people.ravel(), rows @ _around(people).ravel() if people.any() else 0.0
+        score = (found - usual) / np.sqrt(found + usual + 2)
+        for place in np.argsort(-score)[:each]:
+            k, l = ordered[place]
+            yield LagSpike(float(score[place]), (i * n + k, j * n + l), (0, 0))
+
+
+def _counts(x: LagColumn, y: LagColumn, side: int) -> Floats:
+    first, second = ((c.people, c.release)[side] for c in (x, y))
+    leads = x.leading[side] & y.leading[side]
+    cells = (first[leads] % x.size) * y.size + second[leads] % y.size
+    return np.bincount(cells, minlength=x.size * y.size).reshape(x.size, y.size).astype(np.float64)
+
+
+def moved_on(columns: Sequence[LagColumn]) -> Iterator[tuple[float, int, int]]:
+    """How well a series of columns fits itself some columns further on, with one lag for all.
+
+    As :func:`lag_spikes`, all pairs of neighbours together.
+
+    Args:
+        columns: of one size, each beside itself.
+
+    Yields:
+        standard errors above chance of the best lag for each number of columns, that number, and the lag.
+    """
+    n, size = len(columns), columns[0].size
+    pairs = [(i, (i + 1) % n) for i in range(n)]
+    people, release = (np.array([_counts(columns[i], columns[j], side) for i, j in pairs]) for side in (0, 1))
+    if min(people.sum(), release.sum()) < _FEWEST:
+        return
+    of_people, of_release = np.fft.rfft2(people), np.fft.rfft2(release)
+    sizes = people.sum(axis=(1, 2)), release.sum(axis=(1, 2))
+    for k in range(1, n):
+        further = np.roll(of_release, -k, axis=0)
+        score = _above_chance(of_people, further, people.shape[1:], sizes[0], np.roll(sizes[1], -k))
+        lag = int(np.diagonal(score).argmax())
+        yield float(score[lag, lag]), k, lag if lag <= size // 2 else lag - size
+
+
+def _standing_out(people: Floats, release: Floats) -> Floats:
+    """Standard errors by which each lag is more frequent than chance, shape of the counts."""
+    spectra = (np.fft.rfft2(x)[None] for x in (people, release))
+    sizes = (np.array([x.sum()]) for x in (people, release))
+    return _above_chance(*spectra, people.shape, *sizes)
+
+
+def _above_chance(
+    of_people: npt.NDArray[np.complexfloating],
+    of_release: npt.NDArray[np.complexfloating],
+    shape: tuple[int, ...],
+    n_people: Floats,
+    n_release: Floats,
+) -> Floats:
+    """The same of several pairs together, from the spectra of their counts, and how many there are."""
+
+    def lagged(product: npt.NDArray[np.complexfloating]) -> Floats:
+        return np.asarray(np.fft.irfft2(product.sum(axis=0), s=shape), np.float64)
+
+    found = lagged(np.conj(of_people) * of_release)
+    usual = _around(found)
+    both = ((of_people, n_people, n_release), (of_release, n_release, n_people))
+    for table, own, other in both:
+        times = other / np.maximum(own, 1)
+        among = lagged(times[:, None, None] * (table * np.conj(table)).real)
+        among[0, 0] -= (times * own).sum()  # each row and itself
+        usual = np.maximum(usual, among)
+    score: Floats = (found - usual) / np.sqrt(np.maximum(0.0, found + usual) + 2)
+    return score
+
+
+def _around(found: Floats) -> Floats:
+    """What a lag has by the lags around it, those of one column being as frequent as they are."""
+    even = found.sum(axis=1, keepdims=True) * found.sum(axis=0, keepdims=True) / found.sum()
+    usual: Floats = even * (_box(found) - found + 8) / (_box(even) - even + 8)
+    return usual
+
+
+def _box(x: Floats) -> Floats:
+    """Sums of the lags around and the middle, lags going round."""
+    for axis in (0, 1):
+        x = sum((np.roll(x, s, axis) for s in range(-_AROUND, _AROUND + 1)), np.zeros_like(x))
+    return x

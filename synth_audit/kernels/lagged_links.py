@@ -1,0 +1,156 @@
+"""Rows that are beyond people by the same lags in several columns, and how much this tells of each person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from synth_audit.core.arrays import Floats, Positions
+from synth_audit.kernels.lag_spikes import LagColumn, LagSpike, different
+
+_MOST_PAIRS = 200_000
+"""Pairs of a person and a row that are followed at most."""
+
+_FEWEST = 3
+"""Fewer pairs are none."""
+
+_CLEARLY = 5.0
+"""Standard errors above chance of a lag that is followed."""
+
+_FAR = 2**20
+"""Times the size of a column beyond which steps are no longer told apart."""
+
+_MOST_COLUMNS = 12
+_JOINED_BY = 6
+"""Columns of which any two lead to a row."""
+
+
+class Lag(NamedTuple):
+    """A lag of one column, and how much one value of it tells on average."""
+
+    bits: float
+    column: int
+    lag: int
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Lags of several columns that hold together.
+
+    Attributes:
+        lags: the most telling first, of different columns.
+        score: standard errors above chance of the surest lag beside the first two; of these where there is
+            no other.
+    """
+
+    lags: tuple[Lag, ...]
+    score: float
+
+
+def followed(columns: Sequence[LagColumn], spike: LagSpike) -> Shift | None:
+    """The lags of all columns that go with those of two; None where hardly anybody has these.
+
+    Of the pairs of a person and a row that are apart by the two lags, the most frequent lag of each other
+    column is counted; the surest one is asked of the pairs too, and the others are taken by what is left.
+    """
+    pair = tuple(zip(spike.columns, spike.lags, strict=True))
+    people, rows = _joined(columns, pair, whole=False)
+    if len(people) < _FEWEST:
+        return None
+    first, second = (columns[k] for k in spike.columns)
+    others = [k for k, c in enumerate(columns) if different(c, first) and different(c, second)]
+    best = max((_most_frequent(columns[k], k, people, rows) for k in others), default=(0.0, 0, 0))
+    if best[0] > _CLEARLY:
+        kept = columns[best[1]].holds(people, rows, best[2])
+        people, rows = people[kept], rows[kept]
+    lags = []
+    for k in (*spike.columns, *others):
+        sure, _, lag = _most_frequent(columns[k], k, people, rows)
+        if k in spike.columns or sure > _CLEARLY:
+            lags.append(Lag(_told(columns[k], lag), k, lag))
+    return _most_telling(columns, lags, best[0] if best[0] > _CLEARLY else min(spike.score, _CLEARLY))
+
+
+def moved_by(columns: Sequence[LagColumn], lag: int = 0, score: float = 0.0) -> Shift | None:
+    """One lag for all columns but those that have none; None with fewer than two."""
+    lags = (0 if c.fixed else lag for c in columns)
+    return _most_telling(columns, [Lag(_told(c, x), k, x) for k, (c, x) in enumerate(zip(columns, lags, strict=True))], score)
+
+
+def linked_bits(columns: Sequence[LagColumn], shift: Shift) -> Floats:
+    """How much each person's best row tells by the lags that hold for it, in bits, shape (n,); 0 without one.
+
+    Rows are those that two of the six most telling lags hold for.
+    """
+    found = np.zeros(len(columns[0].people))
+    for pair in combinations(shift.lags[:_JOINED_BY], 2):
+        people, rows = _joined(columns, tuple((x.column, x.lag) for x in pair), whole=True)
+        bits = np.zeros(len(people))
+        for lag in shift.lags:
+            column = columns[lag.column]
+            bits += column.bits[rows] * column.holds(people, rows, lag.lag)
+        np.maximum.at(found, people, bits)
+    return found
+
+
+def _most_telling(columns: Sequence[LagColumn], lags: Sequence[Lag], score: float) -> Shift | None:
+    """The most telling lags of different columns."""
+    chosen: list[Lag] = []
+    for lag in sorted(lags, reverse=True):
+        if all(different(columns[lag.column], columns[x.column]) for x in chosen):
+            chosen.append(lag)
+    return Shift(tuple(chosen[:_MOST_COLUMNS]), score) if len(chosen) > 1 else None
+
+
+def _told(column: LagColumn, lag: int) -> float:
+    least = 1 / (len(column.people) * len(column.release))
+    return float(-np.log2(max(column.chance(lag, leading=False), least)))
+
+
+def _most_frequent(column: LagColumn, k: int, people: Positions, rows: Positions) -> tuple[float, int, int]:
+    """Standard errors above chance of the most frequent lag of a column, the column, and the lag."""
+    leads = column.leading[0][people] & column.leading[1][rows]
+    found = column.apart(people[leads], rows[leads])[0]
+    if not len(found):
+        return 0.0, k, 0
+    if column.fixed:
+        lag, n = 0, int((found == 0).sum())
+    else:
+        values, counts = np.unique(found, return_counts=True)
+        lag, n = int(values[counts.argmax()]), int(counts.max())
+    expected = column.chance(lag) * len(found)
+    return float((n - expected) / np.sqrt(expected + 1)), k, lag
+
+
+def _joined(
+    columns: Sequence[LagColumn], pair: Sequence[tuple[int, int]], *, whole: bool
+) -> tuple[Positions, Positions]:
+    """Pairs of a person and a row that are apart by the lags of two columns, of some people if they are many.
+
+    Args:
+        whole: by the lags as far as they hold for whole steps, not mod the sizes of columns.
+    """
+    keys = []
+    for side in (0, 1):
+        key, leads = np.zeros(1, np.int64), np.ones(1, np.bool_)
+        for k, lag in pair:
+            c = columns[k]
+            size = c.size * (_FAR if whole and c.whole else 1)
+            steps = np.where(c.leading[side], (c.people, c.release)[side], 0)
+            key = key * size + (steps + (0 if side else lag)) % size
+            leads = leads & c.leading[side]
+        keys.append(np.where(leads, key, -1))
+    asked = np.flatnonzero(keys[0] >= 0)
+    order = np.argsort(keys[1], kind="stable")
+    ordered = keys[1][order]
+    low, high = (np.searchsorted(ordered, keys[0][asked], side) for side in ("left", "right"))
+    n = high - low
+    some = slice(None, None, max(1, -(-int(n.sum()) // _MOST_PAIRS)))
+    asked, low, n = asked[some], low[some], n[some]
+    people = np.repeat(asked, n)
+    starts = np.repeat(low - np.cumsum(n) + n, n)
+    return people, order[starts + np.arange(len(people))]
