@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ _FEWEST = 20
 """Cells that both columns of a pair must have in either table."""
 
 
-_Counts = tuple[tuple[Integers, Floats], tuple[Integers, Floats]]
+_Values = tuple[tuple[Integers, Floats], tuple[Integers, Floats]]
 """Different steps and how many have each, of people and of the release."""
 
 
@@ -109,7 +109,7 @@ class LagColumn:
     def chance(self, lag: int, *, leading: bool = True) -> float:
         """Share of the pairs of a person and a row, both with a leading value, or with any, that a lag holds for
         exactly."""
-        (a, n_a), (b, n_b) = self._leading_counts if leading else self._counts
+        (a, n_a), (b, n_b) = self._leading_counts if leading else self._all_counts
         if not len(a) or not len(b):
             return 0.0
         wanted = a + lag if self.whole else (a + lag) % self.size
@@ -118,12 +118,12 @@ class LagColumn:
         return float(n_a[same] @ n_b[place[same]]) / float(n_a.sum() * n_b.sum())
 
     @cached_property
-    def _leading_counts(self) -> _Counts:
+    def _leading_counts(self) -> _Values:
         people, release = self.leading
         return _counted(self.people[people]), _counted(self.release[release])
 
     @cached_property
-    def _counts(self) -> _Counts:
+    def _all_counts(self) -> _Values:
         return _counted(self.people), _counted(self.release)
 
 
@@ -222,41 +222,35 @@ def moved_on(columns: Sequence[LagColumn]) -> Iterator[tuple[float, int, int]]:
     if min(people.sum(), release.sum()) < _FEWEST:
         return
     of_people, of_release = np.fft.rfft2(people), np.fft.rfft2(release)
-    sizes = people.sum(axis=(1, 2)), release.sum(axis=(1, 2))
+    times = release.sum() / people.sum()
     for k in range(1, n):
-        further = np.roll(of_release, -k, axis=0)
-        score = _above_chance(of_people, further, people.shape[1:], sizes[0], np.roll(sizes[1], -k))
-        lag = int(np.diagonal(score).argmax())
-        yield float(score[lag, lag]), k, lag if lag <= size // 2 else lag - size
+        people_further, further = (np.roll(x, -k, axis=0) for x in (of_people, of_release))
+        found, among_people, among_rows = (
+            _lagged((np.conj(a) * b).sum(axis=0), people.shape[1:])
+            for a, b in ((of_people, further), (of_people, people_further), (of_release, further))
+        )
+        score = np.diagonal(_above(found, among_people * times, among_rows / times))
+        lag = int(score.argmax())
+        yield float(score[lag]), k, lag if lag <= size // 2 else lag - size
 
 
 def _standing_out(people: Floats, release: Floats) -> Floats:
     """Standard errors by which each lag is more frequent than chance, shape of the counts."""
-    spectra = (np.fft.rfft2(x)[None] for x in (people, release))
-    sizes = (np.array([x.sum()]) for x in (people, release))
-    return _above_chance(*spectra, people.shape, *sizes)
+    times = release.sum() / people.sum()
+    of_people, of_release = np.fft.rfft2(people), np.fft.rfft2(release)
+    among = [_lagged(np.abs(x) ** 2, people.shape) for x in (of_people, of_release)]
+    for lags, counts in zip(among, (people, release), strict=True):
+        lags[0, 0] -= counts.sum()  # each row and itself
+    return _above(_lagged(np.conj(of_people) * of_release, people.shape), among[0] * times, among[1] / times)
 
 
-def _above_chance(
-    of_people: npt.NDArray[np.complexfloating],
-    of_release: npt.NDArray[np.complexfloating],
-    shape: tuple[int, ...],
-    n_people: Floats,
-    n_release: Floats,
-) -> Floats:
-    """The same of several pairs together, from the spectra of their counts, and how many there are."""
+def _lagged(product: npt.NDArray[Any], shape: tuple[int, ...]) -> Floats:
+    return np.asarray(np.fft.irfft2(product, s=shape), np.float64)
 
-    def lagged(product: npt.NDArray[np.complexfloating]) -> Floats:
-        return np.asarray(np.fft.irfft2(product.sum(axis=0), s=shape), np.float64)
 
-    found = lagged(np.conj(of_people) * of_release)
-    usual = _around(found)
-    both = ((of_people, n_people, n_release), (of_release, n_release, n_people))
-    for table, own, other in both:
-        times = other / np.maximum(own, 1)
-        among = lagged(times[:, None, None] * (table * np.conj(table)).real)
-        among[0, 0] -= (times * own).sum()  # each row and itself
-        usual = np.maximum(usual, among)
+def _above(found: Floats, *others: Floats) -> Floats:
+    """Standard errors by which lags are more frequent than around them, and than among people or rows."""
+    usual = np.maximum.reduce([_around(found), *others])
     score: Floats = (found - usual) / np.sqrt(np.maximum(0.0, found + usual) + 2)
     return score
 
