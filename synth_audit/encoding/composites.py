@@ -64,7 +64,7 @@ class Composite:
 
 
 def numbers_of_texts(texts: Sequence[str | None]) -> Floats:
-    """The first six numbers of each text whatever stands between them, NaN where there are fewer, shape (n, 6)."""
+    """The first six numbers of each text, whatever stands between; NaN without, shape (n, 6)."""
     found = np.full((len(texts), _MOST_NUMBERS), np.nan)
     for i, text in enumerate(texts):
         if text is not None:

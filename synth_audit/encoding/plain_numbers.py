@@ -51,7 +51,7 @@ def plain_numbers(
     Args:
         reference: train first, and control, which say how a column is read.
     """
-    found = []
+    found: list[PlainNumbers] = []
     for column in columns:
         real = [cells_of(table, column) for table in reference]
         for part in (p for p in column.kind.parts(real) if isinstance(p, NumberPart)):
@@ -67,7 +67,7 @@ def numbers_in_text(
 
     Of free text and of labels so many that they are compared by their letters.
     """
-    found = []
+    found: list[PlainNumbers] = []
     for column in columns:
         real = [cells_of(table, column) for table in reference]
         if any(isinstance(p, VectorPart) for p in column.kind.parts(real)):
@@ -79,9 +79,7 @@ def numbers_in_text(
     return found
 
 
-def _plain(
-    name: str, train: Floats, read: Callable[[], Floats], unit: str | None
-) -> Iterator[PlainNumbers]:
+def _plain(name: str, train: Floats, read: Callable[[], Floats], unit: str | None) -> Iterator[PlainNumbers]:
     train = train[np.isfinite(train)]
     if len(np.unique(train)) >= _FEWEST:
         low, high = float(train.min()), float(train.max())

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from synth_audit.core.audit import Leak
 from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.parts import NumberPart
-from synth_audit.core.schema import Column
+from synth_audit.core.schema import quantitative
 from synth_audit.core.table import Table, joined
 from synth_audit.core.table_file import load_table, save_table
 from synth_audit.encoding.codes import codes
+from synth_audit.encoding.plain_numbers import plain_numbers
 from synth_audit.kernels.entropy import entropy
 
 _MOST_TOGETHER = 5
@@ -110,35 +110,25 @@ def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:
 
 
 def with_shifted(rows: Table, copies: Table, reference: Table) -> Table:
-    """As many rows as there are copies, with the most telling numbers of the copies moved by a constant each.
+    """As many rows as there are copies, with the most telling numbers of these, each moved by a constant.
 
-    Five at most, by an eighth of the width that they have in the reference, in whole steps. Where these tell
-    too little to find anybody by, all of the copies stays, and their numbers are moved.
+    Five at most, by an eighth of their central range in the reference, in whole steps. Where these tell too
+    little to find anybody by, all of the copies stays and these are moved.
     """
-    numbers, told = [], 0.0
-    for column in reference.schema.features:
-        if column.name in reference.names and isinstance(column.kind.part, NumberPart):
-            bits = entropy(codes([reference], column)[0])
-            numbers.append((bits, column))
-    numbers.sort(key=lambda x: (-round(x[0], 9), x[1].name))
-    some = numbers[:_MOST_TOGETHER]
-    told = sum(bits for bits, _ in some)
-    few = len(some) > 1 and told > np.log2(max(2, copies.n_rows)) + _SURPLUS
-    columns = {name: (rows if few else copies).column(name) for name in rows.names}
-    for _, column in some:
-        columns[column.name] = _shifted(copies.column(column.name), column, reference)
+    released = [c for c in quantitative(reference.schema.features) if c.name in reference.names]
+    column_of = {c.name: c for c in released}
+    bits = {c.name: round(entropy(codes([reference], c)[0]), 9) for c in released}
+    numbers = plain_numbers([copies], released, [reference])
+    some = sorted(numbers, key=lambda x: (-bits[x.name], x.name))[:_MOST_TOGETHER]
+    enough = np.log2(max(2, copies.n_rows)) + _SURPLUS
+    few = len(some) > 1 and sum(bits[x.name] for x in some) > enough
+    columns = {n: (rows if few else copies).column(n) for n in rows.names}
+    for x in some:
+        column = column_of[x.name]
+        step = column.resolution.grid.step if column.resolution else 0.0
+        by = max(step, np.rint(x.spread / 8 / step) * step) if step else x.spread / 8
+        columns[x.name] = column.kind.stored(x.read() + by, copies.column(x.name).type)
     return Table(rows.schema, pa.table(columns))
-
-
-def _shifted(values: pa.ChunkedArray, column: Column, reference: Table) -> pa.Array:
-    assert isinstance(column.kind.part, NumberPart)
-    read = column.kind.part.read
-    known = read(reference.column(column.name))
-    known = known[np.isfinite(known)]
-    step = column.resolution.grid.step if column.resolution else 0.0
-    by = (np.quantile(known, 0.95) - np.quantile(known, 0.05)) / 8 if len(known) else 0.0
-    by = max(step, np.rint(by / step) * step) if step else by
-    return column.kind.stored(read(values) + by, values.type)
 
 
 def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:

@@ -16,7 +16,12 @@ from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import Table, joined
-from synth_audit.examination.planted_generator import PlantedGenerator, telling_columns, with_shifted, with_subset
+from synth_audit.examination.planted_generator import (
+    PlantedGenerator,
+    telling_columns,
+    with_shifted,
+    with_subset,
+)
 
 FEWEST_ROWS = 20
 """Fewer rows than this on either side of train make no release worth measuring."""

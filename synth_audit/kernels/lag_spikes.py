@@ -80,10 +80,8 @@ class LagColumn:
         """How much it tells to have the value of each row, or one as near as counts, shape (m,)."""
         known = np.sort(self.release[self.release != MISSING])
         steps = np.where(self.release == MISSING, 0, self.release)
-        low, high = (
-            np.searchsorted(known, steps + off, side)
-            for off, side in ((-self.near, "left"), (self.near, "right"))
-        )
+        low = np.searchsorted(known, steps - self.near, "left")
+        high = np.searchsorted(known, steps + self.near, "right")
         told: Floats = -np.log2(np.maximum(high - low, 1) / len(self.release))
         return told
 
@@ -107,8 +105,7 @@ class LagColumn:
         return known & (off <= self.near)
 
     def chance(self, lag: int, *, leading: bool = True) -> float:
-        """Share of the pairs of a person and a row, both with a leading value, or with any, that a lag holds for
-        exactly."""
+        """Share of pairs of a person and a row that a lag holds for exactly; of those with leading values."""
         (a, n_a), (b, n_b) = self._leading_counts if leading else self._all_counts
         if not len(a) or not len(b):
             return 0.0
@@ -173,7 +170,7 @@ def lag_spikes(columns: Sequence[LagColumn], each: int) -> Iterator[LagSpike]:
 
 
 def swapped_spikes(columns: Sequence[LagColumn], n: int, each: int) -> Iterator[LagSpike]:
-    """Pairs of columns of people whose values stand together in a pair of the release's more often than chance.
+    """Pairs of people's columns whose values stand together in two of the release's more often than chance.
 
     By chance that is as often as by the values around those of people, in a grid of both columns.
 
@@ -194,8 +191,8 @@ def swapped_spikes(columns: Sequence[LagColumn], n: int, each: int) -> Iterator[
         found, usual = rows @ people.ravel(), rows @ _around(people).ravel() if people.any() else 0.0
         score = (found - usual) / np.sqrt(found + usual + 2)
         for place in np.argsort(-score)[:each]:
-            k, l = ordered[place]
-            yield LagSpike(float(score[place]), (i * n + k, j * n + l), (0, 0))
+            of_first, of_second = ordered[place]
+            yield LagSpike(float(score[place]), (i * n + of_first, j * n + of_second), (0, 0))
 
 
 def _counts(x: LagColumn, y: LagColumn, side: int) -> Floats:

@@ -78,7 +78,9 @@ def followed(columns: Sequence[LagColumn], spike: LagSpike) -> Shift | None:
 def moved_by(columns: Sequence[LagColumn], lag: int = 0, score: float = 0.0) -> Shift | None:
     """One lag for all columns but those that have none; None with fewer than two."""
     lags = (0 if c.fixed else lag for c in columns)
-    return _most_telling(columns, [Lag(_told(c, x), k, x) for k, (c, x) in enumerate(zip(columns, lags, strict=True))], score)
+    return _most_telling(
+        columns, [Lag(_told(c, x), k, x) for k, (c, x) in enumerate(zip(columns, lags, strict=True))], score
+    )
 
 
 def linked_bits(columns: Sequence[LagColumn], shift: Shift) -> Floats:

@@ -149,6 +149,22 @@ def test_a_partial_leak_copies_a_few_telling_columns_together():
     assert 0.3 < same.mean() < 0.7, "the other columns are those of new people"
 
 
+def test_a_shifted_leak_moves_a_few_numbers_by_one_constant_each():
+    def numbers(n):
+        return {k: np.random.default_rng([n, i]).normal(0, 9, n).round(3) for i, k in enumerate("abcd")}
+
+    table = {k: (lambda n, k=k: numbers(n)[k]) for k in "abcd"}
+    injector = prepare_injection(subject_of(n_train=400, **table, made=numbers), 10_000, 0)
+    release = injector.planted(1.0, Leak.SHIFTED).synthetic
+    for name in "abcd":
+        apart = release.numbers(name) - injector.known.numbers(name)[injector.copied]
+        assert np.ptp(apart) < 1e-9
+        assert apart[0] == pytest.approx(round(apart[0], 3), abs=1e-9)
+        assert abs(apart[0]) > 1
+    same = release.labels("y") == injector.known.labels("y")[injector.copied]
+    assert same.mean() < 0.7, "the other columns are those of new people"
+
+
 def test_a_generator_plants_a_partial_leak_too():
     injector = prepare_injection(subject_of(), 10_000, 0)
     rng = np.random.default_rng(0)

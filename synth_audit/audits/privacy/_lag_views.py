@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,8 +16,8 @@ from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import cells_of
 from synth_audit.encoding.plain_numbers import PlainNumbers, numbers_in_text, plain_numbers
-from synth_audit.kernels.lagged_links import Shift, moved_by
 from synth_audit.kernels.lag_spikes import MISSING, LagColumn, LagSpike, lag_spikes, moved_on, swapped_spikes
+from synth_audit.kernels.lagged_links import Shift, moved_by
 
 _PARTS = 64
 """Coarse steps of the central range of a column."""
@@ -136,9 +137,7 @@ def lag_views(
         yield LagView("in the distributions of others", [*_swapped(ranked), *labels], swapped=len(ranked))
 
 
-def _numbers(
-    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
-) -> list[_Number]:
+def _numbers(tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]) -> list[_Number]:
     by_name = {c.name: c for c in columns}
     n_release = tables[0].n_rows
     found = []
@@ -156,7 +155,9 @@ def _numbers(
 def _step(numbers: PlainNumbers, column: Column, real: Floats) -> float:
     """How finely the numbers are given."""
     time = numbers.unit == TIME
-    given = column.resolution or resolution_of(real, time_grids() if time else decimal_grids(), decimal=not time)
+    given = column.resolution or resolution_of(
+        real, time_grids() if time else decimal_grids(), decimal=not time
+    )
     if given is None:
         return numbers.spread / 5000
     return 86_400e6 if given.grid.calendar else given.grid.step
@@ -173,9 +174,7 @@ def _labels(
                 release, people = codes[0], np.concatenate(codes[1:])
                 source = -1 - place
                 found.append(
-                    LagColumn(
-                        _known(people), _known(release), 2, fixed=True, sources=(source, source)
-                    )
+                    LagColumn(_known(people), _known(release), 2, fixed=True, sources=(source, source))
                 )
     return found
 
@@ -187,7 +186,7 @@ def _known(codes: Integers) -> Integers:
 def _largest(n: int) -> int:
     """Steps of a column such that all pairs of n of them have a bounded number of lags."""
     pairs = max(1, n * (n - 1) // 2)
-    most = 2 ** int(np.log2(np.sqrt(_CELLS / pairs)))
+    most = int(2 ** int(math.log2(math.sqrt(_CELLS / pairs))))
     return min(_LARGEST, max(_SMALLEST, most))
 
 

@@ -24,15 +24,17 @@ SHIFTED = Quantity(
     "linked_people",
     "People linked to a row by a few values moved alike",
     range=(-1.0, 1.0),
-    help="Share of people in the training data of whom some row holds several values, each moved by a constant "
-    "of its column, as of hardly any stranger, less the share of strangers; 0 is none.",
+    proportional=False,
+    help="Share of people in the training data of whom some row holds several values, each moved by a "
+    "constant of its column, as of hardly any stranger, less the share of strangers; 0 is none.",
 )
 
 _MOST_COLUMNS = 40
 """Columns that are looked at."""
 
-_QUANTILE = 0.98
-"""Strangers of whom no more than the others may be linked."""
+_QUANTILE, _OF_FEW = 0.98, 60
+"""The quantile of strangers above which a row stands out, times one and this over their number: of few it is
+uncertain."""
 
 _BITS = 3.0
 """A row that tells so much more than it takes to find one among all rows is somebody's."""
@@ -61,11 +63,12 @@ class ShiftedParts:
     A row that keeps a few numbers of a person, each moved by a constant of its column, is apart from the
     person by the same lags as all such rows are from theirs. In each pair of columns the lags are looked for
     at which more pairs of a person and a row are apart than by chance (a peak of the cross-correlation of
-    their counts), the surest ones are followed into the other columns, and a person is *linked* whose best
-    row tells, by the lags and equal labels that hold, three bits more than one row among all takes, and more
-    than those of 98 % of control. Lags are learnt from train and control together, whose sides are not
-    looked at. ``linked_people`` is the share of train people less that of control for the worst shift, chosen
-    on one half of the people and measured on the other, both ways round.
+    their counts), and the surest ones are followed into the other columns. A person is *linked* whose best
+    row tells, by the lags and equal labels that hold, three bits more than it takes to find one among all
+    rows, and more than 1 + 60 / k times as much as those of 98 % of the k of control. Lags are learnt from
+    train and control together, whose sides are not looked at. ``linked_people`` is the share of train people
+    less that of control for the worst shift, chosen on one half of the people and measured on the other,
+    both ways round.
 
     Lags are looked for in the numbers as they are given, in their low digits (the last two; seconds, or
     minutes, of times), in steps of a 64th of their spread, in factors; with columns of one sort further on
@@ -126,7 +129,9 @@ class ShiftedParts:
         found = []
         for view in lag_views((subject.synthetic, *real), columns, real):
             for told in _shifts(view, asked):
-                limit = max(bits, float(np.quantile(told[~people.member], _QUANTILE)))
+                strangers = told[~people.member]
+                usual = (1 + _OF_FEW / len(strangers)) * float(np.quantile(strangers, _QUANTILE))
+                limit = max(bits, usual)
                 found.append(_Found(view.name, told > limit))
         if not found:
             raise NotApplicable("there are no two columns that differ")

@@ -1,0 +1,88 @@
+"""Common lags: what stands out, what does not, and whom it leads to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synth_audit.kernels.lag_spikes import MISSING, LagColumn, lag_spikes, moved_on, swapped_spikes
+from synth_audit.kernels.lagged_links import followed, linked_bits, moved_by
+
+N = 500
+
+
+def beside(people, release, size=128, **options):
+    columns = zip(people.T, release.T, strict=True)
+    return [LagColumn(a, b, size, sources=(i, i), **options) for i, (a, b) in enumerate(columns)]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+def planted(rng, share, lags, wide=90):
+    people, release = rng.integers(0, wide, (2, N, len(lags)))
+    n = round(share * N)
+    release[:n] = people[:n] + lags
+    return people, release
+
+
+def test_common_lags_of_a_tenth_stand_out_and_are_followed(rng):
+    lags = (17, -5, 40)
+    columns = beside(*planted(rng, 0.1, lags))
+    best = max(lag_spikes(columns, 3))
+    assert best.score > 4
+    assert best.lags == tuple(lags[k] % 128 for k in best.columns)
+    shift = followed(columns, best)
+    assert {(x.column, x.lag) for x in shift.lags} == set(enumerate(lags))
+    bits = linked_bits(columns, shift)
+    assert (bits[:50] > 15).all()
+    assert (bits[50:] > 15).mean() < 0.02
+
+
+def test_without_common_lags_nothing_stands_out(rng):
+    assert max(lag_spikes(beside(*planted(rng, 0.0, (0, 0, 0))), 3)).score < 5
+
+
+def test_grids_and_formulas_do_not_stand_out(rng):
+    first, second = rng.integers(0, 40, (2, N, 1)) * 3
+    columns = beside(np.hstack([first, first // 2]), np.hstack([second, second // 2]))
+    assert max(lag_spikes(columns, 3)).score < 5
+
+
+def test_lags_go_round_where_steps_are_not_whole(rng):
+    people, release = planted(rng, 0.2, (95, 60), 100)
+    columns = beside(people % 100, release % 100, 100, whole=False)
+    assert max(lag_spikes(columns, 2)).lags == (95, 60)
+    assert columns[0].holds(np.arange(5), np.arange(5), 95).all()
+
+
+def test_a_series_that_begins_later(rng):
+    people, release = rng.integers(0, 60, (2, N, 8))
+    release[:100, 2:] = people[:100, :6] + 4
+    score, places, lag = max(moved_on(beside(people, release)))
+    assert (places, lag) == (2, 4)
+    assert score > 5
+
+
+def test_columns_in_the_place_of_others(rng):
+    people, release = rng.integers(0, 64, (2, N, 3))
+    release[:100] = people[:100][:, [1, 2, 0]]
+    columns = [
+        LagColumn(people[:, i], release[:, j], 64, near=1, fixed=True, sources=(i, j))
+        for i in range(3)
+        for j in range(3)
+    ]
+    best = max(swapped_spikes(columns, 3, 2))
+    assert {divmod(k, 3) for k in best.columns} <= {(0, 2), (1, 0), (2, 1)}
+    assert len(followed(columns, best).lags) == 3
+
+
+def test_missing_and_common_values_lead_nowhere(rng):
+    people, release = planted(rng, 0.0, (0, 0))
+    people[:, 1] = release[:, 1] = 7
+    release[:, 0] = MISSING
+    columns = beside(people, release)
+    assert list(lag_spikes(columns, 2)) == []
+    assert not linked_bits(columns, moved_by(columns)).any()
