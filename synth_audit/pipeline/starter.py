@@ -58,6 +58,7 @@ generator: {vine: {}}            # see `synth-audit describe vine`
 gates: expectations/release.json # the suite that ships; copy it to make your own
 
 # release: {parquet: {path: released.parquet}}   # where a passing table goes
+# review: {purpose: teaching, recipient: who gets it, owner: who answers for it}   # for the certificate
 seed: 1
 """
 
