@@ -41,6 +41,10 @@ distance with χ² on proportions (near 0 for labels, whatever they are), and ar
 not more precise, but nearer to the mean than real rows are. The other columns ask as this tool does: mean
 Kolmogorov–Smirnov distance of numbers, total variation of labels, and `1 − 2 ∫ |P(α) − α|` of either
 curve, where 1 is best. In brackets the thesis' figures at (1, 1e-5).
+
+**pMSE and MD look at single columns**: columns by chance have 0. The networks buy their margins alike here
+(`margins: 0.2`), so these two hardly set them apart, and their order by them is mostly chance. How columns
+hang together shows in βR and, with αP near one half, in AUPRC.
 """
 
 UNDER_THE_PICTURE = """Dashed: fresh real rows; dotted: columns by chance. Means over the seeds of the tables
