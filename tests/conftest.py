@@ -247,7 +247,7 @@ def make_case() -> Callable[..., Case]:
             "source": {"parquet": {"path": "people.parquet"}},
             "columns": {"person": {"role": "identifier"}, "ill": {"role": "target"}},
             "rules": ["age >= 18"],
-            "generator": "independent",
+            "generator": {"independent": {"minimum_people": 1}},
             "gates": "gates.json",
             "release": {"parquet": {"path": "out-of-the-house/released.parquet"}},
             "seed": 5,

@@ -179,7 +179,7 @@ def verify(
     from synth_audit.pipeline.verify import purged_check, refuse_foreign, verify_filed
     from synth_audit.pipeline.verify import verify as check
     from synth_audit.report import page_check
-    from synth_audit.store.evidence import read_evidence
+    from synth_audit.store.evidence import evidence_of
     from synth_audit.store.locate import locate_evidence
     from synth_audit.store.salts import read_salt
 
@@ -191,7 +191,8 @@ def verify(
     if (purged := purged_check(Path(evidence))) is not None:
         return (purged,)
     found = locate_evidence(Path(evidence))
-    known, checks = verify_filed(found, _hashes(tables, read_evidence(found.file)), secret)
+    claimed = evidence_of(found.content()[0], found.file)  # of the workspace's evidence store
+    known, checks = verify_filed(found, _hashes(tables, claimed), secret)
     return (*checks, *approval_checks(known, found.approvals()), *page_check(known, found))
 
 

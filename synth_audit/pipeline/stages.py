@@ -103,7 +103,7 @@ def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
             *inspect(train, control, plan.suppression),
         ),
         left_out=source.left_out,
-        clipped=dict(clipping.counts),
+        clipped=tuple(clipping.counts.items()),
     )
     write_table(workspace.train, train)
     write_table(workspace.control, control)
@@ -171,7 +171,7 @@ def _audit_candidate(
         warnings=(
             *about_external(made.making.generator),
             *about_index({"source": made.splitting.left_out}),
-            *about_clipping(made.splitting.clipped, plan.suppression),
+            *about_clipping(dict(made.splitting.clipped), plan.suppression),
         ),
         timings={"generate": made.making.seconds},
     )

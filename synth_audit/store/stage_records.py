@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -57,7 +56,7 @@ class SplitRecord(_StageRecord):
 
     Attributes:
         left_out: columns of the source that are pandas' index and no data.
-        clipped: by column, values of the source that were set to a declared bound.
+        clipped: columns, and how many of their values in the source were set to a declared bound.
     """
 
     plan_sha256: str
@@ -68,7 +67,7 @@ class SplitRecord(_StageRecord):
     columns: tuple[ColumnRecord, ...]
     warnings: tuple[str, ...]
     left_out: tuple[str, ...] = ()
-    clipped: Mapping[str, int] = field(default_factory=dict)
+    clipped: tuple[tuple[str, int], ...] = ()
 
     stage: ClassVar[str] = "split"
 
