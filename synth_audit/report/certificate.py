@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from synth_audit.core.verdict import GateResult, Result
-from synth_audit.judging.criteria import AnswerState
+from synth_audit.core.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
-from synth_audit.report.certificate_view import CertificateView, CriterionRow, SignatureRow
+from synth_audit.report.certificate_view import CertificateView, SignatureRow
 from synth_audit.report.chapters import RISKS
+from synth_audit.report.criterion_rows import criterion_rows, train_rows
 from synth_audit.report.demands import demand_rows
 from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.outcomes import Outcomes, obstacles
 from synth_audit.report.page import page
-from synth_audit.report.release_comparison import compared
 from synth_audit.report.render import alerts_of, own_version, subject_of
-from synth_audit.report.residual_risk import (
-    ResidualRisk,
-    people,
-    people_interval,
-    percent,
-    residual_risks,
-    used,
-)
+from synth_audit.report.residual_risk import residual_risks, used
 from synth_audit.report.sharpness import sharpness
 from synth_audit.report.view import Fact
 from synth_audit.store.approvals import Approval
@@ -37,7 +29,6 @@ COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
 
 _MOST_REASONS, _MOST_WARNINGS = 5, 3
-_KINDS = {AnswerState.ANSWERED: "pass", AnswerState.UNDECIDED: "open", AnswerState.NOT_ASKED: "open"}
 _SCOPE = {
     "purpose": "Purpose",
     "recipient": "Recipient",
@@ -83,8 +74,7 @@ def certificate_view(
     """Everything the certificate shows."""
     alerts = alerts_of(evidence)
     verdict = verdict_view(evidence, unmeasured=_unmeasured(evidence), sound=not alerts)
-    reasons = _reasons(evidence)
-    risks = residual_risks(evidence)
+    reasons = (verdict.explanation,) if alerts else _reasons(evidence)
     scope = _scope(evidence)
     marks = {**audit_marks(evidence), WRITTEN_BY: own_version()}
     return CertificateView(
@@ -100,7 +90,7 @@ def certificate_view(
         warnings=_warnings(evidence),
         scope=scope,
         no_scope="" if scope else "The plan states no purpose, recipient or owner (key `review`).",
-        criteria=tuple(_row(r, evidence, previous) for r in risks),
+        criteria=criterion_rows(evidence, previous),
         people_note=_people_note(evidence),
         sharpness=sharpness(evidence, gate_views(evidence)),
         comparison=_comparison(previous),
@@ -141,65 +131,19 @@ def _unmeasured(evidence: Evidence) -> tuple[str, ...]:
 def _warnings(evidence: Evidence) -> tuple[str, ...]:
     """The first of them, and how many others the annex has."""
     found = tuple(map(words.sentence, evidence.warnings))
-    more = len(found) - _MOST_WARNINGS
-    return (
-        found
-        if more <= 0
-        else (*found[:_MOST_WARNINGS], f"{words.counted(more, 'more warning')} in the annex.")
-    )
+    left = len(found) - _MOST_WARNINGS
+    more = f"{words.counted(left, 'more warning')} in the annex."
+    return (*found[:_MOST_WARNINGS], *([more] * (left > 0)))
 
 
 def _more(left: int) -> str:
     return "" if left <= 0 else f"{words.counted(left, 'more reason')} in the annex."
 
 
-def _row(risk: ResidualRisk, evidence: Evidence, previous: Evidence | None) -> CriterionRow:
-    answer, outcomes = risk.answer, Outcomes.of(evidence)
-    row = CriterionRow(
-        answer.criterion.capitalize(), _KINDS[answer.state], str(answer.state), words.sentence(answer.reason)
-    )
-    if risk.gate is None or risk.measured is None:
-        return row
-    rows, few = _train_rows(evidence), evidence.suppression
-    share = risk.share
-    span = share.interval if share else None
-    told = (
-        {}
-        if share is None
-        else {  # no share of people or rows: the finding alone says it
-            "share": percent(share) + (" of rows like copies" if risk.of_rows else ""),
-            "people": people_interval(span.low, span.high, rows, few)
-            if span
-            else people(share.value, rows, few),
-        }
-    )
-    limit = risk.gate.maximum if share is risk.measured else None
-    failed = risk.gate.blocking and risk.gate.result is Result.FAIL
-    return CriterionRow(
-        row.criterion,
-        "fail" if failed else row.kind,
-        row.state,
-        row.why or ("Beyond its limit." if failed else _advice(risk.gate)),
-        finding=words.sentence(outcomes.sentence(risk.gate).partition(";")[0]),
-        allowed=outcomes.limit(risk.gate),
-        allowed_people="" if limit is None else people(limit, rows, few),
-        compared=compared(risk.measured, previous),
-        **told,
-    )
-
-
-def _advice(gate: GateResult) -> str:
-    return "" if gate.blocking else "Advice only: no gate on it decides."
-
-
-def _train_rows(evidence: Evidence) -> int:
-    return evidence.tables["train"].rows if "train" in evidence.tables else 0
-
-
 def _people_note(evidence: Evidence) -> str:
     level = words.percent_level(evidence.level)
     return (
-        f"People: the share of the {_train_rows(evidence):,} records that the generator learnt from, one "
+        f"People: the share of the {train_rows(evidence):,} records that the generator learnt from, one "
         f"record counted as one person; both ends of the {level} interval. What is true of strangers too is "
         "subtracted. A number says what these attacks found, not what no attack could."
     )

@@ -78,13 +78,17 @@ def people_interval(low: float, high: float, rows: int, suppression: int) -> str
 
 
 def percent(m: Measurement) -> str:
-    """``1.5 % (0 to 3.3 %)``: a share beyond chance, cut at nothing for reading."""
-    value = max(m.value, 0.0)
+    """``1.5 % (0 to 3.3 %)``: a share beyond chance, cut at none and all for reading."""
+    value = _cut(m.value)
     if m.interval is None:
         return words.number(value, m.unit)
-    low, high = max(m.interval.low, 0.0), max(m.interval.high, 0.0)
+    low, high = _cut(m.interval.low), _cut(m.interval.high)
     places = max(1, words.decimals(m.unit, value, low=low, high=high))
     return f"{words.number(value, m.unit, places)} ({words.interval(low, high, m.unit, places)})"
+
+
+def _cut(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
 
 
 def _residual(answer: Answer, evidence: Evidence) -> ResidualRisk:
