@@ -135,7 +135,12 @@ def test_nothing_is_written_unless_asked(plan, tmp_path):
     evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out=tmp_path / "out")
     review = tmp_path / "out" / "review"
     folder = review / "audits" / evidence.digest
-    assert {p.name for p in folder.iterdir()} == {"evidence.json", "measurements.parquet", "report.html"}
+    assert {p.name for p in folder.iterdir()} == {
+        "evidence.json",
+        "measurements.parquet",
+        "report.html",
+        "certificate.html",
+    }
     kept = {str(p.relative_to(tmp_path / "out/restricted")) for p in (tmp_path / "out/restricted").rglob("*")}
     tables = {"exposed_records.parquet", "journal.json", ".journal.lock", "ledger.jsonl", "salt"}
     tables |= {"scratch", ".in-use.lock", "ledger.head"}
