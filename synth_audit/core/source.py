@@ -162,7 +162,12 @@ class Target(Locatable, Protocol):
     info: ClassVar[SourceInfo]
 
     def write(self, data: pa.Table, base: Path) -> str:
-        """Replace the table with ``data``, wholly or not at all; return where it went."""
+        """Replace the table with ``data``, wholly or not at all; return where it went.
+
+        Raises:
+            DataError: it was not replaced; ``Unavailable`` where the same may succeed later.
+            ReleaseUncertain: nobody knows here whether it was.
+        """
         ...
 
 
