@@ -70,10 +70,14 @@ def fit(
         report_to="none",
         use_cpu=True,
     )
-    bootstraps = settings["bootstraps"]
-    check = settings["overfitting_check"]
-    checked = {"num_bootstrap": bootstraps, "gen_kwargs": {}} if check else {"n_critic": 0}
-    made.fit(train, device="cpu", **checked)
+    made.fit(
+        train,
+        device="cpu",
+        n_critic=5 if settings["overfitting_check"] else 0,
+        num_bootstrap=settings["bootstraps"],
+        gen_kwargs={},
+        save_full_every_epoch=0,  # it would write states that it cannot
+    )
     (folder / FILE).write_bytes(pickle.dumps(made))
     shutil.rmtree(folder / STATES, ignore_errors=True)
 
