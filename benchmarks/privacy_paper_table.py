@@ -50,6 +50,10 @@ TABLES = {
 
 MADE_ELSEWHERE, FRESH = "CTGAN, made elsewhere", "fresh real rows"
 NOT_ASKED = ("external",)
+RECIPES: dict[str, dict[str, Any]] = {
+    "realtabformer": {"epochs": 30, "layers": 2, "width": 128, "heads": 4, "overfitting_check": False}
+}
+"""Recipes of others that are asked too, with settings for the smaller size; with --whole their own."""
 ALPHA, WIDTHS, DRAWS, LEVEL = 0.02, tuple(range(3, 13)), 1_000, 0.95
 FEWEST = 100
 COLUMNS = ("SO", "SO + CL", "DCR", "DCR + CL")
@@ -89,7 +93,9 @@ def sides_of(folder: Path, name: str, size: Size, seed: int) -> tuple[Table, Tab
     return read_table(train, schema, where="train"), kept, control.slice(cut)
 
 
-def release_of(folder: Path, name: str, kind: str, train: Table, fresh: pa.Table, seed: int) -> Table:
+def release_of(
+    folder: Path, name: str, kind: str, train: Table, fresh: pa.Table, size: Size, seed: int
+) -> Table:
     """A release of as many rows as train, or as there are."""
     if kind == FRESH:
         made = fresh
@@ -97,7 +103,8 @@ def release_of(folder: Path, name: str, kind: str, train: Table, fresh: pa.Table
         made = pq.read_table(folder / f"{TABLES[name][2]}.parquet")
         made = made.take(child_rng(seed, "paper", kind).permutation(len(made))[: train.n_rows])
     else:
-        generator = registry.build("generator", kind, {})
+        recipe = {"recipe": kind, "settings": {} if size is WHOLE else RECIPES.get(kind, {})}
+        generator = registry.build("generator", *(("external", recipe) if kind in RECIPES else (kind, {})))
         model = generator.fit(train.released_only(), FitContext(rng=child_rng(seed, "fit", kind)))
         made = model.sample(train.n_rows, child_rng(seed, "sample", kind)).data
     return read_table(made, train.schema, where="synthetic", partial=True)
@@ -172,7 +179,7 @@ def measure(subject: Subject, size: Size, context: RunContext) -> dict[str, dict
 
 def asked(chosen: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Tables and kinds of release."""
-    generators = [g for g in registry.catalogue("generator") if g not in NOT_ASKED]
+    generators = [*(g for g in registry.catalogue("generator") if g not in NOT_ASKED), *RECIPES]
     for name in chosen.tables:
         elsewhere = [MADE_ELSEWHERE] if TABLES[name][2] else []
         for kind in [FRESH, *elsewhere, *(chosen.generators or generators)]:
@@ -194,7 +201,7 @@ def collect(chosen: argparse.Namespace, size: Size) -> None:
             train, control, fresh = sides_of(chosen.folder, name, size, chosen.seed)
             row = {"table": name, "kind": kind, "whole": chosen.whole, "rows": train.n_rows}
             try:
-                release = release_of(chosen.folder, name, kind, train, fresh, chosen.seed)
+                release = release_of(chosen.folder, name, kind, train, fresh, size, chosen.seed)
                 row |= measure(Subject(train, control, release), size, context)
             except SynthAuditError as error:
                 row["error"] = str(error)
