@@ -294,6 +294,7 @@ def test_files_of_another_audit(passed, leaky, name):
     for other in leaky.workspace.audits.glob(f"*/{name}"):
         if other != mine and other.read_bytes() != mine.read_bytes():
             shutil.copy(other, mine)
+            break  # a third may be as this one was
     assert "files of the audit" in told(leaky)
     assert {"measurements, built anew", "marks of the report"} & set(told(leaky))
     assert refused(leaky)
