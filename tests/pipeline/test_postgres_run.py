@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -58,3 +62,39 @@ def test_the_source_is_not_replaced_under_another_address_of_its_server(plan, po
     changed = plan.replan(connections=other, release={"postgres": place})
     with pytest.raises(PlanError, match="replace the source"):
         api.run(changed, plan.workspace.root)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from synth_audit.core.plan_file import load_plan
+from synth_audit.pipeline import stages
+from synth_audit.sources.postgres import writing
+from synth_audit.store.workspace import Workspace
+
+def die(*args):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(writing, sys.argv[3], die)
+stages.release_synthetic(load_plan(sys.argv[1]), Workspace(Path(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("moment", ["_commit"])
+def test_a_kill_in_the_middle_leaves_the_last_release_and_the_next_run_recovers(plan, postgres, moment):
+    case, out = plan, plan.workspace.root
+    api.run(case.plan, out)
+    before = fingerprint(content(case.plan))
+    postgres.run("DELETE FROM clinic.people WHERE age > 85")
+    api.run(case.plan, out, release=False)
+    words = [sys.executable, "-c", KILLED, str(case.folder / "plan.yaml"), str(out), moment]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    assert fingerprint(content(case.plan)) == before
+    left = "SELECT count(*) FROM pg_class WHERE relname LIKE 'synth_audit_staged%'"
+    assert postgres.run(left) == [(0,)]
+    assert [c.what for c in api.verify(out) if c.holds is False] == ["pointer to what was released"]
+    record = api.release(case.plan, out)
+    assert fingerprint(content(case.plan)) == record.table.sha256 != before
+    assert all(check.holds is not False for check in api.verify(out))
+    api.rollback(case.plan, out)
+    assert fingerprint(content(case.plan)) == before
