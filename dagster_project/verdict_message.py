@@ -6,7 +6,6 @@ import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.request import Request, urlopen
 
 from dagster_project.entry import TableEntry
 
@@ -61,6 +60,8 @@ def send(content: dict[str, Any]) -> str:
         return ""
     if not address.startswith(("https://", "http://")):
         return f"{WEBHOOK} is no address of the web"
+    from urllib.request import Request, urlopen  # here: a code location that sends nothing need not load it
+
     body = json.dumps(content).encode()
     try:
         request = Request(address, body, {"Content-Type": "application/json"})  # noqa: S310
