@@ -75,14 +75,14 @@ class LagColumn:
         people, release = ((steps != MISSING) & ~np.isin(steps, common) for steps in sides)
         return people, release
 
-    @cached_property
-    def bits(self) -> Floats:
-        """How much it tells to have the value of each row, or one as near as counts, shape (m,)."""
-        known = np.sort(self.release[self.release != MISSING])
-        steps = np.where(self.release == MISSING, 0, self.release)
-        low = np.searchsorted(known, steps - self.near, "left")
-        high = np.searchsorted(known, steps + self.near, "right")
-        told: Floats = -np.log2(np.maximum(high - low, 1) / len(self.release))
+    def told(self, rows: Positions) -> Floats:
+        """How much it tells to have the value of each of some rows, or one as near as counts, in bits."""
+        values, n = self._all_counts[1]
+        steps, sums = self.release[rows], np.concatenate([[0.0], np.cumsum(n)])
+        # Missing values are the lowest steps, which no lag holds for.
+        low = np.searchsorted(values, np.maximum(steps, MISSING + self.near) - self.near, "left")
+        high = np.searchsorted(values, steps + self.near, "right")
+        told: Floats = -np.log2(np.maximum(sums[high] - sums[low], 1) / len(self.release))
         return told
 
     def of(self, people: Positions) -> LagColumn:

@@ -94,7 +94,8 @@ def linked_bits(columns: Sequence[LagColumn], shift: Shift) -> Floats:
         bits = np.zeros(len(people))
         for lag in shift.lags:
             column = columns[lag.column]
-            bits += column.bits[rows] * column.holds(people, rows, lag.lag)
+            held = column.holds(people, rows, lag.lag)
+            bits[held] += column.told(rows[held])
         np.maximum.at(found, people, bits)
     return found
 
@@ -147,9 +148,13 @@ def _joined(
             leads = leads & c.leading[side]
         keys.append(np.where(leads, key, -1))
     asked = np.flatnonzero(keys[0] >= 0)
-    order = np.argsort(keys[1], kind="stable")
-    ordered = keys[1][order]
-    low, high = (np.searchsorted(ordered, keys[0][asked], side) for side in ("left", "right"))
+    wanted = np.unique(keys[0][asked])
+    if not len(wanted):
+        return asked, asked
+    place = np.minimum(np.searchsorted(wanted, keys[1]), len(wanted) - 1)
+    able = np.flatnonzero(wanted[place] == keys[1])
+    order = able[np.argsort(keys[1][able], kind="stable")]
+    low, high = (np.searchsorted(keys[1][order], keys[0][asked], side) for side in ("left", "right"))
     n = high - low
     some = slice(None, None, max(1, -(-int(n.sum()) // _MOST_PAIRS)))
     asked, low, n = asked[some], low[some], n[some]
