@@ -287,7 +287,7 @@ def test_the_newer_fail_deleted(honest, passed, make_gate):
 
 @pytest.mark.parametrize("name", ["measurements.parquet", "report.html"])
 def test_files_of_another_audit(passed, leaky, name):
-    leaky.replan(generator="independent")
+    leaky.replan(generator={"independent": {"minimum_people": 1}})
     made(leaky)
     mine = leaky.workspace.newest.path / name
     assert told(leaky) == []
