@@ -127,7 +127,7 @@ def test_a_mistake_in_the_plan(changes, says):
         ),
         ({"generator": "vin"}, ("unknown generator 'vin'", "vine")),
         ({"audits": ["exact"]}, ("unknown audit 'exact'", "exact_match")),
-        ({"source": {"postgres": {}}}, ("unknown source 'postgres'",)),
+        ({"source": {"mysql": {}}}, ("unknown source 'mysql'",)),
         ({"source": "people.txt"}, ("no source reads the file 'people.txt'",)),
     ],
     ids=lambda x: json.dumps(x)[:40] if isinstance(x, dict) else "",

@@ -13,6 +13,7 @@ from synth_audit.core import arrow_files
 from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.outcome import Status
+from synth_audit.core.source import Locatable
 from synth_audit.core.verdict import Result, TableCheck
 from synth_audit.judging import judge as gate
 from synth_audit.pipeline import stages as pipeline
@@ -311,6 +312,8 @@ def test_a_plan_without_a_source_and_a_source_without_a_place_can_release(case, 
     release(filed_for(case, plan), case.workspace, case.synthetic)
     plan = case.replan(source={"csv": {"path": "people.csv"}})
     monkeypatch.delattr(Csv, "place")
+    Locatable._abc_caches_clear()  # which remember what the class could do before
+    assert not isinstance(plan.build_source(), Locatable)
     release(filed_for(case, plan), case.workspace, case.synthetic)
     assert fingerprint(released(case)) == fingerprint(case.synthetic)
 
