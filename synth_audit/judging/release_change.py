@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import StrEnum
 
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.verdict import GateResult
 
-NOT_DISTINGUISHABLE, WORSE, BETTER, CHANGED = "not distinguishable", "worse", "better", "changed"
+Ends = tuple[float, float]
 
 
-def change(now: Measurement, before: Measurement) -> str:
-    """How a number differs from an earlier one: where their intervals overlap it is not distinguishable."""
-    low, high = _ends(now)
-    was_low, was_high = _ends(before)
-    if low <= was_high and was_low <= high:
-        return NOT_DISTINGUISHABLE
-    if now.direction is Direction.NEUTRAL:
-        return CHANGED
-    return WORSE if (low > was_high) == (now.direction is Direction.LOWER) else BETTER
+class Change(StrEnum):
+    """What became of a number from one audit to the other."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    CHANGED = "changed"
+    SAME = "unchanged"
+    ALIKE = "not distinguishable"
+    ALONE = "in one audit only"
+    UNKNOWN = "precision not known"
+
+
+def change(now: Measurement, before: Measurement) -> Change:
+    """How a number differs from an earlier one."""
+    return change_of_ends(_ends(now), _ends(before), now.direction)
+
+
+def change_of_ends(now: Ends, before: Ends, direction: Direction) -> Change:
+    """How an interval differs from an earlier one; with a point in common they are not told apart."""
+    if now[0] <= before[1] and before[0] <= now[1]:
+        return Change.ALIKE
+    if direction is Direction.NEUTRAL:
+        return Change.CHANGED
+    return Change.WORSE if (now[0] > before[1]) == (direction is Direction.LOWER) else Change.BETTER
 
 
 def worse_gates(
@@ -36,10 +52,10 @@ def worse_gates(
         if g.blocking
         and g.measurement in known
         and g.measurement in was
-        and change(known[g.measurement], was[g.measurement]) == WORSE
+        and change(known[g.measurement], was[g.measurement]) is Change.WORSE
     )
 
 
-def _ends(m: Measurement) -> tuple[float, float]:
+def _ends(m: Measurement) -> Ends:
     ends = (m.interval.low, m.interval.high) if m.interval else (m.value, m.value)
     return ends if all(map(math.isfinite, ends)) else (-math.inf, math.inf)

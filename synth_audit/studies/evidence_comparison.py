@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction
 from synth_audit.core.verdict import GateResult, Result
+from synth_audit.judging.release_change import Change, Ends, change_of_ends
 from synth_audit.store.evidence import Evidence
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Change(StrEnum):
-    """What became of a number from one audit to the other."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    MOVED = "moved"
-    SAME = "unchanged"
-    ALIKE = "not distinguishable"
-    ALONE = "in one audit only"
-    UNKNOWN = "precision not known"
 
 
 @dataclass(frozen=True)
@@ -63,7 +51,7 @@ class EvidenceComparison:
         return tuple(
             g
             for g in self.gates
-            if g.change in (Change.BETTER, Change.WORSE, Change.MOVED)
+            if g.change in (Change.BETTER, Change.WORSE, Change.CHANGED)
             or (g.before and g.before.result) != (g.after and g.after.result)
         )
 
@@ -104,11 +92,6 @@ def compare(before: Evidence, after: Evidence) -> EvidenceComparison:
     return EvidenceComparison(before, after, pairs, _caveats(before, after))
 
 
-def overlap(a: tuple[float, float], b: tuple[float, float]) -> bool:
-    """Whether two intervals have a point in common."""
-    return a[0] <= b[1] and b[0] <= a[1]
-
-
 def _change(
     before: GateResult | None, after: GateResult | None, directions: dict[MeasurementId, Direction]
 ) -> Change:
@@ -121,13 +104,8 @@ def _change(
     first, second = _span(before), _span(after)
     if first is None or second is None:
         return Change.UNKNOWN
-    if overlap(first, second):
-        return Change.ALIKE
     direction = directions.get(after.measurement) if after.measurement else None
-    if direction in (None, Direction.NEUTRAL):
-        return Change.MOVED
-    rises = second[0] > first[1]
-    return Change.BETTER if rises == (direction is Direction.HIGHER) else Change.WORSE
+    return change_of_ends(second, first, direction or Direction.NEUTRAL)
 
 
 _RANK = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
@@ -137,7 +115,7 @@ def _by_result(before: Result, after: Result) -> Change:
     return Change.BETTER if _RANK[after] > _RANK[before] else Change.WORSE
 
 
-def _span(gate: GateResult) -> tuple[float, float] | None:
+def _span(gate: GateResult) -> Ends | None:
     """The interval of a gate; None where nothing is known of its precision."""
     ends = (gate.low, gate.high)
     return None if any(end is None or end != end for end in ends) else ends  # type: ignore[return-value]

@@ -7,7 +7,8 @@ import pytest
 
 from synth_audit.core.measurement import Direction
 from synth_audit.core.verdict import Result
-from synth_audit.studies.evidence_comparison import Change, compare
+from synth_audit.judging.release_change import Change
+from synth_audit.studies.evidence_comparison import compare
 
 
 def moved(evidence, value, low, high, result=Result.PASS):
