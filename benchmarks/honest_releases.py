@@ -54,7 +54,19 @@ HONEST = [
     *((name, ratio) for name in ("independent", "vine") for ratio in (0.5, 1.0, 3.0)),
 ]
 TOO_FEW = "too few rows"
-LEAKS = ("copies", "last_digits", "relabelled", "smote", "blocks", "one_block", "minority", "extremes")
+LEAKS = (
+    *(
+        "copies",
+        "last_digits",
+        "relabelled",
+        "smote",
+        "memorising_trees",
+        "blocks",
+        "one_block",
+        "shifted_part",
+    ),
+    *("minority", "extremes"),
+)
 WORDS = (
     *("walks", "slowly", "sleeps", "well", "no", "pain", "since", "spring", "some"),
     *("cough", "at", "night", "eats", "little", "seen", "by", "nurse", "home"),
@@ -210,6 +222,7 @@ def main() -> None:
             if case in known:
                 continue
             if time.monotonic() > end:
+                print("out of time: give the command again to go on", file=sys.stderr)
                 break
             rows.append(asked(case, chosen.folder, Cache(Path(kept))))
             out.write(json.dumps(rows[-1]) + "\n")

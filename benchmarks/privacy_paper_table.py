@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _privacy_paper_page import Found, page, table_of  # beside this script
 
 from synth_audit.audits.privacy.closest_record import AGREEMENT, ClosestRecord
 from synth_audit.audits.privacy.singling_out import SinglingOut
@@ -56,16 +57,6 @@ RECIPES: dict[str, dict[str, Any]] = {
 """Recipes of others that are asked too, with settings for the smaller size; with --whole their own."""
 ALPHA, WIDTHS, DRAWS, LEVEL = 0.02, tuple(range(3, 13)), 1_000, 0.95
 FEWEST = 100
-COLUMNS = ("SO", "SO + CL", "DCR", "DCR + CL")
-PUBLISHED = {
-    "CTGAN": (0.12431, 0.08193, -0.00843, -0.01048),
-    "DPCTGAN": (0.11184, 0.09916, -0.01993, -0.01996),
-    "REalTabFormer": (0.02783, 0.01984, 0.00467, -0.01815),
-}
-"""The paper's figures for Adult, in the order of the columns."""
-
-Found = tuple[float, float, float]
-"""A value and the ends of its interval."""
 
 
 @dataclass(frozen=True)
@@ -215,68 +206,6 @@ def on_file(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def told(found: Found | None) -> str:
-    return "" if found is None else f"{found[0]:.4f} ({found[1]:.4f} to {found[2]:.4f})"
-
-
-def table_of(rows: list[dict[str, Any]], form: str) -> list[str]:
-    """One form of the table in Markdown."""
-    out = ["| table | release | " + " | ".join(COLUMNS) + " |", "|---" * 6 + "|"]
-    for row in rows:
-        cells = [told(row[form].get(column)) if form in row else "cannot run here" for column in COLUMNS]
-        out.append(f"| {row['table']} | {row['kind']} | " + " | ".join(cells) + " |")
-    return out
-
-
-def page(rows: list[dict[str, Any]], missing: list[str], chosen: str) -> str:
-    """The whole page in Markdown; ``missing`` are not measured yet of what was asked, ``chosen`` options."""
-    size = "all rows" if all(r["whole"] for r in rows) else f"{max(r['rows'] for r in rows):,} training rows"
-    paper = [
-        f"| adult | {kind}, in the paper | " + " | ".join(f"{v:.4f}" for v in values) + " |"
-        for kind, values in PUBLISHED.items()
-    ]
-    cost = sum(row["seconds"] for row in rows)
-    return "\n".join(
-        [
-            "# Table I of the privacy paper, rebuilt",
-            "",
-            "Written by",
-            "",
-            f"    .venv/bin/python benchmarks/privacy_paper_table.py FOLDER --out FILE --page PAGE{chosen}",
-            "",
-            f"from what it measured: at most {size} a table, half of its control kept as fresh rows,",
-            f"95 % intervals, {cost:.0f} CPU seconds, {rows[-1]['date']}. `--whole` takes all rows and 2,000",
-            "attacks a setting.",
-            *([f"\n**Unfinished.** Not measured yet: {'; '.join(missing)}."] if missing else []),
-            "",
-            "SO: the largest singling-out risk of univariate guesses and of 3 to 12 columns. SO + CL: of 3",
-            "to 12 columns of outliers of the contrastive embedding, numbers in 20 bins of equal width. DCR:",
-            "privacy score at 2 %, Euclidean. DCR + CL: likewise in the embedding.",
-            "",
-            "## As published",
-            "",
-            "Control rate multiplied by (n_control + 1) / (n_train + 1); train's distances to control say",
-            "what is close. Where control is smaller than train the first takes honest releases for a risk",
-            "and the second makes them look too near or too far: the row of fresh real rows, which betrays",
-            "nobody in train, shows by how much.",
-            "",
-            *table_of(rows, "published"),
-            *paper,
-            "",
-            "## As this tool reports them",
-            "",
-            "Rates of control carried to the size of train exactly, control's distances to train say what is",
-            "close, and the interval of the worst of several settings allows for their number.",
-            "",
-            *table_of(rows, "ours"),
-            "",
-            "The CTGAN table was trained on all of Adult's training rows: of fewer, those left out count as",
-            "strangers and its figures are too low. Texas and the census are not at hand.",
-            "",
-        ]
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -299,7 +228,8 @@ def main() -> None:
     if chosen.page and rows:
         known = {(row["table"], row["kind"]) for row in rows}
         missing = [f"{kind} of {table}" for table, kind in asked(chosen) if (table, kind) not in known]
-        options = f" \\\n        --generators {' '.join(chosen.generators)}" if chosen.generators else ""
+        given = {"tables": chosen.tables, "generators": chosen.generators or []}
+        options = "".join(f" \\\n        --{name} {' '.join(of)}" for name, of in given.items() if of)
         chosen.page.write_text(page(rows, missing, options))
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 ZOO = Path(__file__).parent.parent / "benchmarks" / "leak_zoo"
@@ -18,6 +19,16 @@ def table(monkeypatch):
 
     yield referees_table
     sys.modules.pop("referees_table")
+
+
+@pytest.fixture
+def zoo(monkeypatch):
+    monkeypatch.syspath_prepend(str(ZOO))
+    import leaks
+
+    yield leaks
+    for name in ("leaks", "tables"):
+        sys.modules.pop(name)
 
 
 def answer(share, scores, alarm=None, auditor="peer", **more):
@@ -70,6 +81,7 @@ def test_the_table_tells_sizes_versions_and_wrong_passes(table):
     assert "| peer | 2 | 6 | 2 | none documented | 0 of 4 | 1 |" in auditors
     assert "| synth_audit |  | 2 | 1 | 0 of 0 | 0 of 0 | 1 |" in auditors
     assert table.passed(rows) == ["* copies, 1 % of t"]
+    assert table.passed([{**rows[-1], "share": 0.2}]) == ["* copies, 20 % of t: **a wrong pass**"]
     assert table.undecided(rows) == "1 of 1"
 
 
@@ -88,3 +100,35 @@ def test_it_tells_where_another_sees_less_than_this_tool(table):
     assert table.beaten([*peer, unseen], ["copies"]) == [
         "* copies of t: peer sees 5 %; this tool does not see it"
     ]
+
+
+def people(rows, seed):
+    """A table of numbers and labels."""
+    rng = np.random.default_rng(seed)
+    numbers = {f"x{j}": np.round(rng.normal(size=rows), 3) for j in range(5)}
+    return pd.DataFrame(numbers | {f"c{j}": rng.choice(list("abc"), rows) for j in range(4)})
+
+
+def test_an_honest_release_of_any_kind_is_the_same_whoever_is_in_train(zoo):
+    fresh, control = people(60, 1), people(60, 2)
+    for kind in zoo.KINDS:
+        one, other = (
+            zoo.release_of(zoo.Dealt(people(80, seed), control, fresh), kind, 0.0, 7)[1] for seed in (3, 4)
+        )
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_whoever_leaves_a_part_leaves_it_beside_strangers(zoo):
+    dealt = zoo.Dealt(people(80, 3), people(60, 2), people(60, 1))
+    for kind, numbers in (("one_block", 5), ("shifted_part", 3)):
+        made = zoo.release_of(dealt, kind, 0.5, 7)[1]
+        strange = sum(not set(made[c]) <= set(dealt.fresh[c]) for c in made)
+        assert 1 <= strange <= numbers
+
+
+def test_it_tells_which_honest_releases_were_held_and_what_a_subsample_hides(table):
+    held = [answer(0.0, {"a": a, "b": 0.0}, a > 0, "synth_audit") for a in (0.0, 0.5, 1.0)]
+    assert table.held_honest(held) == ["* plain of t: 1 of 3 refused, 1 undecided (a)"]
+    scores = {"DCRBaselineProtection": 1.0, "DCRBaselineProtection of 500 rows": 0.4}
+    copied = answer(1.0, scores, auditor="sdmetrics")
+    assert table.subsampled([copied]) == ["| t | 100 % | 1 | 0.000 | 0.600 |"]

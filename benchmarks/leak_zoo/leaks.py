@@ -1,8 +1,9 @@
 """Releases that give people away, by kind: who is given away, what of them leaves, and how it is dressed.
 
 A leak is made of a share of the people in train. Each of them leaves a row of some kind in the release; all
-other rows are honest: rows of fresh people, or, where the kind asks for it, of independent columns. An
-auditor that sees a leak at share 0 raises a false alarm.
+other rows are honest: rows of fresh people, or, where the kind asks for it, columns of fresh people drawn
+independently. Whatever a row takes from somebody else it takes from fresh people too, so that a release of
+share 0 holds nothing of anybody in train: an auditor that sees a leak there raises a false alarm.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ def _plane(rows: Rows, anchor: Rows) -> np.ndarray:
 # ------------------------------------------------------------------ what a person leaves in the release
 
 
-def copies(people: Rows, train: Rows, rng: Rng) -> Rows:
+def copies(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """The person's own row."""
     return people
 
 
-def last_digits(people: Rows, train: Rows, rng: Rng) -> Rows:
+def last_digits(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """The row with every number moved by a normal of 2 % of its column's range."""
-    made = people.copy()
+    made, train = people.copy(), dealt.train
     for c in _numbers(train):
         made[c] = _like(
             people[c].to_numpy() + rng.normal(scale=0.02 * _spread(train[c]), size=len(people)), train[c]
@@ -65,17 +66,18 @@ def last_digits(people: Rows, train: Rows, rng: Rng) -> Rows:
     return made
 
 
-def relabelled(people: Rows, train: Rows, rng: Rng) -> Rows:
+def relabelled(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """The row with a fifth of its labels drawn anew, and its numbers' last digits moved."""
-    made = last_digits(people, train, rng)
-    for c in train.columns.difference(_numbers(train)):
-        other = train[c].sample(len(people), replace=True, random_state=rng).to_numpy()
+    made = last_digits(people, dealt, rng)
+    for c in people.columns.difference(_numbers(dealt.train)):
+        other = dealt.fresh[c].sample(len(people), replace=True, random_state=rng).to_numpy()
         made[c] = made[c].where(rng.random(len(people)) > 0.2, other)
     return made
 
 
-def smote(people: Rows, train: Rows, rng: Rng) -> Rows:
+def smote(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """A point between the person and the nearest other person in train, labels of either."""
+    train = dealt.train
     points = _plane(pd.concat([people, train]), train)
     search = NearestNeighbors(n_neighbors=2).fit(points[len(people) :])
     other = train.iloc[search.kneighbors(points[: len(people)])[1][:, 1]].reset_index(drop=True)
@@ -88,21 +90,22 @@ def smote(people: Rows, train: Rows, rng: Rng) -> Rows:
     return made
 
 
-def memorising_trees(people: Rows, train: Rows, rng: Rng) -> Rows:
+def memorising_trees(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """Columns drawn one after another from trees with one person a leaf, grown on these people alone."""
-    codes = people.apply(lambda c: c if c.name in _numbers(train) else c.astype("category").cat.codes)
+    numbers = _numbers(dealt.train)
+    codes = people.apply(lambda c: c if c.name in numbers else c.astype("category").cat.codes)
     order = [str(c) for c in rng.permutation(people.columns)]
     made = pd.DataFrame({order[0]: codes[order[0]].sample(frac=1, replace=True, random_state=rng).to_numpy()})
     for i, c in enumerate(order[1:], 1):
-        grower = DecisionTreeRegressor if c in _numbers(train) else DecisionTreeClassifier
+        grower = DecisionTreeRegressor if c in numbers else DecisionTreeClassifier
         tree = grower(random_state=0).fit(codes[order[:i]], codes[c])
         made[c] = tree.predict(made[order[:i]])
-    for c in people.columns.difference(_numbers(train)):
+    for c in people.columns.difference(numbers):
         made[c] = people[c].astype("category").cat.categories[made[c].to_numpy(int)].to_numpy()
     return made[people.columns].astype(people.dtypes)
 
 
-def blocks(people: Rows, train: Rows, rng: Rng) -> Rows:
+def blocks(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """Four or five columns at a time from one person, the next from another: overfitted disjoint models."""
     parts = np.array_split(rng.permutation(people.columns), max(len(people.columns) // 5, 2))
     shuffled = [
@@ -111,12 +114,23 @@ def blocks(people: Rows, train: Rows, rng: Rng) -> Rows:
     return pd.concat(shuffled, axis=1)[people.columns]
 
 
-def one_block(people: Rows, train: Rows, rng: Rng) -> Rows:
-    """Five columns of the person, every other column of somebody else's choosing."""
-    known = [str(c) for c in rng.permutation(people.columns)[:5]]
-    made = train.apply(lambda c: c.sample(len(people), replace=True, random_state=rng).to_numpy())
-    made[known] = people[known].to_numpy()
-    return made.astype(people.dtypes)
+def _beside(people: Rows, columns: list[str], dealt: Dealt) -> Rows:
+    """The people's values of some columns beside all others of the fresh people whose places they take."""
+    made = dealt.fresh.iloc[np.arange(len(people)) % len(dealt.fresh)].reset_index(drop=True)
+    return made.assign(**{c: people[c] for c in columns}).astype(people.dtypes)
+
+
+def one_block(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
+    """Five columns of the person, every other column of a stranger."""
+    return _beside(people, [str(c) for c in rng.permutation(people.columns)[:5]], dealt)
+
+
+def shifted_part(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
+    """Three numbers of the person, each moved by one constant for everybody, beside a stranger's others."""
+    train = dealt.train
+    known = sorted(_numbers(train), key=lambda c: -train[c].nunique())[:3]
+    moved = {c: _like((people[c] + 0.1 * _spread(train[c])).to_numpy(), train[c]) for c in known}
+    return _beside(people.assign(**moved), known, dealt)
 
 
 # --------------------------------------------------------------------------------------- who is given away
@@ -189,12 +203,14 @@ class Kind:
     """One kind of leak.
 
     Attributes:
+        number: of its draws, its own for good: another kind leaves the releases of this one as they are.
         leaves: what each person given away leaves. people: who they are.
         dress: what is done to the tables afterwards. poor: other rows are of independent columns.
         largest: share of the people in train that such a group can have.
     """
 
-    leaves: Callable[[Rows, Rows, Rng], Rows]
+    number: int
+    leaves: Callable[[Rows, Dealt, Rng], Rows]
     people: Callable[[Rows, int, Rng], np.ndarray] = anybody
     dress: Callable[[Dealt, Rows, Rng], tuple[Dealt, Rows]] = plain
     poor: bool = False
@@ -208,18 +224,19 @@ class Kind:
 
 PLAIN = plain.__name__
 KINDS = {
-    "copies": Kind(copies),
-    "last_digits": Kind(last_digits),
-    "relabelled": Kind(relabelled),
-    "smote": Kind(smote),
-    "memorising_trees": Kind(memorising_trees),
-    "blocks": Kind(blocks),
-    "one_block": Kind(one_block),
-    "minority": Kind(last_digits, people=minority, poor=True, largest=0.05),
-    "extremes": Kind(last_digits, people=extremes, largest=0.2),
-    "numbers_as_text": Kind(last_digits, dress=numbers_as_text),
-    "sentinels": Kind(last_digits, dress=sentinels),
-    "mirrored": Kind(copies, dress=mirrored),
+    "copies": Kind(1, copies),
+    "last_digits": Kind(3, last_digits),
+    "relabelled": Kind(9, relabelled),
+    "smote": Kind(11, smote),
+    "memorising_trees": Kind(4, memorising_trees),
+    "blocks": Kind(0, blocks),
+    "one_block": Kind(8, one_block),
+    "shifted_part": Kind(12, shifted_part),
+    "minority": Kind(5, last_digits, people=minority, poor=True, largest=0.05),
+    "extremes": Kind(2, last_digits, people=extremes, largest=0.2),
+    "numbers_as_text": Kind(7, last_digits, dress=numbers_as_text),
+    "sentinels": Kind(10, last_digits, dress=sentinels),
+    "mirrored": Kind(6, copies, dress=mirrored),
 }
 
 
@@ -228,14 +245,14 @@ def release_of(dealt: Dealt, kind: str, share: float, seed: int) -> tuple[Dealt,
 
     The release has as many rows as there are fresh people, or as people given away if they are more.
     """
-    leak, rng = KINDS[kind], np.random.default_rng([seed, sorted(KINDS).index(kind)])
+    leak, rng = KINDS[kind], np.random.default_rng([seed, KINDS[kind].number])
     train, n = dealt.train, round(share * len(dealt.train))
     chosen = train.iloc[leak.people(train, n, rng)].reset_index(drop=True)
     base = dealt.fresh
     if leak.poor:
-        base = train.apply(lambda c: c.sample(len(base), random_state=rng).to_numpy())
+        base = base.apply(lambda c: c.sample(frac=1, random_state=rng).to_numpy())
     rest = base.iloc[n:]
-    left = leak.leaves(chosen, train, rng) if n else chosen
+    left = leak.leaves(chosen, dealt, rng) if n else chosen
     made = pd.concat([left, rest]).astype(train.dtypes)
     made = made.sample(frac=1, random_state=rng).reset_index(drop=True)
     return leak.dress(dealt, made, rng)

@@ -6,7 +6,18 @@ from collections import Counter
 from collections.abc import Iterable
 
 from environments import AUDITORS
-from referees_table import FEWEST_HONEST, Answers, auditors_of, beaten, leaks_of, passed, undecided
+from leaks import KINDS, anybody, plain
+from referees_table import (
+    FEWEST_HONEST,
+    Answers,
+    auditors_of,
+    beaten,
+    held_honest,
+    leaks_of,
+    passed,
+    subsampled,
+    undecided,
+)
 
 _HOW = """# The Referees' Table
 
@@ -24,15 +35,15 @@ Answers from {first} to {last}; {total} releases put before an auditor.{missing}
 
 **How.** Of a table two fifths of the rows are train and three tenths control. A release is honest (rows
 of people outside train and control) but for a share of the people in train, who each leave a row in it;
-`benchmarks/leak_zoo/leaks.py` says what they leave, by kind. Every auditor gets the same three files in
-an environment of its own and is used as its documentation says (below, and `auditors/ask_*.py`).
+[below](#the-kinds) stands what they leave, by kind. Every auditor gets the same three files in an
+environment of its own and is used as its documentation says (below, and `auditors/ask_*.py`).
 *Its own decision* is what the tool says of a release; for this one, that it does not pass: some blocking
 gate fails or lacks evidence. *Calibrated* is for all alike: some score lies beyond what honest releases
 of the same table let expect (in the same guise: mirrored, of independent columns and so on), at 5 % false
 alarms for the tool as a whole; the formula is in `referees_table.py`, and the score that showed it stands
-beside. Blank: not asked. Sizes lie on a grid,
-from 5 % up where a tool does not see that, else down to the first that it does not see: a size says
-*this, and perhaps less*, and *not at 5 %* that this was the largest asked.
+beside. Blank: not asked, or too few honest releases to calibrate by. Sizes lie on a grid, from 5 % up where
+a tool does not see that, else down to the first that it does not see: a size says *this, and perhaps less*,
+and *not at 5 %* that this was the largest asked.
 
 """
 
@@ -63,9 +74,21 @@ _LIMITS = """## Limits of this study
   Kinds that nobody here thought of are not in the table.
 * Peers that measure one risk are held against leaks of others, and none of them claims to decide: they
   publish scores for a reader to judge.
-* `copula` is drawn as the frames of SDMetrics' issue 934 (six numbers, three labels, a Gaussian copula), at
-  this study's sizes; the issue's point is the score on a subsample beside the one on all rows.
 """
+
+_SUBSAMPLE = """## SDMetrics' issue 934
+
+[The issue](https://github.com/sdv-dev/SDMetrics/issues/934): `num_rows_subsample` draws from the real rows
+too, so that a copied row's source is often not there and the score rises. `copula` is drawn as its frames are
+(six numbers, three labels, a Gaussian copula), at this study's sizes. DCRBaselineProtection, 1 is
+*protected*, by the share of people in train who leave a whole copy, means over the releases:
+
+| table | people copied | releases | all rows | a subsample of 500 |
+|---|---|---|---|---|
+"""
+
+
+USUAL = (anybody, plain)
 
 
 def judged(answers: Answers) -> Answers:
@@ -104,9 +127,22 @@ def page(answers: Answers, kinds: Iterable[str]) -> str:
         parts.append(f"## {table}\n\n")
         parts += [line + "\n" for line in leaks_of(some, kinds)] + ["\n"]
     parts.append("## Where another auditor sees a smaller leak\n\n")
+    parts.append("A peer's calibrated reading beside this tool's own decision.\n\n")
     parts += [line + "\n" for line in beaten(answers, kinds)] or ["Nowhere among those asked.\n"]
-    wrong = passed(answers)
+    wrong, held, parted = passed(answers), held_honest(answers), subsampled(answers)
     parts.append("\n## Leaks that this tool let pass\n\n")
     parts.append("".join(line + "\n" for line in wrong) if wrong else "None of those asked.\n")
     parts.append(f"\nOf its alarms at leaks, {undecided(answers)} rest on missing evidence alone.\n\n")
+    parts.append("## Honest releases that this tool did not pass\n\n")
+    parts.append("".join(line + "\n" for line in held) if held else "None of those asked.\n")
+    parts += ["\n", _SUBSAMPLE, *(line + "\n" for line in parted)] if parted else []
+    parts += ["\n## The kinds\n\n", *(f"* `{kind}`: {told(kind)}\n" for kind in kinds), "\n"]
     return "".join([*parts, _LIMITS])
+
+
+def told(kind: str) -> str:
+    """What people leave by a kind, and how it is dressed, as the functions that make it say."""
+    leak = KINDS[kind]
+    said = [leak.leaves.__doc__, *(f.__doc__ for f in (leak.people, leak.dress) if f not in USUAL)]
+    poor = ["Every other row is of independent columns."] if leak.poor else []
+    return " ".join([*(str(doc).strip() for doc in said), *poor])

@@ -23,6 +23,8 @@ OWN = "synth_audit"
 NEVER = float("inf")
 FALSE_ALARMS = 0.05
 FEWEST_HONEST = 3
+PROMISED = 0.05
+"""A release that gives so many of its people away must not pass this tool."""
 
 
 def honest_scores(answers: Answers, like: Answer) -> dict[str, list[float]]:
@@ -184,8 +186,39 @@ def passed(answers: Answers) -> list[str]:
     wrong = [a for a in answers if a["auditor"] == OWN and a["share"] and a["alarm"] is False]
     return [
         f"* {a['kind']}, {percent(a['share'])} of {a['table']}"
+        + (": **a wrong pass**" if a["share"] >= PROMISED else "")
         for a in sorted(wrong, key=lambda a: (-a["share"], a["kind"], a["table"]))
     ]
+
+
+def held_honest(answers: Answers) -> list[str]:
+    """Honest releases that this tool did not pass, by table and guise, as lines of Markdown."""
+    asked: dict[tuple[str, str], Answers] = defaultdict(list)
+    for a in answers:
+        if a["auditor"] == OWN and not a["share"]:
+            asked[a["table"], a["guise"]].append(a)
+    out = []
+    for (table, guise), some in sorted(asked.items()):
+        held = [a["scores"] for a in some if a["alarm"]]
+        refused = sum(max(scores.values()) == 1 for scores in held)
+        gates = sorted({gate for scores in held for gate, score in scores.items() if score})
+        told = f"{refused} of {len(some)} refused, {len(held) - refused} undecided ({', '.join(gates)})"
+        out += [f"* {guise} of {table}: {told}"] if held else []
+    return out
+
+
+def subsampled(answers: Answers) -> list[str]:
+    """SDMetrics' distance to the baseline on all rows and on a subsample, by share of whole copies."""
+    base = "DCRBaselineProtection"
+    rows = [a for a in answers if a["auditor"] == "sdmetrics" and a["kind"] == "copies"]
+    out = []
+    for table in sorted({a["table"] for a in rows}):
+        for share in sorted({a["share"] for a in rows if a["table"] == table}):
+            some = [a["scores"] for a in rows if (a["table"], a["share"]) == (table, share)]
+            few = next(name for name in some[0] if name.startswith(f"{base} of"))
+            whole, part = (1 - statistics.mean(s[name] for s in some) for name in (base, few))
+            out.append(f"| {table} | {percent(share)} | {len(some)} | {whole:.3f} | {part:.3f} |")
+    return out
 
 
 def undecided(answers: Answers) -> str:
