@@ -1,4 +1,4 @@
-"""The gates as asset checks on ``report``: a failed blocking gate keeps ``release`` from running."""
+"""The gates as asset checks on ``report``: where a blocking one fails, ``release`` leaves nothing."""
 
 # Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
 
@@ -12,7 +12,8 @@ import dagster as dg
 from dagster_project import metadata
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
-from synth_audit.core.errors import GateError
+from dagster_project.outcomes import GateOutcome
+from synth_audit.core.errors import GateError, NotAsAudited
 from synth_audit.judging.judge import BUILT_IN
 from synth_audit.judging.privacy_budget import PROMISED
 
@@ -97,7 +98,7 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     for check in known_gates(table):
         if check.gate in judged or not check.optional:
             yield _of_gate(table, check, judged.get(check.gate))
-    yield dg.AssetCheckResult(
+    yield GateOutcome(
         check_name=VERDICT,
         asset_key=table.asset("report"),
         passed=evidence.verdict is Result.PASS,
@@ -114,7 +115,7 @@ def _refuse_foreign(table: TableEntry, evidence: "Evidence", found: "Iterable[Ch
     same = (evidence.plan_sha256, evidence.gates.suite_sha256) == (table.plan.digest, table.suite.sha256)
     faults = [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != RELEASED]
     if faults or not same:
-        raise GateError(
+        raise NotAsAudited(
             f"the evidence was altered ({faults[0]})" if faults else "it is of another plan or gate suite",
             where=str(evidence_store(table.workspace).where()["evidence"]),
             expected="evidence as it was filed, of today's plan and suite",
@@ -126,7 +127,7 @@ def _of_gate(table: TableEntry, check: GateCheck, result: "GateResult | None") -
     """A gate that the evidence does not judge has not passed."""
     from synth_audit.core.verdict import Result
 
-    return dg.AssetCheckResult(
+    return GateOutcome(
         check_name=check.name,
         asset_key=table.asset("report"),
         passed=result is not None and result.result is Result.PASS,

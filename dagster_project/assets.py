@@ -3,10 +3,9 @@
 # Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -15,6 +14,7 @@ from dagster_project import external_tables, metadata
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 from dagster_project.lineage import events
+from dagster_project.outcomes import OUTCOME, REFUSED, RELEASED, VERDICT, tag, tell_refusal
 from dagster_project.pools import pool_of
 from dagster_project.verdict_message import message, report_link, send
 from synth_audit.api import run_context
@@ -65,47 +65,47 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         tags=dict(table.tags),
         code_version=table.code_version(stage.name),
         pool=pool_of(table, stage.name),
+        output_required=False,
         automation_condition=_FOLLOWS if stage.name == "release" else None,
         freshness_policy=_fresh(table) if stage.name == "release" else None,
         description="\n\n".join(filter(None, [stage.does, table.description])),
     )
-    def run_stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        from synth_audit.store.scratch import in_use
-
-        def progress(what: str, done: int, total: int) -> None:
-            context.log.info(f"{stage.name}: {what} ({done} of {total})")
-
-        with (
-            without_values(stage.name, partial(_refusal, table)),
-            in_use(table.workspace) as scratch,
-            run_context(table.plan, scratch, workers=_workers(), progress=progress) as how,
-        ):
-            metadata, digest = stage.run(table, how)
-            for event in events(table, stage.name, metadata, digest):
-                context.log_event(event)
-            if stage.name == "report":
-                _tell(table, context)
-        return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(digest))
+    def run_stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+        try:
+            with without_values(stage.name):
+                told, digest = _left(table, stage, context)
+        except REFUSED as refusal:  # decided so: the run is well, and skips what hangs on this
+            tell_refusal(table, stage.name, refusal, context)
+            return
+        yield dg.MaterializeResult(metadata=told, data_version=dg.DataVersion(digest))
 
     return run_stage
 
 
+def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) -> Told:
+    """What the stage made, having told of places that are not its own."""
+    from synth_audit.store.scratch import in_use
+
+    def progress(what: str, done: int, total: int) -> None:
+        context.log.info(f"{stage.name}: {what} ({done} of {total})")
+
+    with (
+        in_use(table.workspace) as scratch,
+        run_context(table.plan, scratch, workers=_workers(), progress=progress) as how,
+    ):
+        told, digest = stage.run(table, how)
+        for event in events(table, stage.name, told, digest):
+            context.log_event(event)
+        if stage.name == "report":
+            tag(context, VERDICT, told["verdict"])
+            _tell(table, context)
+        if stage.name == "release":
+            tag(context, OUTCOME, RELEASED)
+    return told, digest
+
+
 _FOLLOWS = dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
 """When ``release`` follows by itself, once Dagster's automation sensor is switched on."""
-
-
-def _refusal(table: TableEntry) -> dict[str, Any]:
-    """What a refusal of the newest audit rests on, and where it can be read."""
-    from synth_audit.core.errors import SynthAuditError
-    from synth_audit.store.checked_evidence import newest_evidence
-    from synth_audit.store.evidence_store import evidence_store
-
-    try:
-        evidence = newest_evidence(table.workspace)
-        path = evidence_store(table.workspace).where(evidence.digest)["report"]
-    except SynthAuditError:  # there is none, or none to be trusted: the refusal itself says so
-        return {}
-    return metadata.refusal(evidence, report_link(table.plan.name, evidence.digest, path))
 
 
 def _fresh(table: TableEntry) -> dg.FreshnessPolicy | None:

@@ -149,8 +149,8 @@ def _release_alone(job: dg.JobDefinition, table: str, instance: dg.DagsterInstan
     result = job.execute_in_process(
         instance=instance, run_config=_QUIET, raise_on_error=False, asset_selection=[key]
     )
-    failures = [e.step_failure_data.user_failure_data for e in result.get_step_failure_events()]
-    said = [f.description for f in failures if f is not None and f.description]
+    observed = [e.asset_observation_data.asset_observation for e in result.get_asset_observation_events()]
+    said = [o.description for o in observed if o.asset_key == key and o.description]
     return said[0].splitlines()[0] if said else "release ran, which it must not"
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import dagster as dg
 
 from synth_audit.core.errors import (
     ApprovalMissing,
     BudgetSpent,
+    NotAsAudited,
     ReleaseRefused,
     ReleaseUncertain,
     SynthAuditError,
     Unavailable,
 )
 
-WAITING = "waiting for approval"
-REFUSAL, OUTAGE, INPUT, FAULT = "refusal", "outage", "input", "fault"
-"""What a failure is: people have yet to sign, we decided so, something may be there later, the plan or the
+WAITING, REFUSAL = "waiting for approval", "refusal"
+"""What is no failure: people have yet to sign, or we decided so."""
+
+MISMATCH, OUTAGE, INPUT, FAULT = "mismatch", "outage", "input", "fault"
+"""What a failure is: what is there is not what was audited, something may be there later, the plan or the
 data are mistaken, or a bug."""
 
 RETRIES, SECONDS = 3, 60.0
@@ -29,30 +31,20 @@ _RETRIED = ("split", "release")
 """Stages that meet servers, and may run twice: neither fits a generator."""
 
 
-Told = Callable[[], Mapping[str, Any]]
-
-
-def _nothing() -> Mapping[str, Any]:
-    return {}
-
-
 @contextmanager
-def without_values(stage: str, refused: Told = _nothing) -> Iterator[None]:
-    """Turn any error into a ``Failure`` that shows no cell value.
+def without_values(stage: str) -> Iterator[None]:
+    """Turn any error but a refusal into a ``Failure`` that shows no cell value.
 
     The project's own errors are written to be shown and keep their text. Of any other error only
     kind and place remain: its text, its cause and its context may quote the data. Only what may be there
     later is tried again, and never a fit, whose second run would spend its privacy budget once more.
-
-    Args:
-        refused: metadata that say of a refusal what it rests on.
     """
     try:
         yield
     except SynthAuditError as error:
-        kind = kind_of(error)
-        more = refused() if kind in (REFUSAL, WAITING) else {}
-        failure = _failure(stage, kind, type(error).__name__, str(error), more)
+        if (kind := kind_of(error)) in (REFUSAL, WAITING):
+            raise
+        failure = _failure(stage, kind, type(error).__name__, str(error))
         if failure.allow_retries:
             raise dg.RetryRequested(RETRIES, SECONDS) from failure
         raise failure from None
@@ -63,7 +55,9 @@ def without_values(stage: str, refused: Told = _nothing) -> Iterator[None]:
 
 
 def kind_of(error: SynthAuditError) -> str:
-    """Waiting, refusal, outage or input."""
+    """Waiting, refusal, mismatch, outage or input."""
+    if isinstance(error, NotAsAudited):
+        return MISMATCH
     if isinstance(error, ApprovalMissing):
         return WAITING
     if isinstance(error, (ReleaseRefused, BudgetSpent)):
@@ -71,11 +65,9 @@ def kind_of(error: SynthAuditError) -> str:
     return OUTAGE if isinstance(error, (Unavailable, ReleaseUncertain)) else INPUT
 
 
-def _failure(
-    stage: str, kind: str, error: str, text: str, more: Mapping[str, Any] | None = None
-) -> dg.Failure:
+def _failure(stage: str, kind: str, error: str, text: str) -> dg.Failure:
     return dg.Failure(
         description=f"{stage}: {text}",
-        metadata={"stage": stage, "kind": kind, "error": error, **(more or {})},
+        metadata={"stage": stage, "kind": kind, "error": error},
         allow_retries=kind == OUTAGE and stage in _RETRIED,
     )

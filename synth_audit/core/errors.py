@@ -74,6 +74,10 @@ class ReleaseRefused(SynthAuditError):
     """The evidence does not allow these bytes to leave."""
 
 
+class NotAsAudited(ReleaseRefused):
+    """Evidence, bytes, plan or suite are not those that were audited and filed: nobody decided anything."""
+
+
 class ApprovalMissing(ReleaseRefused):
     """The evidence allows these bytes to leave, and the people whom the plan asks have not approved yet."""
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from synth_audit.core.canonical import canonical
-from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
+from synth_audit.core.errors import DataError, NotAsAudited, PlanError, ReleaseRefused
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
@@ -50,9 +50,10 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     What is out there, and on which evidence, is then told by ``review/released.json``.
 
     Raises:
-        ReleaseRefused: the evidence was altered, is of another plan or suite, does not pass when judged
-            anew, is about other bytes, is not what was filed in this workspace, or waits for approval
+        ReleaseRefused: the evidence does not pass when judged anew, or waits for approval
             (``ApprovalMissing``).
+        NotAsAudited: it was altered, is of another plan or suite, is about other bytes, or is not what was
+            filed in this workspace.
         PlanError: the plan names no target, one that only reads, or the source itself.
         DataError: there is no evidence or no salt, or writing failed; what was released before is intact.
     """
@@ -173,7 +174,7 @@ def _replaces_source(plan: Plan, target: Target) -> bool:
 
 
 def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, salt: Salt | None) -> None:
-    """Raise ``ReleaseRefused`` with the first reason why these bytes may not leave under this plan.
+    """Raise ``ReleaseRefused``, or ``NotAsAudited``, with the first reason why these bytes may not leave.
 
     Args:
         salt: None on another machine, where the plain hash of what passed must do.
@@ -187,22 +188,25 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
         raise _refusal("the gate suite has changed since the audit", "run the audit again")
     verdict = gate.judge(suite, evidence.outcomes, evidence.table_checks, promise_of(evidence)).verdict
     if verdict is not Result.PASS or evidence.verdict is not Result.PASS:
-        raise _refusal(
-            f"the verdict is {verdict if evidence.verdict is Result.PASS else evidence.verdict}",
-            "the report says which gate holds the release and what to do about it",
+        found = verdict if evidence.verdict is Result.PASS else evidence.verdict
+        raise ReleaseRefused(
+            f"release refused: the verdict is {found}",
+            where="release",
+            expected="evidence of this plan that passes",
+            fix="the report says which gate holds the release and what to do about it",
         )
     if salt is not None and evidence.salt_commitment != salt.commitment:
         raise _refusal(
             "the evidence was made under another salt than this workspace has", "run the audit again"
         )
-    found, audited = fingerprint(synthetic), evidence.tables.get("synthetic")
-    keyed = salt.digest(found.encode()) if salt is not None else audited and audited.hmac
-    if audited is None or (audited.sha256, audited.hmac) != (found, keyed):
+    content, audited = fingerprint(synthetic), evidence.tables.get("synthetic")
+    keyed = salt.digest(content.encode()) if salt is not None else audited and audited.hmac
+    if audited is None or (audited.sha256, audited.hmac) != (content, keyed):
         raise _refusal("these are not the bytes that were audited", "audit this table, then release it")
 
 
 def refuse_unless_filed(found: Provenance, *, pointers: bool = True) -> None:
-    """Raise ``ReleaseRefused`` when the audit is not what was filed here, or a later attempt did not pass.
+    """Raise ``NotAsAudited`` when the audit is not what was filed here, or a later attempt did not pass.
 
     It takes the journal to tell: a seal would vouch for an old pass for ever, whatever was found since.
 
@@ -250,8 +254,8 @@ def as_audited(synthetic: pa.Table, evidence: Evidence, salt: Salt | None) -> pa
     return leaving
 
 
-def _refusal(what: str, fix: str) -> ReleaseRefused:
-    return ReleaseRefused(
+def _refusal(what: str, fix: str) -> NotAsAudited:
+    return NotAsAudited(
         f"release refused: {what}",
         where="release",
         expected="untouched evidence of this plan that passes, about exactly these bytes",

