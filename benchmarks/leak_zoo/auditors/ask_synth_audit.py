@@ -1,25 +1,49 @@
-"""This tool: the audits that its shipped suite's blocking gates rest on; alarmed unless all of them pass."""
+"""This tool: the audits that its shipped suite's blocking gates rest on; alarmed unless all of them pass.
+
+Releases of one training table share what planted leaks were measured at, as the candidates of a workspace do.
+"""
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
 from serving import Answer, Tables, serve
 
-from synth_audit import audit
+from synth_audit.core.cache import Cache
+from synth_audit.core.context import RunContext
 from synth_audit.core.plan import Plan
+from synth_audit.core.registry import build
+from synth_audit.core.salt import Salt
 from synth_audit.judging.judge import load_suite
+from synth_audit.pipeline.stages import MADE_ELSEWHERE, anchored_subject, examine
 
-SUITE = load_suite(Plan().gates, Plan().base)
+PLAN = Plan()
+SUITE = load_suite(PLAN.gates, PLAN.base)
 ONLY = sorted({gate.limit.audit for gate in SUITE.measured if gate.blocking and gate.limit})
 """Fidelity and utility are no question of the zoo, and no blocking gate of the suite that ships."""
 
+SALT = Salt(sha256(b"leak zoo").digest())
 HELD = {"pass": 0.0, "insufficient evidence": 0.5}
 
 
-def judge(tables: Tables) -> Answer:
-    evidence = audit(tables["train"], tables["control"], tables["synthetic"], only=ONLY)
+def judge(tables: Tables, cache: Cache) -> Answer:
+    three = (_arrow(tables[role]) for role in ("train", "control", "synthetic"))
+    subject, context = anchored_subject(*three, PLAN), replace(RunContext(), cache=cache)
+    audits = {name: build("audit", name, {}) for name in ONLY}
+    evidence = examine(PLAN, subject, MADE_ELSEWHERE, context, SALT, audits=audits).evidence
     gated = {gate.gate: gate.result for gate in evidence.gates.results if gate.blocking}
     scores = {name: HELD.get(str(result), 1.0) for name, result in gated.items()}
     return scores, any(scores.values())
 
 
-serve(judge, "synth-audit")
+def _arrow(rows: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(rows, preserve_index=False)
+
+
+with tempfile.TemporaryDirectory() as kept:
+    serve(lambda tables: judge(tables, Cache(Path(kept))), "synth-audit")
