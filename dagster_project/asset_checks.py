@@ -52,14 +52,20 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
     """
     whole = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
     specs = [
-        dg.AssetCheckSpec(c.name, asset=table.asset("report"), description=c.title, blocking=c.blocking)
+        dg.AssetCheckSpec(
+            c.name,
+            asset=table.asset("report"),
+            description=c.title,
+            blocking=c.blocking,
+            partitions_def=table.partitions,
+        )
         for c in sorted([whole, *known_gates(table)], key=lambda c: not c.blocking)
     ]
 
     @dg.multi_asset_check(name=f"{table.key}__gates", specs=specs, can_subset=True)
     def judge(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         with without_values("gates"):
-            results = list(_results(table))
+            results = list(_results(table.at(context)))
         chosen = {key.name for key in context.selected_asset_check_keys}
         yield from (r for r in results if r.check_name in chosen)
 

@@ -66,16 +66,19 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         code_version=table.code_version(stage.name),
         pool=pool_of(table, stage.name),
         output_required=False,
+        partitions_def=table.partitions,
         automation_condition=_FOLLOWS if stage.name == "release" else None,
         freshness_policy=_fresh(table) if stage.name == "release" else None,
         description="\n\n".join(filter(None, [stage.does, table.description])),
     )
     def run_stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+        here = table
         try:
             with without_values(stage.name):
-                told, digest = _left(table, stage, context)
+                here = table.at(context)
+                told, digest = _left(here, stage, context)
         except REFUSED as refusal:  # decided so: the run is well, and skips what hangs on this
-            tell_refusal(table, stage.name, refusal, context)
+            tell_refusal(here, stage.name, refusal, context)
             return
         yield dg.MaterializeResult(metadata=told, data_version=dg.DataVersion(digest))
 
@@ -94,7 +97,8 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
         run_context(table.plan, scratch, workers=_workers(), progress=progress) as how,
     ):
         told, digest = stage.run(table, how)
-        for event in events(table, stage.name, told, digest):
+        partition = context.partition_key if table.partitions is not None else None
+        for event in events(table, stage.name, told, digest, partition):
             context.log_event(event)
         if stage.name == "report":
             tag(context, VERDICT, told["verdict"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -27,6 +27,7 @@ class TableEntry:
         released_key: key under which others know the released table; the table's own if empty.
         fresh_hours: age from which on a release counts as too old.
         elsewhere: the tables to audit, where others made the synthetic one.
+        partitions: one for each snapshot, where the table has such; None where it is one table.
     """
 
     key: str
@@ -40,6 +41,17 @@ class TableEntry:
     released_key: str = ""
     fresh_hours: float | None = None
     elsewhere: MadeElsewhere | None = None
+    partitions: dg.PartitionsDefinition[str] | None = None
+
+    def at(self, context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> TableEntry:
+        """The table of the snapshot that a run is about, with files of its own; the table itself without."""
+        if self.partitions is None:
+            return self
+        from dagster_project.snapshots import of_snapshot
+
+        key = context.partition_key
+        plan = of_snapshot(self.plan, key)
+        return replace(self, plan=plan, workspace=Workspace(self.workspace.root / key))
 
     @property
     def released(self) -> dg.AssetKey:

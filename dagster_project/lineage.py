@@ -32,20 +32,23 @@ def _place(
         deps=before,
         group_name=table.key,
         kinds={kind, "table"},
+        partitions_def=table.partitions,
         owners=list(table.owners),
         tags=dict(table.tags),
         description="\n\n".join(filter(None, [what, table.description])),
     )
 
 
-def events(table: TableEntry, stage: str, metadata: dict[str, Any], version: str) -> Iterator[Any]:
+def events(
+    table: TableEntry, stage: str, metadata: dict[str, Any], version: str, partition: str | None = None
+) -> Iterator[Any]:
     """What a stage tells of a place that is not its own."""
     tags = {"dagster/data_version": version}
     rows = {"dagster/row_count": metadata.get("dagster/row_count")}
     if stage == "split" and table.plan.source is not None:
         told = {"source, keyed hash": metadata["source, keyed hash"], **rows}
         tags = {"dagster/data_version": metadata["source, keyed hash"]}
-        yield dg.AssetObservation(table.asset("source"), metadata=told, tags=tags)
+        yield dg.AssetObservation(table.asset("source"), metadata=told, tags=tags, partition=partition)
     if stage == "release":
         told = {"where": metadata["where"], "released sha256": metadata["released sha256"], **rows}
-        yield dg.AssetMaterialization(table.released, metadata=told, tags=tags)
+        yield dg.AssetMaterialization(table.released, metadata=told, tags=tags, partition=partition)

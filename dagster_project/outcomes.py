@@ -49,6 +49,7 @@ def tell_refusal(
     context.log_event(
         dg.AssetObservation(
             table.asset(stage),
+            partition=context.partition_key if table.partitions is not None else None,
             description=str(error),
             metadata={"kind": kind, "reason": error.what, "what to do": error.fix, **_grounds(table, stage)},
         )

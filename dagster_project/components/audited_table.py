@@ -18,6 +18,7 @@ from dagster_project.assets import stage_assets
 from dagster_project.entry import TableEntry
 from dagster_project.external_tables import MadeElsewhere
 from dagster_project.lineage import places
+from dagster_project.snapshots import Snapshots, refuse_unmarked, schedule_of, sensor_of
 from synth_audit.api import workspace_of
 from synth_audit.core.errors import PlanError
 from synth_audit.core.plan import Plan
@@ -55,6 +56,9 @@ class TableSettings(Plan):
     )
     made_elsewhere: MadeElsewhere | None = Field(
         None, description="audit a table that others made, instead of `source` and `generator`"
+    )
+    snapshots: Snapshots | None = Field(
+        None, description="audit and release each snapshot of the table by itself"
     )
     workspace: str | None = Field(
         None, description="folder of the audit's files, as `--out` in the shell; `<table>-audit` if left out"
@@ -112,7 +116,7 @@ class AuditedTable(dg.Component):
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
         """How component listings describe this type."""
-        return dg.ComponentTypeSpec(produces=["asset", "asset_check", "job", "schedule"])
+        return dg.ComponentTypeSpec(produces=["asset", "asset_check", "job", "schedule", "sensor"])
 
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> AuditedTable:
@@ -148,6 +152,7 @@ class AuditedTable(dg.Component):
             asset_checks=[gate_checks(table)],
             jobs=[job, sweep] if swept else [job],
             schedules=self._schedules(table, job),
+            sensors=self._sensors(table, job),
         )
 
     def table(self) -> TableEntry:
@@ -161,13 +166,14 @@ class AuditedTable(dg.Component):
         else:
             plan.build_source()
             plan.build_generator()
+        partitions = self._partitions(plan)
         if plan.frontier is not None:
             from synth_audit.studies.candidates import candidates_of
 
             candidates_of(plan, sys.maxsize)
         chosen = self.settings.workspace
         return TableEntry(
-            key=re.sub(r"\W", "_", plan.name),
+            key=_key(plan),
             plan=plan,
             suite=_suite(plan),
             workspace=workspace_of(plan, self.home / chosen if chosen else None),
@@ -178,7 +184,22 @@ class AuditedTable(dg.Component):
             released_key=self.settings.released_key,
             fresh_hours=self.settings.fresh_hours,
             elsewhere=self.settings.made_elsewhere,
+            partitions=partitions,
         )
+
+    def _partitions(self, plan: Plan) -> dg.PartitionsDefinition[str] | None:
+        chosen = self.settings.snapshots
+        if chosen is None:
+            return None
+        refuse_unmarked(plan, chosen)
+        if chosen.every == "file" and self.settings.schedule is not None:
+            raise PlanError(
+                "files come when they come, and a sensor runs them",
+                where="schedule",
+                expected="`snapshots: {every: file}` without `schedule`",
+                fix="leave out `schedule`, and switch the sensor on",
+            )
+        return chosen.partitions(_key(plan), self.settings.timezone)
 
     @property
     def _run_tags(self) -> dict[str, str]:
@@ -188,16 +209,28 @@ class AuditedTable(dg.Component):
     def _schedules(
         self, table: TableEntry, job: dg.UnresolvedAssetJobDefinition
     ) -> list[dg.ScheduleDefinition]:
-        if self.settings.schedule is None:
+        settings = self.settings
+        if settings.schedule is None:
             return []
+        if table.partitions is not None:
+            return [schedule_of(table.key, job, table.partitions, settings.schedule, settings.timezone)]
         return [
             dg.ScheduleDefinition(
                 name=f"{table.key}_schedule",
                 job=job,
-                cron_schedule=self.settings.schedule,
-                execution_timezone=self.settings.timezone,
+                cron_schedule=settings.schedule,
+                execution_timezone=settings.timezone,
             )
         ]
+
+    def _sensors(self, table: TableEntry, job: dg.UnresolvedAssetJobDefinition) -> list[dg.SensorDefinition]:
+        if not isinstance(table.partitions, dg.DynamicPartitionsDefinition):
+            return []
+        return [sensor_of(table.key, table.plan, job, table.partitions)]
+
+
+def _key(plan: Plan) -> str:
+    return re.sub(r"\W", "_", plan.name)
 
 
 def _refuse_making(plan: Plan) -> None:
