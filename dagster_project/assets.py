@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_project import external_tables, metadata
+from dagster_project import external_tables, metadata, openlineage
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 from dagster_project.lineage import events
@@ -103,6 +103,8 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
         if stage.name == "report":
             tag(context, VERDICT, told["verdict"])
             _tell(table, context)
+        if stage.name in ("report", "release"):
+            _trace(table, stage.name, context)
         if stage.name == "release":
             tag(context, OUTCOME, RELEASED)
     return told, digest
@@ -127,6 +129,17 @@ def _tell(table: TableEntry, context: dg.AssetExecutionContext) -> None:
     path = evidence_store(table.workspace).where(evidence.digest)["report"]
     if problem := send(message(table, evidence, path)):
         context.log.warning(f"{problem}; the verdict stands")
+
+
+def _trace(table: TableEntry, stage: str, context: dg.AssetExecutionContext) -> None:
+    """Send what OpenLineage's readers want to know; that it cannot be sent is logged and no more."""
+    if not openlineage.wanted():
+        return
+    from synth_audit.store.checked_evidence import newest_evidence
+
+    told = {"report": openlineage.judged, "release": openlineage.released}[stage]
+    if problem := openlineage.send(told(table, newest_evidence(table.workspace), context.run.run_id)):
+        context.log.warning(problem)
 
 
 def _kinds(table: TableEntry, stage: Stage) -> set[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from dagster_shared.record import copy
 
-from dagster_project import metadata
+from dagster_project import metadata, openlineage
 from dagster_project.entry import TableEntry
 from dagster_project.failures import REFUSAL, kind_of
 from dagster_project.verdict_message import report_link
@@ -55,6 +55,8 @@ def tell_refusal(
         )
     )
     context.log.warning(f"{stage}: {error}")
+    if problem := openlineage.send(openlineage.refused(table, stage, error.what, context.run.run_id)):
+        context.log.warning(problem)
     tag(context, OUTCOME, "refused" if kind == REFUSAL else kind)
 
 

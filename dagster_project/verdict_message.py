@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,15 +59,20 @@ def send(content: dict[str, Any]) -> str:
     address = os.environ.get(WEBHOOK, "").strip()
     if not address:
         return ""
+    return post(address, content, WEBHOOK, {})
+
+
+def post(address: str, content: Mapping[str, Any], variable: str, headers: Mapping[str, str]) -> str:
+    """POST JSON to the address that a variable holds; why it did not arrive, without the address."""
     if not address.startswith(("https://", "http://")):
-        return f"{WEBHOOK} is no address of the web"
+        return f"{variable} is no address of the web"
     from urllib.request import Request, urlopen  # here: a code location that sends nothing need not load it
 
     body = json.dumps(content).encode()
     try:
-        request = Request(address, body, {"Content-Type": "application/json"})  # noqa: S310
+        request = Request(address, body, {"Content-Type": "application/json", **headers})  # noqa: S310
         with urlopen(request, timeout=_PATIENCE):  # noqa: S310
             return ""
     except (OSError, ValueError) as error:  # its text holds the address
         code = getattr(error, "code", None)
-        return f"the address in {WEBHOOK} did not take the verdict ({code or type(error).__name__})"
+        return f"the address in {variable} did not take it ({code or type(error).__name__})"

@@ -1,0 +1,160 @@
+"""Run events of OpenLineage 2-0-2: what was read, which gates it met, what left; no row, no measurement.
+
+One event when a table was judged, its gates as assertions about the candidate; one when it was released, or
+was refused. They go to one address or into one file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dagster_project.entry import TableEntry
+from dagster_project.verdict_message import post
+from synth_audit import __version__
+
+if TYPE_CHECKING:
+    from synth_audit.core.plugin_config import PluginChoice
+    from synth_audit.store.evidence import Evidence
+    from synth_audit.store.evidence_records import ColumnRecord
+
+TARGET = "SYNTH_AUDIT_OPENLINEAGE"
+"""Environment variable: address that takes events by POST, or the path of a file that they are added to."""
+
+TOKEN = "OPENLINEAGE_API_KEY"
+"""Environment variable of OpenLineage's own clients: sent along as bearer token."""
+
+_NAMESPACE = "synth_audit"
+_PRODUCER = f"urn:synth-audit:{__version__}"
+_SPEC = "https://openlineage.io/spec"
+
+Json = dict[str, Any]
+
+
+def judged(table: TableEntry, evidence: Evidence, run: str) -> Json:
+    """The audit: read the source and the candidate, which each gate says something about."""
+    return _event("COMPLETE", table, "audit", run, [_source(table), _candidate(table, evidence)], [])
+
+
+def released(table: TableEntry, evidence: Evidence, run: str) -> Json:
+    """The release: the candidate became the released table."""
+    rows = evidence.tables["synthetic"].rows
+    out = _dataset(table, table.plan.release, "released", {"schema": _schema(evidence.columns)})
+    out["outputFacets"] = {
+        "outputStatistics": _facet("1-0-2", "OutputStatisticsOutputDataset", rowCount=rows)
+    }
+    return _event("COMPLETE", table, "release", run, [_source(table), _candidate(table, evidence)], [out])
+
+
+def refused(table: TableEntry, stage: str, reason: str, run: str) -> Json:
+    """A stage that left nothing, and why."""
+    why = _facet("1-0-1", "ErrorMessageRun", message=reason, programmingLanguage="Python")
+    return _event("ABORT", table, stage, run, [_source(table)], [], {"errorMessage": why})
+
+
+def send(event: Mapping[str, Any]) -> str:
+    """Hand an event on, if the environment says where to; why it did not arrive, or nothing."""
+    target = os.environ.get(TARGET, "").strip()
+    if not target:
+        return ""
+    if target.startswith(("https://", "http://")):
+        token = os.environ.get(TOKEN, "").strip()
+        return post(target, event, TARGET, {"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        with Path(target.removeprefix("file://")).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")  # one write: lines of several runs do not mix
+    except OSError as error:
+        return f"the file in {TARGET} did not take the event ({type(error).__name__})"
+    return ""
+
+
+def wanted() -> bool:
+    """True when the environment says where events go."""
+    return bool(os.environ.get(TARGET, "").strip())
+
+
+def _event(
+    kind: str,
+    table: TableEntry,
+    stage: str,
+    run: str,
+    inputs: list[Json],
+    outputs: list[Json],
+    facets: Json | None = None,
+) -> Json:
+    """An event of a job for each stage, whose run belongs to that of Dagster."""
+    parent = _facet(
+        "1-2-0",
+        "ParentRun",
+        run={"runId": run},
+        job={"namespace": _NAMESPACE, "name": f"{table.key}_audit"},
+    )
+    return {
+        "eventType": kind,
+        "eventTime": datetime.now(UTC).isoformat(),
+        "run": {
+            "runId": str(uuid.uuid5(uuid.UUID(run), stage)),
+            "facets": {"parent": parent, **(facets or {})},
+        },
+        "job": {"namespace": _NAMESPACE, "name": f"{table.key}_audit.{stage}"},
+        "inputs": inputs,
+        "outputs": outputs,
+        "producer": _PRODUCER,
+        "schemaURL": f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent",
+    }
+
+
+def _source(table: TableEntry) -> Json:
+    return _dataset(table, table.plan.source, "source", {})
+
+
+def _candidate(table: TableEntry, evidence: Evidence) -> Json:
+    """The candidate by the table's own name, since it lies where nobody may look."""
+    made = _dataset(table, None, "synthetic", {"schema": _schema(evidence.columns)})
+    made["inputFacets"] = {
+        "dataQualityAssertions": _facet(
+            "1-1-0",
+            "DataQualityAssertionsDataset",
+            assertions=[
+                {
+                    "assertion": g.gate,
+                    "success": str(g.result) == "pass",
+                    "severity": "error" if g.blocking else "warn",
+                    "name": g.title,
+                }
+                for g in evidence.gates.results
+            ],
+        )
+    }
+    return made
+
+
+def _dataset(table: TableEntry, choice: PluginChoice | None, place: str, facets: Json) -> Json:
+    """A table where it lies: files by path, servers by the connection's name, which holds no secret."""
+    config = choice.config if choice is not None else {}
+    inner = config.get("table")
+    if isinstance(path := config.get("path"), str):
+        file = str((table.plan.base / path).resolve())
+        return {"namespace": "file", "name": f"{file}/{inner}" if inner else file, "facets": facets}
+    if choice is not None and inner:
+        namespace = f"{choice.name}://{config.get('connection', '')}"
+        return {"namespace": namespace, "name": str(inner), "facets": facets}
+    return {"namespace": _NAMESPACE, "name": f"{table.plan.name}/{place}", "facets": facets}
+
+
+def _schema(columns: Iterable[ColumnRecord]) -> Json:
+    """The columns that leave."""
+    from synth_audit.core.schema import RELEASED
+
+    fields = [{"name": c.name, "type": c.storage} for c in columns if RELEASED.issuperset(c.roles)]
+    return _facet("1-2-0", "SchemaDataset", fields=fields)
+
+
+def _facet(version: str, name: str, **content: Any) -> Json:
+    url = f"{_SPEC}/facets/{version}/{name}Facet.json#/$defs/{name}Facet"
+    return {"_producer": _PRODUCER, "_schemaURL": url, **content}
