@@ -75,11 +75,11 @@ def test_the_table_tells_sizes_versions_and_wrong_passes(table):
         answer(0.01, {"gate": 0.0}, False, "synth_audit"),
     ]
     told = "\n".join(table.leaks_of(rows, ["copies", "smote"]))
-    assert "| copies | 5 % |  | 5 % s |" in told
+    assert "| copies | 5 %, undecided | 5 % s |" in told
     assert "smote" not in told
     auditors = table.auditors_of(rows)
-    assert "| peer | 2 | 6 | 2 | none documented | 0 of 4 | 1 |" in auditors
-    assert "| synth_audit |  | 2 | 1 | 0 of 0 | 0 of 0 | 1 |" in auditors
+    assert "| peer | 2 | 6 | 2 | none documented | 0 of 4 | 1, 1 |" in auditors
+    assert "| synth_audit |  | 2 | 1 | 0 of 0 | 0 of 0 | 1, 1 |" in auditors
     assert table.passed(rows) == ["* copies, 1 % of t"]
     assert table.passed([{**rows[-1], "share": 0.2}]) == ["* copies, 20 % of t: **a wrong pass**"]
     assert table.undecided(rows) == "1 of 1"

@@ -195,6 +195,14 @@ def mirrored(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
     return dealt, release.assign(**{c: turned(c) for c in _numbers(release)})
 
 
+def units(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
+    """Every number of the release is in another unit: times a factor of its column between ½ and 2."""
+    factors = {c: 2.0 ** rng.uniform(-1, 1) for c in _numbers(dealt.train)}
+    return dealt, release.assign(
+        **{c: _like(release[c].to_numpy() * f, release[c]) for c, f in factors.items()}
+    )
+
+
 # ---------------------------------------------------------------------------------------------- the kinds
 
 
@@ -237,6 +245,7 @@ KINDS = {
     "numbers_as_text": Kind(7, last_digits, dress=numbers_as_text),
     "sentinels": Kind(10, last_digits, dress=sentinels),
     "mirrored": Kind(6, copies, dress=mirrored),
+    "units": Kind(13, copies, dress=units),
 }
 
 

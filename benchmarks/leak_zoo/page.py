@@ -38,18 +38,20 @@ of people outside train and control) but for a share of the people in train, who
 [below](#the-kinds) stands what they leave, by kind. Every auditor gets the same three files in an
 environment of its own and is used as its documentation says (below, and `auditors/ask_*.py`).
 *Its own decision* is what the tool says of a release; for this one, that it does not pass: some blocking
-gate fails or lacks evidence. *Calibrated* is for all alike: some score lies beyond what honest releases
-of the same table let expect (in the same guise: mirrored, of independent columns and so on), at 5 % false
-alarms for the tool as a whole; the formula is in `referees_table.py`, and the score that showed it stands
-beside. Blank: not asked, or too few honest releases to calibrate by. Sizes lie on a grid, from 5 % up where
-a tool does not see that, else down to the first that it does not see: a size says *this, and perhaps less*,
-and *not at 5 %* that this was the largest asked.
+gate fails or, where the table says *undecided*, none fails and some lack evidence. *Calibrated* is for all
+alike: some score lies beyond what honest releases of the same table let expect (in the same guise: mirrored,
+of independent columns and so on), at 5 % false alarms for the tool as a whole; the formula is in
+`referees_table.py`, and the score that showed it stands beside. Blank: not asked, or too few honest releases
+to calibrate by. Sizes lie on a grid, from 5 % up where a tool does not see that, else down to the first that
+it does not see: a size says *this, and perhaps less*, and *not at 5 %* that this was the largest asked.
 
 """
 
 _ASKED = {
     "synth_audit": "the audits that a blocking gate of the suite `release` rests on, at their defaults; its "
-    "scores are the outcomes of these gates, so that calibration adds nothing to its own decision",
+    "scores are the outcomes of these gates, so that calibration would add nothing to its own decision; the "
+    "first release of a training table costs the most, as later ones share what planted leaks were measured "
+    "at",
     "anonymeter": "singling out by one and by several columns, linkability of two halves of the columns, "
     "inference of each column from all others, 500 attacks each, control given; the point risks, the largest "
     "of all inferences; no limit is documented",

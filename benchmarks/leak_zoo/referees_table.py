@@ -104,13 +104,21 @@ def alarms(answers: Answers, kind: str) -> tuple[Alarms, Alarms]:
     return calibrated, own
 
 
-def cell(answers: Answers, kind: str) -> list[str]:
-    """What one auditor sees of a kind in one table: by its own decision, and calibrated with the score."""
+def decides(answers: Answers) -> bool:
+    """Whether an auditor's documentation says what is an alarm."""
+    return any(a["alarm"] is not None for a in answers)
+
+
+def cell(answers: Answers, kind: str) -> str:
+    """What one auditor sees of a kind in one table, by its own decision or else calibrated with the score."""
     calibrated, own = alarms(answers, kind)
+    if decides(answers):
+        least = [a for a in answers if (a["kind"], a["share"]) == (kind, smallest_seen(own)) and a["alarm"]]
+        return told(own) + (", undecided" if least and not any(map(refused, least)) else "")
     smallest = smallest_seen(calibrated)
     shown = (exceeded(a, answers) for a in answers if (a["kind"], a["share"]) == (kind, smallest))
     through = next((over[0] for over in shown if over), "")
-    return [told(own), f"{told(calibrated)} {through}".rstrip()]
+    return f"{told(calibrated)} {through}".rstrip()
 
 
 def false_alarms(answers: Answers) -> tuple[str, str]:
@@ -119,8 +127,7 @@ def false_alarms(answers: Answers) -> tuple[str, str]:
     decided = [a["alarm"] for a in honest if a["alarm"] is not None]
     left_out = [exceeded(a, [b for b in honest if b is not a]) for a in honest]
     known = [bool(over) for over in left_out if over is not None]
-    documented = any(a["alarm"] is not None for a in answers)
-    own = f"{sum(decided)} of {len(decided)}" if documented else "none documented"
+    own = f"{sum(decided)} of {len(decided)}" if decides(answers) else "none documented"
     return own, f"{sum(known)} of {len(known)}"
 
 
@@ -133,18 +140,12 @@ def by_auditor(answers: Answers) -> dict[str, Answers]:
 def leaks_of(answers: Answers, kinds: Iterable[str]) -> list[str]:
     """One table's smallest leaks in Markdown; a blank cell was not asked."""
     mine = by_auditor(answers)
-    owned = {name: any(a["alarm"] is not None for a in some) for name, some in mine.items()}
     heads = [
-        head
-        for name in mine
-        for head in ([f"{name}: its own decision"] if owned[name] else []) + [f"{name}: calibrated"]
+        f"{name}: {'its own decision' if decides(some) else 'calibrated'}" for name, some in mine.items()
     ]
     out = ["| leak | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|"]
     for kind in kinds:
-        cells: list[str] = []
-        for name, some in mine.items():
-            own, calibrated = cell(some, kind)
-            cells += [own, calibrated] if owned[name] else [calibrated]
+        cells = [cell(some, kind) for some in mine.values()]
         if any(cells):
             out.append(f"| {kind} | " + " | ".join(cells) + " |")
     return out
@@ -154,15 +155,16 @@ def auditors_of(answers: Answers) -> list[str]:
     """Versions, releases asked, false alarms and cost in Markdown."""
     out = [
         "| auditor | version | releases | scores | false alarms, own decision | false alarms, calibrated "
-        "| CPU seconds a release |",
+        "| CPU seconds a release, at most |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, some in by_auditor(answers).items():
         own, calibrated = false_alarms(some)
         versions = ", ".join(sorted({str(a.get("version", "")) for a in some}))
         scores = max(len(a["scores"]) for a in some)
-        cost = statistics.median(a["seconds"] for a in some)
-        out.append(f"| {name} | {versions} | {len(some)} | {scores} | {own} | {calibrated} | {cost:.0f} |")
+        spent = [a["seconds"] for a in some]
+        cost = f"{statistics.median(spent):.0f}, {max(spent):.0f}"
+        out.append(f"| {name} | {versions} | {len(some)} | {scores} | {own} | {calibrated} | {cost} |")
     return out
 
 
@@ -191,6 +193,11 @@ def passed(answers: Answers) -> list[str]:
     ]
 
 
+def refused(answer: Answer) -> bool:
+    """Whether some gate of this tool failed, not only lacked evidence."""
+    return max(answer["scores"].values(), default=0.0) == 1
+
+
 def held_honest(answers: Answers) -> list[str]:
     """Honest releases that this tool did not pass, by table and guise, as lines of Markdown."""
     asked: dict[tuple[str, str], Answers] = defaultdict(list)
@@ -199,10 +206,10 @@ def held_honest(answers: Answers) -> list[str]:
             asked[a["table"], a["guise"]].append(a)
     out = []
     for (table, guise), some in sorted(asked.items()):
-        held = [a["scores"] for a in some if a["alarm"]]
-        refused = sum(max(scores.values()) == 1 for scores in held)
-        gates = sorted({gate for scores in held for gate, score in scores.items() if score})
-        told = f"{refused} of {len(some)} refused, {len(held) - refused} undecided ({', '.join(gates)})"
+        held = [a for a in some if a["alarm"]]
+        failed = sum(map(refused, held))
+        gates = sorted({gate for a in held for gate, score in a["scores"].items() if score})
+        told = f"{failed} of {len(some)} refused, {len(held) - failed} undecided ({', '.join(gates)})"
         out += [f"* {guise} of {table}: {told}"] if held else []
     return out
 
@@ -223,6 +230,5 @@ def subsampled(answers: Answers) -> list[str]:
 
 def undecided(answers: Answers) -> str:
     """How many of this tool's alarms rest on missing evidence alone, in words."""
-    raised = [a["scores"] for a in answers if a["auditor"] == OWN and a["share"] and a["alarm"]]
-    short = sum(max(scores.values(), default=0.0) < 1 for scores in raised)
-    return f"{short} of {len(raised)}"
+    raised = [a for a in answers if a["auditor"] == OWN and a["share"] and a["alarm"]]
+    return f"{sum(not refused(a) for a in raised)} of {len(raised)}"
