@@ -44,6 +44,13 @@ def table_of(rows: list[dict[str, Any]], form: str) -> list[str]:
     return out
 
 
+def accused(rows: list[dict[str, Any]], form: str) -> str:
+    """How many releases a form of the table accuses: a column's interval lies above 0."""
+    some = [row[form] for row in rows if form in row]
+    counts = [f"{column} {sum(found[column][1] > 0 for found in some)}" for column in COLUMNS]
+    return f"Of {len(some)} releases these have an interval above 0: {', '.join(counts)}."
+
+
 def page(rows: list[dict[str, Any]], missing: list[str], chosen: str) -> str:
     """The whole page in Markdown; ``missing`` are not measured yet of what was asked, ``chosen`` options."""
     size = "all rows" if all(r["whole"] for r in rows) else f"{max(r['rows'] for r in rows):,} training rows"
@@ -79,12 +86,16 @@ def page(rows: list[dict[str, Any]], missing: list[str], chosen: str) -> str:
             *table_of(rows, "published"),
             *paper,
             "",
+            accused(rows, "published"),
+            "",
             "## As this tool reports them",
             "",
             "Rates of control carried to the size of train exactly, control's distances to train say what is",
             "close, and the interval of the worst of several settings allows for their number.",
             "",
             *table_of(rows, "ours"),
+            "",
+            accused(rows, "ours"),
             "",
             *DEVIATIONS,
             "",
