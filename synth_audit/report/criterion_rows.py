@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from synth_audit.core.sensitivity import WORST_SUBGROUP
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.judging.criteria import AnswerState
 from synth_audit.report import words
@@ -61,6 +62,8 @@ def _with_people(row: CriterionRow, risk: ResidualRisk, gate: GateResult, eviden
     share = risk.share
     if share is None:
         return row
+    if share.id.quantity.startswith(WORST_SUBGROUP.name):  # how many people that has is not told
+        return replace(row, share=percent(share), people="of those in one subgroup")
     rows, few, span = train_rows(evidence), evidence.suppression, share.interval
     most = gate.maximum if share is risk.measured else None
     return replace(

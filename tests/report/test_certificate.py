@@ -12,10 +12,11 @@ from synth_audit.core.measurement import Direction, Interval
 from synth_audit.core.verdict import Result
 from synth_audit.judging.criteria import CRITERIA
 from synth_audit.judging.release_change import change, worse_gates
+from synth_audit.report import criterion_rows
 from synth_audit.report.certificate import certificate_view, render_certificate
 from synth_audit.report.demands import frameworks
 from synth_audit.report.outcomes import Outcomes
-from synth_audit.report.residual_risk import people, people_interval
+from synth_audit.report.residual_risk import ResidualRisk, people, people_interval
 from synth_audit.store.report_marks import audit_marks, read_marks
 
 REVIEW = {"purpose": "teaching", "recipient": "a university", "valid_until": "2027-11-30"}
@@ -86,6 +87,24 @@ def test_no_small_number_of_people_is_told() -> None:
     assert people(-0.1, 39_084, 10) == "none"
     assert people(1.2, 500, 10) == "500"
     assert people_interval(-0.1, 0.0002, 39_084, 10) == "none to fewer than 10"
+
+
+def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_a_subgroup(risk: ResidualRisk) -> ResidualRisk:
+        if risk.share is None:
+            return risk
+        return replace(
+            risk, share=replace(risk.share, id=replace(risk.share.id, quantity="worst_subgroup_near_copies"))
+        )
+
+    known = [of_a_subgroup(risk) for risk in criterion_rows.residual_risks(build.passing())]
+    monkeypatch.setattr(criterion_rows, "residual_risks", lambda evidence: known)
+    rows = {row.criterion.lower(): row for row in certificate_view(build.passing()).criteria}
+    assert rows["singling out"].share == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
+    assert rows["singling out"].people == "of those in one subgroup"
+    assert rows["singling out"].allowed_people == ""
 
 
 def test_overlapping_intervals_are_no_change(build: ModuleType) -> None:
