@@ -1,0 +1,136 @@
+"""Delta Lake tables, through their own library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.paths import problem_of
+from synth_audit.core.schema import check_names
+from synth_audit.core.source import SourceInfo, empty_batch
+from synth_audit.sources import _files
+
+_SUB_MICROSECOND = "ns"
+"""Finer than any Delta table: the library would cut what is below a microsecond off, and say nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delta:
+    """A Delta Lake table in a folder, read by batches; a release is one commit that replaces its rows.
+
+    A commit is there wholly or not at all, and Delta keeps the versions before it until somebody vacuums
+    the table: whoever may read the folder may read earlier releases too. Takes ``deltalake`` (the extra
+    ``delta``).
+
+    Attributes:
+        path: the table's folder; a relative path starts at the plan's folder.
+
+    Raises:
+        ValueError: the path is empty or a URL.
+    """
+
+    path: str
+    info: ClassVar[SourceInfo] = SourceInfo(
+        title="Delta Lake table", summary="A Delta Lake table in a folder; a release is one commit."
+    )
+
+    def __post_init__(self) -> None:
+        if problem := problem_of(self.path):
+            raise ValueError(problem)
+
+    def read(self, base: Path) -> pa.Table:
+        """Read the newest version.
+
+        Raises:
+            DataError: it is missing or unreadable, or of a kind that the library does not read.
+            PlanError: the library is not installed.
+        """
+        return pa.Table.from_batches(list(self.batches(base)))
+
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """The rows by batches; see :meth:`read`."""
+        path = _files.locate(self.path, base)
+        library = _library()
+        try:
+            found = library.DeltaTable(str(path)).to_pyarrow_dataset()
+            check_names(found.schema.names, where=str(path))
+            n_rows = 0
+            for batch in found.to_batches():
+                n_rows += batch.num_rows
+                yield batch
+            if not n_rows:
+                yield empty_batch(found.schema)
+        except DataError:
+            raise
+        except Exception as error:  # the library raises plain ones, whose text may quote the table
+            raise _files.unreadable(path, "Delta", error) from None
+
+    def place(self, base: Path) -> tuple[str, ...]:
+        """The folder, whatever the spelling of its path."""
+        return (_files.place(_files.locate(self.path, base)),)
+
+    def refuse_types(self, schema: pa.Schema) -> None:
+        """Raise ``DataError`` for a column that would not come back as it went."""
+        for field in schema:
+            if not _kept(field.type):
+                raise DataError(
+                    f"column {field.name!r} has type {field.type}, which no Delta table keeps as it is",
+                    where=f"release, {self.path}",
+                    expected="signed numbers, decimals, text, booleans, dates, times to the microsecond",
+                    fix="cast it in the source, or release elsewhere",
+                )
+
+    def write(self, data: pa.Table, base: Path) -> str:
+        """Commit ``data`` as the table's next version, wholly or not at all; return where it went.
+
+        Raises:
+            DataError: a column's type is refused, or the commit failed.
+            PlanError: the library is not installed.
+        """
+        self.refuse_types(data.schema)
+        path = _files.locate(self.path, base)
+        library = _library()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            library.write_deltalake(
+                str(path), data.replace_schema_metadata(None), mode="overwrite", schema_mode="overwrite"
+            )
+        except Exception as error:  # as above
+            raise _files.unwritable(path, "Delta", error) from None
+        return str(path)
+
+
+def _library() -> Any:
+    try:
+        import deltalake
+    except ImportError:
+        raise PlanError(
+            "the library for Delta Lake is not installed",
+            where="delta",
+            expected="the package deltalake",
+            fix="pip install 'synth-audit[delta]'",
+        ) from None
+    return deltalake
+
+
+def _kept(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _kept(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit != _SUB_MICROSECOND)
+    tests = (
+        pa.types.is_boolean,
+        pa.types.is_signed_integer,
+        pa.types.is_float32,
+        pa.types.is_float64,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_date32,
+        pa.types.is_decimal128,
+    )
+    return any(test(kind) for test in tests)
