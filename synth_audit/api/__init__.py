@@ -23,6 +23,7 @@ from synth_audit.api.releasing import purge, release, rollback
 from synth_audit.api.running import Execution, Running, run_context
 from synth_audit.api.studies import calibrate, estimate, frontier, swept
 from synth_audit.api.tables import fill_table
+from synth_audit.api.together import exposure
 
 __all__ = [
     "Execution",
@@ -35,6 +36,7 @@ __all__ = [
     "calibrate",
     "compare",
     "estimate",
+    "exposure",
     "fill_table",
     "frontier",
     "gate",
