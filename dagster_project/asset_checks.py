@@ -12,7 +12,7 @@ import dagster as dg
 from dagster_project import metadata
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
-from dagster_project.outcomes import GateOutcome
+from dagster_project.outcomes import GateCheckResult
 from synth_audit.core.errors import GateError, NotAsAudited
 from synth_audit.judging.judge import BUILT_IN
 from synth_audit.judging.privacy_budget import PROMISED
@@ -104,7 +104,7 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     for check in known_gates(table):
         if check.gate in judged or not check.optional:
             yield _of_gate(table, check, judged.get(check.gate))
-    yield GateOutcome(
+    yield GateCheckResult(
         check_name=VERDICT,
         asset_key=table.asset("report"),
         passed=evidence.verdict is Result.PASS,
@@ -133,7 +133,7 @@ def _of_gate(table: TableEntry, check: GateCheck, result: "GateResult | None") -
     """A gate that the evidence does not judge has not passed."""
     from synth_audit.core.verdict import Result
 
-    return GateOutcome(
+    return GateCheckResult(
         check_name=check.name,
         asset_key=table.asset("report"),
         passed=result is not None and result.result is Result.PASS,

@@ -26,7 +26,7 @@ OUTCOME, VERDICT = "synth_audit/outcome", "synth_audit/verdict"
 RELEASED = "released"
 
 
-class GateOutcome(dg.AssetCheckResult):
+class GateCheckResult(dg.AssetCheckResult):
     """The result of a gate, which ends no run.
 
     The check is a blocking one for whoever depends on the report and for automation. Dagster would also
