@@ -24,6 +24,9 @@ _CLEARLY = 5.0
 _FAR = 2**20
 """Times the size of a column beyond which steps are no longer told apart."""
 
+_FEW = 4
+"""People of whom one row may tell as much: twins, and relatives under one roof."""
+
 _MOST_COLUMNS = 12
 _JOINED_BY = 6
 """Columns of which any two lead to a row."""
@@ -83,12 +86,17 @@ def moved_by(columns: Sequence[LagColumn], lag: int = 0, score: float = 0.0) -> 
     )
 
 
-def linked_bits(columns: Sequence[LagColumn], shift: Shift) -> Floats:
+def linked_bits(columns: Sequence[LagColumn], shift: Shift, enough: float) -> Floats:
     """How much each person's best row tells by the lags that hold for it, in bits, shape (n,); 0 without one.
 
-    Rows are those that two of the six most telling lags hold for.
+    Rows are those that two of the six most telling lags hold for. What a row tells of further people is
+    deducted: people who lack a thing have nought in all columns that measure it, and so have rows, of which
+    none is anybody's, however much so many noughts would tell were they independent.
+
+    Args:
+        enough: bits below which a row tells of nobody, and nothing is deducted.
     """
-    found = np.zeros(len(columns[0].people))
+    found, telling = np.zeros(len(columns[0].people)), []
     for pair in combinations(shift.lags[:_JOINED_BY], 2):
         people, rows = _joined(columns, tuple((x.column, x.lag) for x in pair), whole=True)
         bits = np.zeros(len(people))
@@ -96,8 +104,25 @@ def linked_bits(columns: Sequence[LagColumn], shift: Shift) -> Floats:
             column = columns[lag.column]
             held = column.holds(people, rows, lag.lag)
             bits[held] += column.told(rows[held])
-        np.maximum.at(found, people, bits)
+        np.maximum.at(found, people, np.minimum(bits, enough))
+        much = bits > enough
+        telling.append((people[much], rows[much], bits[much]))
+    of_others = np.zeros(len(columns[0].release))
+    for _, rows, bits in telling:
+        np.maximum.at(of_others, *_fifth(rows, bits))
+    for people, rows, bits in telling:
+        np.maximum.at(found, people, bits - of_others[rows])
     return found
+
+
+def _fifth(rows: Positions, bits: Floats) -> tuple[Positions, Floats]:
+    """Rows that tell of five people or more, and how much they tell of the fifth."""
+    order = np.lexsort((-bits, rows))
+    rows, bits = rows[order], bits[order]
+    fifth = np.flatnonzero(rows[_FEW:] == rows[:-_FEW]) + _FEW
+    first = np.searchsorted(rows, rows[fifth])
+    place = fifth[fifth - first == _FEW]
+    return rows[place], bits[place]
 
 
 def _most_telling(columns: Sequence[LagColumn], lags: Sequence[Lag], score: float) -> Shift | None:

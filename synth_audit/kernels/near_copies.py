@@ -50,17 +50,33 @@ def near_parts(train: Floats, control: Floats, alpha: float) -> tuple[Floats, Fl
 
 
 def nearer_than_most(train: Floats, control: Floats, alpha: float) -> tuple[Floats, Floats]:
-    """Whether each row is as near as the nearest α of the control rows without an equal row; shapes as given.
+    """How clearly each row is among the nearest α of the control rows without an equal row; shapes as given.
 
-    Rows at that distance count in part, so that ties move nothing; equal rows count as near. Copies that were
-    moved a good deal, one band up or down, lie between this and the distance of :func:`near_parts`; so do all
-    but exact copies where many strangers have an equal row by nature, which draws that distance to 0.
+    1 for a row nearer than all of these, and less by 1 / α of the share of them that are nearer, equal ones
+    in the middle: whether it is below their quantile, on average over all quantiles up to α. A single
+    quantile of few strangers is where one of them happens to be; of 170 the excess at 5 % had a standard
+    deviation of 0.022 where nobody was copied, and 0.012 on average over all up to it, of which copies that
+    were moved have as much. Equal rows count as near: copies of people whose like are common by nature are.
     """
-    apart = np.sort(control[control > 0])
-    limit = dcr.threshold(apart, alpha) if len(apart) else dcr.Threshold(0.0, 1.0)
-    part = limit.tie_part if limit.distance < np.inf else 0.0  # at infinity nothing is near
-    near = [np.where(x == limit.distance, part, x < limit.distance) for x in (train, control)]
-    return near[0].astype(np.float64), near[1].astype(np.float64)
+    apart = np.sort(control[(control > 0) & (control < np.inf)])
+    among = int((control > 0).sum())  # at infinity nothing is near
+    if not among:
+        return (train == 0).astype(np.float64), (control == 0).astype(np.float64)
+    return _clearly_nearer(train, apart, among, alpha), _clearly_nearer(control, apart, among, alpha)
+
+
+def _clearly_nearer(x: Floats, ordered: Floats, among: int, alpha: float) -> Floats:
+    """Mean over quantiles q up to α of whether x is below each, ``1 − F(x) / α``; ties by parts."""
+    low, high = (np.searchsorted(ordered, x, side) / among for side in ("left", "right"))
+    whole = 1 - (low + high) / (2 * alpha)
+    part = (alpha - low) ** 2 / (2 * alpha * np.maximum(high - low, 1 / among))
+    near: Floats = np.where(high <= alpha, whole, np.where(low < alpha, part, 0.0))
+    near[~np.isfinite(x)] = 0.0
+    return near
+
+
+_MOST_WORTH = 2.0
+"""Times as certain as a coin that somebody's part counts at most: evenly spread parts are 1.5 times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +93,25 @@ class People:
 
     def tally(self, inside: Bools) -> tuple[float, int]:
         """Near people and people among the rows of a subgroup; of several rows of one person the nearest."""
-        most = np.zeros(int(self.person.max(initial=-1)) + 1)
-        np.maximum.at(most, self.person[inside], self.near[inside])
-        return float(most.sum()), len(np.unique(self.person[inside]))
+        near = self._nearest(inside)
+        return float(near.sum()), len(near)
+
+    def worth(self) -> tuple[float, float]:
+        """Near people and people, both for as many people as would be as certain if each were near or not.
+
+        Parts vary less than a coin of their mean, ``p (1 − p) / v`` times; twice as many are allowed for.
+        """
+        near = self._nearest(np.ones(len(self.near), dtype=np.bool_))
+        p, v = float(near.mean()), float(near.var())
+        times = min(_MOST_WORTH, max(1.0, p * (1 - p) / v)) if v > 0 else 1.0
+        return times * float(near.sum()), times * len(near)
+
+    def _nearest(self, inside: Bools) -> Floats:
+        """How near each person with a row inside is, shape (people inside,)."""
+        who, place = np.unique(self.person[inside], return_inverse=True)
+        most = np.zeros(len(who))
+        np.maximum.at(most, place, self.near[inside])
+        return most
 
 
 class Excess(NamedTuple):
@@ -92,6 +124,12 @@ class Excess(NamedTuple):
 def excess(train: People, control: People, subgroup: tuple[Bools, Bools], level: float) -> Excess:
     """``s_train / n_train − s_control / n_control`` of a subgroup that holds people of both."""
     (s_t, n_t), (s_c, n_c) = train.tally(subgroup[0]), control.tally(subgroup[1])
+    return Excess(s_t / n_t - s_c / n_c, proportion_difference(s_t, n_t, s_c, n_c, level))
+
+
+def excess_of_parts(train: People, control: People, level: float) -> Excess:
+    """The same of everybody where most are near in part, for as many people as they are worth."""
+    (s_t, n_t), (s_c, n_c) = train.worth(), control.worth()
     return Excess(s_t / n_t - s_c / n_c, proportion_difference(s_t, n_t, s_c, n_c, level))
 
 

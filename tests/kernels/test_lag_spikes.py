@@ -36,7 +36,7 @@ def test_common_lags_of_a_tenth_stand_out_and_are_followed(rng):
     assert best.lags == tuple(lags[k] % 128 for k in best.columns)
     shift = followed(columns, best)
     assert {(x.column, x.lag) for x in shift.lags} == set(enumerate(lags))
-    bits = linked_bits(columns, shift)
+    bits = linked_bits(columns, shift, 12)
     assert (bits[:50] > 15).all()
     assert (bits[50:] > 15).mean() < 0.02
 
@@ -85,4 +85,15 @@ def test_missing_and_common_values_lead_nowhere(rng):
     release[:, 0] = MISSING
     columns = beside(people, release)
     assert list(lag_spikes(columns, 2)) == []
-    assert not linked_bits(columns, moved_by(columns)).any()
+    assert not linked_bits(columns, moved_by(columns), 12).any()
+
+
+def test_noughts_in_all_columns_lead_to_nobody_and_two_of_a_kind_do(rng):
+    """Ten people lack a thing, and so have ten rows; of two others there is one row."""
+    people, release = planted(rng, 0.0, (0, 0, 0))
+    people[:10], release[:10] = 0, 0
+    people[10:12] = release[10] = 77
+    columns = beside(people, release)
+    bits = linked_bits(columns, moved_by(columns), 12)
+    assert (bits[:10] == 12).all()
+    assert (bits[10:12] > 15).all()

@@ -21,11 +21,10 @@ from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.known_columns import KnownColumn, known_columns
 from synth_audit.encoding.plain_numbers import plain_numbers
-from synth_audit.kernels.attack_success import corrected_level, worst_interval
+from synth_audit.kernels.held_out import halved, held_out_share
 from synth_audit.kernels.learnt_linkage import LinkageWeights
 from synth_audit.kernels.learnt_moves import learnt_moves
 from synth_audit.kernels.linked_columns import BLOCK, Blocks, LinkedColumn
-from synth_audit.kernels.proportion_interval import proportion_difference
 
 LINKED = Quantity(
     "linked_people",
@@ -50,6 +49,9 @@ _MOST_COLUMNS = 50
 _FEWEST_PEOPLE, _FEWEST_STRANGERS = 400, 100
 """People looked up in any case, and control people with fewer of whom nothing is decided."""
 
+_HALVINGS = 8
+"""Times that the people are halved, to choose a way on one half and count on the other."""
+
 _ROUNDS = 2
 """Times that weights are learnt where labels are not known."""
 
@@ -69,14 +71,14 @@ class RecodedCopies:
     Somebody is linked whose best row outweighs the mean of the fifth to eighth best (further down where the
     release has more rows than train) by more than 1.15 times the 98 % quantile of control (with
     n below 400 of these ``1 + 60 / n`` times). ``linked_people`` is the share of train people who are, less
-    that of control, the worst of several ways: labels as they are, the same with weights learnt once (labels
-    renamed in a part of the columns and rows), labels learnt, and labels learnt with all numbers turned
-    round by rank; where train has two columns of more than a dozen numbers four more, by what stays where a
-    secret of each person or group changed all numbers alike: differences in shares of their ranges mod 1 and
-    ratios, with labels learnt; differences in central ranges and distances from the middle of the range,
-    with labels as they are. Of at most 4,096 release rows one more learns by which share of the range, or
-    which factor, the numbers of each column and group were moved, from rows that labels lead to. The interval
-    allows for all.
+    that of control, in the worst of several ways, chosen on one half of the people and counted on the other,
+    both ways round and on average over several halvings: labels as they are, the same with weights learnt
+    once (labels renamed in a part of the columns and rows), labels learnt, and labels learnt with all numbers
+    turned round by rank; where train has two columns of more than a dozen numbers four more, by what stays
+    where a secret of each person or group changed all numbers alike: differences in shares of their ranges
+    mod 1 and ratios, with labels learnt; differences in central ranges and distances from the middle of the
+    range, with labels as they are. Of at most 4,096 release rows one more learns by which share of the range,
+    or which factor, the numbers of each column and group were moved, from rows that labels lead to.
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
@@ -136,7 +138,8 @@ class RecodedCopies:
             raise NotApplicable("no column varies in train")
         repeats = math.ceil(n_release / subject.train.n_rows)
         member = np.arange(sum(map(len, rows))) < len(rows[0])
-        found = [(*way, member) for way in _by_columns([c for _, c in columns], repeats)]
+        second, everybody = halved(member, _HALVINGS, context.rng), np.arange(len(member))
+        found = [(*way, everybody) for way in _by_columns([c for _, c in columns], repeats)]
         numbers = plain_numbers(tables, features, real)
         # Where not all rows are compared, every second of the people is enough for what is tried besides.
         some = np.arange(0, len(member), 2 if n_release > 2 * BLOCK else 1)
@@ -148,13 +151,13 @@ class RecodedCopies:
                 (
                     view.name,
                     _standing_out(view.columns, Blocks.of(view.columns), repeats, learnt=view.learnt),
-                    member[some],
+                    some,
                 )
             )
         if others and numbers and n_release <= 2 * BLOCK:
             moved = learnt_moves(others, [x.read() for x in numbers], n_release)
-            found.append(("numbers as each group's were moved", moved.standing_out(repeats), member))
-        return _measured(found, subject.level, max(self.max_people, len(rows[1])))
+            found.append(("numbers as each group's were moved", moved.standing_out(repeats), everybody))
+        return _measured(found, member, second, subject.level, max(self.max_people, len(rows[1])))
 
     def _columns(self, subject: Subject, context: RunContext) -> list[Column]:
         """All columns, or some at random."""
@@ -207,32 +210,32 @@ def _standing_out(
     return weights.standing_out(repeats)
 
 
-def _measured(ways: Sequence[tuple[str, Floats, Bools]], level: float, requested: int) -> Findings:
-    """The worst way, which the notes name.
+def _measured(
+    ways: Sequence[tuple[str, Floats, Positions]], member: Bools, second: Bools, level: float, requested: int
+) -> Findings:
+    """The worst way by either half of the people, on the other; the notes name it.
 
     Args:
-        ways: name, how far each person's best row stands out, who of these is in train.
+        ways: name, how far each person's best row stands out, and which people these are.
+        member: who is in train; second: who is in the second half, each time.
     """
-    each = corrected_level(level, len(ways))
-    shares, intervals = {}, []
-    for name, found, member in ways:
-        train, control = found[member], found[~member]
-        times = max(_WELL_ABOVE, 1 + _OF_FEW / len(control))
-        limit = times * float(np.quantile(control, _QUANTILE))
-        out, others = int((train > limit).sum()), int((control > limit).sum())
-        shares[name] = out / len(train) - others / len(control)
-        intervals.append(proportion_difference(out, len(train), others, len(control), each))
-    worst = max(shares, key=lambda name: shares[name])
+    linked, asked = (np.zeros((len(ways), len(member)), dtype=np.bool_) for _ in range(2))
+    for k, (_, out, who) in enumerate(ways):
+        strangers = out[~member[who]]
+        times = max(_WELL_ABOVE, 1 + _OF_FEW / len(strangers))
+        linked[k, who] = out > times * float(np.quantile(strangers, _QUANTILE))
+        asked[k, who] = True
+    found, worst = held_out_share(linked.T, asked.T, member, second, level)
     return Findings(
         (
             LINKED.at(
-                shares[worst],
-                interval=worst_interval(intervals, level, f"{len(ways)} ways"),
+                found.value,
+                interval=found.interval,
                 n_requested=requested,
-                n_achieved=int(min(np.bincount(ways[0][2]))),
+                n_achieved=int(min(np.bincount(member))),
                 n_minimum=_FEWEST_STRANGERS,
                 reference=Reference(0.0, "one row stands out to strangers as often"),
             ),
         ),
-        notes=(f"most people were linked by {worst}",),
+        notes=(f"most people were linked by {ways[worst[0]][0]}",),
     )

@@ -8,17 +8,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from synth_audit.audits.privacy._asked_people import AskedPeople, different_people
+from synth_audit.audits.privacy._asked_people import different_people
 from synth_audit.audits.privacy._lag_views import LagView, lag_views
 from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Findings, Interval, Quantity, Reference
+from synth_audit.core.measurement import Findings, Quantity, Reference
 from synth_audit.core.subject import Subject
+from synth_audit.kernels.held_out import halved, held_out_share
 from synth_audit.kernels.lagged_links import Shift, followed, linked_bits
-from synth_audit.kernels.proportion_interval import proportion_difference
 
 SHIFTED = Quantity(
     "linked_people",
@@ -36,6 +36,10 @@ _QUANTILE, _OF_FEW = 0.98, 60
 """The quantile of strangers above which a row stands out, times one and this over their number: of few it is
 uncertain."""
 
+_HARDLY_ANY = 0.99
+"""The quantile of strangers above which a row stands out in any case: sums of a few values come in steps, of
+which one may lie above the limit and be reached by nearly as many strangers as the other quantile leaves."""
+
 _BITS = 3.0
 """A row that tells so much more than it takes to find one among all rows is somebody's."""
 
@@ -44,6 +48,9 @@ _WORK, _MOST_FOLLOWED, _FEWEST_FOLLOWED = 5e6, 120, 8
 
 _KEPT = 12
 """Shifts of a view of which the worst is chosen."""
+
+_HALVINGS, _NAMED = 8, 2
+"""Times that the people are halved, to choose a shift on one half and count on the other; shifts named."""
 
 _FEWEST_STRANGERS = 100
 """Control people with fewer of whom nothing is decided."""
@@ -65,10 +72,11 @@ class ShiftedParts:
     at which more pairs of a person and a row are apart than by chance (a peak of the cross-correlation of
     their counts), and the surest ones are followed into the other columns. A person is *linked* whose best
     row tells, by the lags and equal labels that hold, three bits more than it takes to find one among all
-    rows, and more than 1 + 60 / k times as much as those of 98 % of the k of control. Lags are learnt from
-    train and control together, whose sides are not looked at. ``linked_people`` is the share of train people
-    less that of control for the worst shift, chosen on one half of the people and measured on the other,
-    both ways round.
+    rows, more than 1 + 60 / k times as much as those of 98 % of the k of control, and more than of 99 %; what
+    the row tells of the fifth person is deducted. Lags are learnt from train and control together, whose
+    sides are not looked at. ``linked_people`` is the share of train people less that of control for the worst
+    shift, chosen on one half of the people and counted on the other, both ways round and on average over
+    several halvings.
 
     Lags are looked for in the numbers as they are given, in their low digits (the last two; seconds, or
     minutes, of times), in steps of a 64th of their spread, in factors; with columns of one sort further on
@@ -123,22 +131,23 @@ class ShiftedParts:
         rows = [different_people(t, self.max_people, context.rng) for t in real]
         if min(map(len, rows)) < 2:
             raise NotApplicable("a share needs two people on either side")
-        people = AskedPeople.halved(rows[0], rows[1], context.rng)
+        member = np.arange(sum(map(len, rows))) < len(rows[0])
+        second = halved(member, _HALVINGS, context.rng)
         asked = np.concatenate([rows[0], subject.train.n_rows + rows[1]])
         bits = math.log2(subject.synthetic.n_rows) + _BITS
         found = []
         for view in lag_views((subject.synthetic, *real), columns, real):
-            for told in _shifts(view, asked):
-                strangers = told[~people.member]
-                usual = (1 + _OF_FEW / len(strangers)) * float(np.quantile(strangers, _QUANTILE))
-                limit = max(bits, usual)
+            for told in _shifts(view, asked, bits):
+                strangers = told[~member]
+                usual, most = np.quantile(strangers, (_QUANTILE, _HARDLY_ANY))
+                limit = max(bits, (1 + _OF_FEW / len(strangers)) * usual, most)
                 found.append(_Found(view.name, told > limit))
         if not found:
             raise NotApplicable("there are no two columns that differ")
-        return _measured(found, people, subject.level, max(self.max_people, len(rows[1])))
+        return _measured(found, member, second, subject.level, max(self.max_people, len(rows[1])))
 
 
-def _shifts(view: LagView, asked: Positions) -> list[Floats]:
+def _shifts(view: LagView, asked: Positions, enough: float) -> list[Floats]:
     """How much each person's best row tells by each of the surest shifts."""
     some = [c.of(asked) for c in view.columns]
     if len(some) < 2:
@@ -153,39 +162,21 @@ def _shifts(view: LagView, asked: Positions) -> list[Floats]:
             if key not in best or best[key].score < shift.score:
                 best[key] = shift
     kept = sorted(best.values(), key=lambda x: -x.score)[: max(2, most // (_MOST_FOLLOWED // _KEPT))]
-    return [linked_bits(some, shift) for shift in (*kept, view.shift) if shift is not None]
+    return [linked_bits(some, shift, enough) for shift in (*kept, view.shift) if shift is not None]
 
 
-def _measured(found: list[_Found], people: AskedPeople, level: float, requested: int) -> Findings:
-    """The worst shift by either half, on the other."""
-    counts = people.counted(np.column_stack([x.linked for x in found]))  # side, half, shift
-    sizes = np.array(
-        [[(side & people.of(half)).sum() for half in (0, 1)] for side in (people.member, ~people.member)]
-    )
-    shares = counts / sizes[:, :, None]
-    spread = shares * (1 - shares) + 1 / sizes[:, :, None]
-    error = np.sqrt((spread / sizes[:, :, None]).sum(axis=0))
-    worst = (shares[0] - shares[1] - error).argmax(axis=1)
-    values, low, high = [], [], []
-    for half in (0, 1):
-        chosen, n = int(worst[1 - half]), sizes[:, half]
-        a, b = (int(x) for x in counts[:, half, chosen])
-        values.append(a / n[0] - b / n[1])
-        ends = proportion_difference(a, int(n[0]), b, int(n[1]), level)
-        low.append(values[-1] - ends.low)
-        high.append(ends.high - values[-1])
-    value = float(np.mean(values))
-    interval = Interval(
-        value - math.hypot(*low) / 2, value + math.hypot(*high) / 2, level, f"{ends.method}, halves joined"
-    )
-    names = sorted({found[k].name for k in worst})
+def _measured(found: list[_Found], member: Bools, second: Bools, level: float, requested: int) -> Findings:
+    """The worst shift by either half of the people, on the other."""
+    linked = np.column_stack([x.linked for x in found])
+    share, worst = held_out_share(linked, np.ones_like(linked), member, second, level)
+    names = list(dict.fromkeys(found[k].name for k in worst))[:_NAMED]
     return Findings(
         (
             SHIFTED.at(
-                value,
-                interval=interval,
+                share.value,
+                interval=share.interval,
                 n_requested=requested,
-                n_achieved=int(min(sizes.sum(axis=1))),
+                n_achieved=int(min(np.bincount(member))),
                 n_minimum=_FEWEST_STRANGERS,
                 reference=Reference(0.0, "values of strangers are moved alike as often"),
             ),

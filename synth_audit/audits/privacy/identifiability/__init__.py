@@ -31,6 +31,7 @@ from synth_audit.kernels.near_copies import (
     Excess,
     People,
     excess,
+    excess_of_parts,
     near_parts,
     nearer_than_most,
     nearness,
@@ -59,7 +60,8 @@ MOVED_COPIES = Quantity(
     "moved_copies",
     "People whose nearest row is nearer than most strangers', beyond strangers",
     range=(-1.0, 1.0),
-    help="Counted like near copies, but up to where 5 of 100 strangers are; 0: as many as among these.",
+    help="Counted like near copies, but up to where 5 of 100 strangers are, the nearer the more; 0: as many "
+    "as among these.",
 )
 WORST_SUBGROUP = Quantity(
     "worst_subgroup_near_copies",
@@ -92,7 +94,9 @@ class Identifiability:
 
     ``near_copies`` counts *people*: those nearer than three quarters of the α-quantile of control, less
     the share of such people in control; ``moved_copies`` those as near as the nearest 5 % of the control
-    rows without an equal row, for copies that were moved so far that strangers come as near.
+    rows without an equal row, for copies that were moved so far that strangers come as near. Each counts by
+    ``1 − F / 0.05``, F the share of these control rows that are nearer, and fellows are the mean of the two
+    nearest: so chance moves the number of few people least.
     ``worst_subgroup_near_copies`` is the largest excess of near copies over subgroups (labels, tenths of
     numbers, tenths by distance to the nearest fellow, and all people), at least 0, its interval at
     ``1 − (1 − level) / subgroups``: a poor release of most people buys no room for copies of a minority.
@@ -148,7 +152,7 @@ class Identifiability:
         train, control = subject.train.take(known.rows), subject.control.take(base.rows)
         who = persons(train), persons(control)
         people = People(near[0], who[0]), People(near[1], who[1])
-        near = nearer_than_most(known.nearness, base.nearness, _MOVED)
+        near = nearer_than_most(known.nearness_of_two, base.nearness_of_two, _MOVED)
         followed = People(near[0], who[0]), People(near[1], who[1])
         parts = {
             "distance to the nearest fellow": by_number(known.others.first, base.others.first, who),
@@ -161,7 +165,7 @@ class Identifiability:
             (
                 _loss(known, base, level),
                 _measured(NEAR_COPIES, excess(*people, everybody, level), n),
-                _measured(MOVED_COPIES, excess(*followed, everybody, level), n),
+                _measured(MOVED_COPIES, excess_of_parts(*followed, level), n),
                 _measured(WORST_SUBGROUP, worst_excess(*people, subgroups, level), n),
                 _unjudged(list(parts.values()), people[0].tally(everybody[0])[1], subject.suppression),
             ),
@@ -194,6 +198,17 @@ class _Surroundings:
     def nearness(self) -> Floats:
         """See :func:`~synth_audit.kernels.near_copies.nearness`."""
         return nearness(self.release.first, self.others.first)
+
+    @property
+    def nearness_of_two(self) -> Floats:
+        """The same by the mean distance of the two nearest fellows, which chance moves less.
+
+        By the nearest where it is an equal row, or the only one.
+        """
+        first, second = self.others.first, self.others.second
+        return nearness(
+            self.release.first, np.where((first > 0) & np.isfinite(second), (first + second) / 2, first)
+        )
 
     def followed(self, n_train: int, own: Positions | None) -> tuple[float, float]:
         """How many rows are nearer to the release than to any fellow, of how many independent ones."""
