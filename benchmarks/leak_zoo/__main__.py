@@ -63,11 +63,14 @@ class Answers:
 
 
 def honest(chosen: argparse.Namespace, auditor: str, table: str) -> Iterator[Case]:
-    """Releases of nobody in train, anew for each seed, in every guise that a kind has."""
+    """Releases of nobody in train, in every guise that a kind has: of the leaks' own deals, and of others."""
     first = {KINDS[kind].guise: kind for kind in reversed(KINDS)}
     for kind in sorted({first[KINDS[kind].guise] for kind in chosen.kinds}, key=list(KINDS).index):
-        for seed in range(chosen.honest if KINDS[kind].guise == PLAIN else -(-chosen.honest // 2)):
-            yield Case(auditor, table, kind, 0.0, 1_000 + seed, chosen.rows)
+        others = range(
+            1_000, 1_000 + (chosen.honest if KINDS[kind].guise == PLAIN else -(-chosen.honest // 2))
+        )
+        for seed in (*range(chosen.seeds), *others):
+            yield Case(auditor, table, kind, 0.0, seed, chosen.rows)
 
 
 def ask(case: Case, auditor: Auditor, folder: Path) -> dict[str, Any]:

@@ -40,10 +40,11 @@ environment of its own and is used as its documentation says (below, and `audito
 *Its own decision* is what the tool says of a release; for this one, that it does not pass: some blocking
 gate fails or, where the table says *undecided*, none fails and some lack evidence. *Calibrated* is for all
 alike: some score lies beyond what honest releases of the same table let expect (in the same guise: mirrored,
-of independent columns and so on), at 5 % false alarms for the tool as a whole; the formula is in
-`referees_table.py`, and the score that showed it stands beside. Blank: not asked, or too few honest releases
-to calibrate by. Sizes lie on a grid, from 5 % up where a tool does not see that, else down to the first that
-it does not see: a size says *this, and perhaps less*, and *not at 5 %* that this was the largest asked.
+of independent columns and so on; one of them has the train and control of the leaks), at 5 % false alarms for
+the tool as a whole; the formula is in `referees_table.py`, and the score that showed it stands beside. Blank:
+not asked, or too few honest releases to calibrate by. Sizes lie on a grid, from 5 % up where a tool does not
+see that, else down to the first that it does not see: a size says *this, and perhaps less*, and *not at 5 %*
+that this was the largest asked.
 
 """
 
