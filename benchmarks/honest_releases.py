@@ -54,19 +54,7 @@ HONEST = [
     *((name, ratio) for name in ("independent", "vine") for ratio in (0.5, 1.0, 3.0)),
 ]
 TOO_FEW = "too few rows"
-LEAKS = (
-    *(
-        "copies",
-        "last_digits",
-        "relabelled",
-        "smote",
-        "memorising_trees",
-        "blocks",
-        "one_block",
-        "shifted_part",
-    ),
-    *("minority", "extremes"),
-)
+LEAKS = tuple(leaks.KINDS)
 WORDS = (
     *("walks", "slowly", "sleeps", "well", "no", "pain", "since", "spring", "some"),
     *("cough", "at", "night", "eats", "little", "seen", "by", "nurse", "home"),

@@ -79,6 +79,12 @@ _LIMITS = """## Limits of this study
   publish scores for a reader to judge.
 """
 
+_PASSED = """
+In bold: a row of 5 % of the people or more, which should not pass. How many of them an attack finds differs
+by kind: who turns the numbers of `mirrored` (5 % of Adult) back to control's finds 27 of these 50 people
+nearer than 2 % of the strangers are, which is 2 % of all people in train beyond strangers.
+"""
+
 _SUBSAMPLE = """## SDMetrics' issue 934
 
 [The issue](https://github.com/sdv-dev/SDMetrics/issues/934): `num_rows_subsample` draws from the real rows
@@ -135,6 +141,7 @@ def page(answers: Answers, kinds: Iterable[str]) -> str:
     wrong, held, parted = passed(answers), held_honest(answers), subsampled(answers)
     parts.append("\n## Leaks that this tool let pass\n\n")
     parts.append("".join(line + "\n" for line in wrong) if wrong else "None of those asked.\n")
+    parts.append(_PASSED if any("**" in line for line in wrong) else "")
     parts.append(f"\nOf its alarms at leaks, {undecided(answers)} rest on missing evidence alone.\n\n")
     parts.append("## Honest releases that this tool did not pass\n\n")
     parts.append("".join(line + "\n" for line in held) if held else "None of those asked.\n")

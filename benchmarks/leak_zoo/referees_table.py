@@ -24,7 +24,7 @@ NEVER = float("inf")
 FALSE_ALARMS = 0.05
 FEWEST_HONEST = 3
 PROMISED = 0.05
-"""A release that gives so many of its people away must not pass this tool."""
+"""A release that gives so many of its people away should not pass this tool."""
 
 
 def honest_scores(answers: Answers, like: Answer) -> dict[str, list[float]]:
@@ -184,11 +184,12 @@ def beaten(answers: Answers, kinds: Iterable[str]) -> list[str]:
 
 
 def passed(answers: Answers) -> list[str]:
-    """Leaks that this tool let pass, the largest first, as lines of Markdown."""
+    """Leaks that this tool let pass, the largest first, as lines of Markdown; large ones in bold."""
     wrong = [a for a in answers if a["auditor"] == OWN and a["share"] and a["alarm"] is False]
     return [
-        f"* {a['kind']}, {percent(a['share'])} of {a['table']}"
-        + (": **a wrong pass**" if a["share"] >= PROMISED else "")
+        f"* **{a['kind']}, {percent(a['share'])} of {a['table']}**"
+        if a["share"] >= PROMISED
+        else f"* {a['kind']}, {percent(a['share'])} of {a['table']}"
         for a in sorted(wrong, key=lambda a: (-a["share"], a["kind"], a["table"]))
     ]
 
