@@ -2,9 +2,9 @@
 
 Total variation of single columns and of pairs, numbers in 25 bins of equal width, and the AUROC of a random
 forest that learns on the release and is asked about the real rows that no generator saw, three in ten. These
-stand beside the generators as *fresh real rows*. Bounds and labels are declared. Every release is a line of a
-file and is not made again, so that the command can be stopped and given again; it prints the table of
-docs/generators.md.
+stand beside the generators as *fresh real rows*. Bounds and labels are declared; all seeds learn from the
+same rows. Every release is a line of a file and is not made again, so the command can be stopped and given
+again; it prints the table of docs/generators.md, means over the seeds there are.
 
     .venv/bin/python benchmarks/private_usefulness.py FOLDER --out FILE
 """
@@ -17,7 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +60,14 @@ TABLES: dict[str, tuple[Callable[[Path], Table], str]] = {
 }
 
 
-def released(train: Table, name: str, epsilon: float, seed: int) -> tuple[Table, dict[str, float]]:
-    """As many rows as train has, and what the fit took."""
+def released(
+    train: Table, name: str, epsilon: float, seed: int, margins: float | None
+) -> tuple[Table, dict[str, float]]:
+    """As many rows as train has, and what the fit took.
+
+    Args:
+        margins: share of ε for the counts of every column; None for the generator's own.
+    """
     delta = 0.0 if name == "priv_bayes" else DELTA
     accountant = Accountant(Budget(epsilon, delta), unit=Unit.ROW)
     accountant.draws(train.n_rows)
@@ -69,7 +75,8 @@ def released(train: Table, name: str, epsilon: float, seed: int) -> tuple[Table,
         rng=np.random.default_rng(seed), accountant=accountant, public_domain=PublicDomain.of(train.schema)
     )
     start = time.process_time()
-    fitted = registry.build("generator", name, {}).fit(train, handed)
+    settings = {} if margins is None else {"margins": margins}
+    fitted = registry.build("generator", name, settings).fit(train, handed)
     taken = time.process_time() - start
     guarantee = accountant.guarantee()
     if guarantee is None or guarantee.epsilon > epsilon:
@@ -145,26 +152,35 @@ def measured(train: Table, control: Table, made: Table, target: str) -> dict[str
 
 def measure(args: argparse.Namespace) -> None:
     """One line for each release that is not in the file yet."""
-    done = {(run["table"], run["generator"], run["epsilon"]) for run in runs_in(args.out)}
+    done = {key(run) for run in runs_in(args.out)}
     for name in args.tables:
         read, target = TABLES[name]
         table = read(args.folder)
         order = np.random.default_rng(0).permutation(table.n_rows)
         cut = round(CONTROL * table.n_rows)
         control, train = (table.take(np.sort(rows)) for rows in (order[:cut], order[cut:]))
-        for generator in (FRESH, *args.generators):
-            epsilon = None if generator == FRESH else args.epsilon
-            if (name, generator, epsilon) in done:
-                continue
-            made, taken = (train, {}) if epsilon is None else released(train, generator, epsilon, 0)
-            found = measured(train if epsilon else control, control, made, target)
-            run = {"table": name, "generator": generator, "epsilon": epsilon, **taken, **found}
+        wanted = [{"table": name, "generator": FRESH, "epsilon": None}]
+        own = {} if args.margins is None else {"margins": args.margins}
+        for seed, generator in product(range(args.seeds), args.generators):
+            wanted.append(
+                {"table": name, "generator": generator, "epsilon": args.epsilon, "seed": seed, **own}
+            )
+        for run in (run for run in wanted if key(run) not in done):
+            made, taken = train, {}
+            if run["epsilon"]:
+                made, taken = released(train, run["generator"], args.epsilon, run["seed"], args.margins)
+            found = measured(train if run["epsilon"] else control, control, made, target)
             with args.out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(run) + "\n")
+                lines.write(json.dumps({**run, **taken, **found}) + "\n")
 
 
-def show(runs: Sequence[dict[str, Any]], epsilon: float) -> None:
-    """A row for each generator, the tables beside one another."""
+def key(run: dict[str, Any]) -> tuple[Any, ...]:
+    """By which a release is known; a line without a seed is of the first."""
+    return run["table"], run["generator"], run["epsilon"], run.get("seed", 0), run.get("margins")
+
+
+def show(runs: Sequence[dict[str, Any]], epsilon: float, margins: float | None) -> None:
+    """A row for each generator, the tables beside one another; mean and standard deviation over seeds."""
     write: Callable[[str], object] = lambda line: sys.stdout.write(line + "\n")  # noqa: E731
     heads = ("TV of columns", "of pairs", "AUROC", "fit, CPU s")
     write(
@@ -177,10 +193,18 @@ def show(runs: Sequence[dict[str, Any]], epsilon: float) -> None:
         line = [f"`{generator}`" if generator != FRESH else generator]
         for table in TABLES:
             own = [r for r in runs if (r["table"], r["generator"]) == (table, generator)]
-            own = [r for r in own if r["epsilon"] in (epsilon, None)]
-            line += [f"{own[0][k]:.3f}".lstrip("0") for k in ("tv1", "tv2", "auroc")] if own else [""] * 3
-            line.append(f"{own[0]['fit_cpu_s']:.0f}" if own and "fit_cpu_s" in own[0] else "")
+            own = [r for r in own if (r["epsilon"], r.get("margins")) in ((epsilon, margins), (None, None))]
+            line += [spread([r[k] for r in own]) for k in ("tv1", "tv2", "auroc")]
+            taken = [r["fit_cpu_s"] for r in own if "fit_cpu_s" in r]
+            line.append(f"{np.mean(taken):.0f}" if taken else "")
         write("| " + " | ".join(line) + " |")
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean, and where there are several the standard deviation."""
+    found = (np.mean(values), np.std(values, ddof=1)) if len(values) > 1 else values
+    told = [f"{value:.3f}".lstrip("0") for value in found]
+    return " ± ".join(told)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -193,10 +217,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("--generators", nargs="*", choices=GENERATORS, default=list(GENERATORS))
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--margins", type=float, help="as the generators' setting; their own if left out")
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     measure(chosen)
-    show(runs_in(chosen.out), chosen.epsilon)
+    show(runs_in(chosen.out), chosen.epsilon, chosen.margins)
     return 0
 
 
