@@ -19,6 +19,7 @@ from synth_audit.core.entities import key_columns, persons
 from synth_audit.core.errors import PluginError
 from synth_audit.core.generator import FitContext, Generator, Model, Truncatable, TruncatableModel, needs_of
 from synth_audit.core.public_domain import PublicDomain
+from synth_audit.core.rare_labels import as_learnt
 from synth_audit.core.registry import config_of
 from synth_audit.core.training_course import TrainingCourse
 
@@ -83,12 +84,19 @@ def fit(generator: Generator, train: Table, context: FitContext) -> Fitted:
         PluginError: it needs a GPU, and the device is the processor or the machine has none.
         BudgetSpent: the budget does not bear it; nothing ran that was not paid for.
     """
-    needs_of(generator).check(train, context.device, generator.info.title)
-    accountant = context.accountant
-    if accountant.budget is not None:  # digits of train are private: its numbers are rounded to the plan's
-        train = train.under(train.schema.without_inferred_resolution())
-    model = generator.fit(train, context)
+    model, accountant = fitted_model(generator, train, context), context.accountant
     return Fitted(model, accountant.guarantee(), bool(accountant.mechanisms))
+
+
+def fitted_model(generator: Generator, train: Table, context: FitContext) -> Model:
+    """What a generator, of a table or of a part of its columns, learns of all that it may.
+
+    Raises: as :func:`fit`.
+    """
+    needs_of(generator).check(train, context.device, generator.info.title)
+    if context.accountant.budget is not None:  # digits of train are private: they are rounded to the plan's
+        train = train.under(train.schema.without_inferred_resolution())
+    return generator.fit(as_learnt(generator, train, context), context)
 
 
 def fit_context(

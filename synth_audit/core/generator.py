@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 BATCH = 100_000
 """Rows that are drawn at a time; a constant, since another number would give other rows."""
 
+FEWEST_PEOPLE = 20
+"""People who have a label that is learnt, where a generator says nothing else; as in a leaf of its trees."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorInfo:
@@ -290,6 +293,23 @@ class BoundedTruncation(Protocol):
     def deepest(self, n_columns: int, sensitive: Collection[str]) -> int | None:
         """The last level that is of use, for a table of so many columns; None where all are."""
         ...
+
+
+@runtime_checkable
+class Thresholding(Protocol):
+    """A generator that says of how many people a label must be; one without ``minimum_people`` learns none of
+    fewer than ``FEWEST_PEOPLE``."""
+
+    @property
+    def minimum_people(self) -> int:
+        """People who have a label that is learnt without a budget; 1 where it is handed every label, since it
+        sees to rare ones itself or means to draw them."""
+        ...
+
+
+def minimum_people(generator: Generator) -> int:
+    """People who have a label that is learnt where no budget is spent and the plan does not declare it."""
+    return generator.minimum_people if isinstance(generator, Thresholding) else FEWEST_PEOPLE
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Labels
-from synth_audit.core.schema import Column, Schema
+from synth_audit.core.schema import Schema
 from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.table import Table, assemble
 
@@ -59,12 +59,6 @@ class CodedColumns:
     def from_plain(cls, plain: Mapping[str, Any]) -> CodedColumns:
         """What :meth:`plain` wrote."""
         return cls(schema_from_plain(plain["schema"]), tuple(map(_as_labels, plain["labels"])))
-
-
-def publicly_known(column: Column) -> bool:
-    """Whether the labels of a column may leave however few rows have them: they are declared, the same for
-    every column of the kind, or text that the plan releases."""
-    return bool(column.declared_categories or column.kind.fixed_domain or column.release_text)
 
 
 def _as_labels(texts: Sequence[str] | None) -> Labels | None:

@@ -12,10 +12,10 @@ from synth_audit.core.errors import PlanError
 from synth_audit.core.exponential_mechanism import exponential_choice
 from synth_audit.core.generator import FitContext
 from synth_audit.core.marginal_budget import UNPAID, PureShares, pure_shares
+from synth_audit.core.rare_labels import check_fewest
 from synth_audit.core.table import Table
 from synth_audit.encoding.binned_model import BinnedModel
 from synth_audit.encoding.binning import binning_for, counted_binning
-from synth_audit.encoding.rare_labels import check_fewest, with_frequent_labels
 from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.bayesian_network import (
     DEPENDENCE_SENSITIVITY,
@@ -73,8 +73,6 @@ class CountedNetwork:
             BudgetSpent: the budget does not bear it.
         """
         train = train.released_only()
-        if context.accountant.budget is None:
-            train = with_frequent_labels(train, context, self.minimum_people)
         public = binning_for(train, context, self.bins).sizes  # those of counted cells are answers already
         binning = counted_binning(train, context, self.bins, self.margins, pure=True)
         shares = self._bought(public, context)

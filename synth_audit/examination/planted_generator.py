@@ -75,6 +75,11 @@ class PlantedGenerator:
         title="Planted leak", summary="Copies a known share of its training rows.", cost="instant"
     )
 
+    @property
+    def minimum_people(self) -> int:
+        """Rows are copied with all that is in them."""
+        return 1
+
     def fit(self, train: Table, context: FitContext) -> PlantedModel:
         """Keep the rows of ``train``; nothing is learnt."""
         context.accountant.void(_ON_PURPOSE)

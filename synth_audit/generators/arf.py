@@ -14,10 +14,10 @@ from synth_audit.core.arrays import Floats
 from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.kind_distribution import DistributionFunction
+from synth_audit.core.rare_labels import may_leave
 from synth_audit.core.table import Table
 from synth_audit.encoding.coded_columns import CodedColumns
 from synth_audit.encoding.margin_json import margin_from_plain, margin_to_plain
-from synth_audit.encoding.rare_labels import may_leave
 from synth_audit.kernels.adversarial_forest import (
     GAP,
     ForestSettings,
@@ -111,6 +111,11 @@ class Arf:
             raise PlanError(
                 "the tolerance is no share of rows", where="generator.tolerance", expected="0 to 0.5"
             )
+
+    @property
+    def minimum_people(self) -> int:
+        """Every label is seen; which are drawn, the leaves decide."""
+        return 1
 
     def fit(self, train: Table, context: FitContext) -> ArfModel:
         """Grow forests until one is fooled."""

@@ -6,11 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.encoding.binned_model import BinnedModel
 from synth_audit.encoding.counted_network import CountedNetwork
-from synth_audit.encoding.rare_labels import FEWEST_PEOPLE
 from synth_audit.kernels.bayesian_network import information
 
 

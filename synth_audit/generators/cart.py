@@ -15,11 +15,11 @@ from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.errors import DataError, PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.kind_distribution import DistributionFunction
+from synth_audit.core.rare_labels import may_leave
 from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table
 from synth_audit.encoding.coded_columns import CodedColumns
 from synth_audit.encoding.margin_json import margin_from_plain, margin_to_plain
-from synth_audit.encoding.rare_labels import may_leave
 from synth_audit.kernels.cart import LeafDraws, fitted_draws
 from synth_audit.kernels.number_smoothing import rare_numbers
 
@@ -118,6 +118,11 @@ class Cart:
             raise PlanError(
                 "a column is drawn twice", where="generator.order", expected="each column once at most"
             )
+
+    @property
+    def minimum_people(self) -> int:
+        """Every label is seen; which are drawn, the leaves decide."""
+        return 1
 
     def fit(self, train: Table, context: FitContext) -> CartModel:
         """Grow one or two trees for each column.

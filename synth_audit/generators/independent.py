@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.generator import FitContext, GeneratorInfo
+from synth_audit.core.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
 from synth_audit.core.kind_distribution import MarginMethod, Univariate
+from synth_audit.core.rare_labels import check_fewest
 from synth_audit.core.schema import Schema
 from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
 from synth_audit.core.table import Table, assemble
-from synth_audit.encoding.rare_labels import FEWEST_PEOPLE, check_fewest, with_frequent_labels
 from synth_audit.encoding.univariate import from_plain
 
 _NO_NOISE = "the column distributions are fitted to train without noise"
@@ -73,7 +73,7 @@ class Independent:
     def fit(self, train: Table, context: FitContext) -> IndependentModel:
         """Learn the distribution of every column of ``train`` but identifiers."""
         context.accountant.void(_NO_NOISE)
-        train = with_frequent_labels(train.released_only(), context, self.minimum_people)
+        train = train.released_only()
         columns = {c.name: c.kind.univariate(train, c, self.margins) for c in train.schema}
         return IndependentModel(train.schema, columns)
 

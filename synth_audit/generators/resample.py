@@ -50,6 +50,11 @@ class Resample:
         source="Efron 1979",
     )
 
+    @property
+    def minimum_people(self) -> int:
+        """Rows are copied with all that is in them."""
+        return 1
+
     def fit(self, train: Table, context: FitContext) -> ResampleModel:
         """Keep the rows of ``train``, without identifiers."""
         context.accountant.void(_COPIES)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from synth_audit.core.errors import PlanError
+from synth_audit.core.fitting import fit
 from synth_audit.core.generator import FitContext
 from synth_audit.core.registry import build
 from synth_audit.generators.independent import Independent
@@ -87,16 +88,9 @@ def test_a_label_of_few_people_is_drawn_only_where_the_plan_declares_it(rng):
     labels = ["a"] * 40 + ["b"] * 40 + ["rare"] * 19 + [None]
     for declared, kept in (({}, False), ({"categories": ["a", "b", "rare"]}, True)):
         train = make_table({"c": labels, "lone": ["x"] * 19 + [None] * 81}, c=declared)
-        drawn = Independent().fit(train, FitContext(rng=rng)).sample(2000, rng)
+        drawn = fit(Independent(), train, FitContext(rng=rng)).model.sample(2000, rng)
         assert ("rare" in drawn.labels("c")) == kept
         assert drawn.missing("c").mean() == pytest.approx(0.01, abs=0.01), "others take its place"
         assert drawn.missing("lone").all(), "nothing is left to draw"
-        every = Independent(minimum_people=1).fit(train, FitContext(rng=rng)).sample(2000, rng)
+        every = fit(Independent(minimum_people=1), train, FitContext(rng=rng)).model.sample(2000, rng)
         assert "rare" in every.labels("c")
-
-
-def test_the_rows_of_one_person_are_one(rng):
-    train = make_table({"c": ["a"] * 40 + ["own"] * 40})
-    people = np.r_[np.arange(40), np.full(40, 40)]
-    model = Independent().fit(train, FitContext(rng=rng, entities=lambda: people))
-    assert set(model.sample(500, rng).labels("c")) == {"a"}

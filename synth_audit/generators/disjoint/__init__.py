@@ -96,6 +96,11 @@ class Disjoint:
                 )
 
     @property
+    def minimum_people(self) -> int:
+        """Each part is learnt as its generator learns."""
+        return 1
+
+    @property
     def needs(self) -> Needs:
         """What any of the parts cannot do without."""
         own = Needs(rows=FEWEST if self.join == "validated" else 1)

@@ -16,7 +16,8 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.errors import PluginError, SynthAuditError
 from synth_audit.core.execution.deadline import Deadline
 from synth_audit.core.files import temporary_folder
-from synth_audit.core.generator import FitContext, Generator, Model, needs_of
+from synth_audit.core.fitting import fitted_model
+from synth_audit.core.generator import FitContext, Generator, Model
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.schema import Schema
 from synth_audit.core.table import Table
@@ -84,9 +85,7 @@ def fit_parts(parts: Sequence[Part], train: Table, context: FitContext) -> tuple
 
 def _fitted(part: Part, train: Table, context: FitContext) -> Model:
     with _named(part):
-        generator = context.build(part.choice, part.where)
-        needs_of(generator).check(train, context.device, generator.info.title)
-        return generator.fit(train, context)
+        return fitted_model(context.build(part.choice, part.where), train, context)
 
 
 @contextmanager

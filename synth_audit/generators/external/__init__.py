@@ -217,6 +217,11 @@ class External:
         """The finished table as it is there now; None for a program."""
         return None if self.refits else ExternalModel(schema, self._source(), base).read()
 
+    @property
+    def minimum_people(self) -> int:
+        """A program is handed the rows as they are."""
+        return 1
+
     def fit(self, train: Table, context: FitContext) -> ExternalModel | ProgramModel | RecipeModel:
         """Take column names and kinds of ``train``; lay its rows out for the program, if there is one.
 

@@ -1,4 +1,7 @@
-"""Labels that too few people have to leave as they are."""
+"""Labels that too few people have to be learnt, where no noise hides who has them.
+
+Under a budget nothing of train decides which labels are drawn, and this is not asked.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,9 @@ import pyarrow as pa
 
 from synth_audit.core.arrays import Bools, Floats, Labels
 from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext
+from synth_audit.core.generator import FitContext, Generator, minimum_people
 from synth_audit.core.schema import Column, nominal
 from synth_audit.core.table import Table
-from synth_audit.encoding.coded_columns import publicly_known
-
-FEWEST_PEOPLE = 20
-"""People who have a label that leaves, where a generator is not told otherwise; as in a leaf of its trees."""
 
 
 def check_fewest(people: int) -> None:
@@ -24,6 +23,12 @@ def check_fewest(people: int) -> None:
     """
     if people < 1:
         raise PlanError("a label is nobody's", where="generator.minimum_people", expected="1 person or more")
+
+
+def publicly_known(column: Column) -> bool:
+    """Whether the labels of a column may leave however few rows have them: they are declared, the same for
+    every column of the kind, or text that the plan releases."""
+    return bool(column.declared_categories or column.kind.fixed_domain or column.release_text)
 
 
 def may_leave(column: Column, codes: Floats, weights: Floats, size: int, fewest: float) -> Bools:
@@ -42,14 +47,16 @@ def may_leave(column: Column, codes: Floats, weights: Floats, size: int, fewest:
     return enough
 
 
-def with_frequent_labels(train: Table, context: FitContext, fewest: float) -> Table:
-    """Train, in which other labels of the column, as often as these occur, take the place of labels of fewer
-    people than ``fewest``; no label does where there are no others.
+def as_learnt(generator: Generator, train: Table, context: FitContext) -> Table:
+    """Train, whose released columns hold no label of fewer people than :func:`minimum_people` says.
 
-    For fits without a budget: which labels these are is read off train.
+    Other labels of the column take their place, as often as these occur; none does where there are no others.
+    Which labels these are is read off train: under a budget train stays as it is.
     """
-    if fewest <= 1:
+    fewest = minimum_people(generator)
+    if fewest <= 1 or context.accountant.budget is not None:
         return train
+    train = train.released_only()
     weights, stored = context.weights(train.n_rows), {name: train.column(name) for name in train.names}
     changed = False
     for column in nominal(train.schema):
@@ -65,14 +72,16 @@ def _replaced(
     labels: Labels, column: Column, weights: Floats, rng: np.random.Generator, fewest: float
 ) -> Labels | None:
     """None where all may stay."""
-    present = np.array([label is not None for label in labels], dtype=bool)
-    names, places = np.unique(labels[present].astype(str), return_inverse=True)
-    codes = np.full(len(labels), np.nan)
-    codes[present] = places
+    from pandas import factorize  # here, so that looking around stays light
+
+    places, names = factorize(labels)
+    present = places >= 0
+    codes = np.where(present, places, np.nan)
     stays = may_leave(column, codes, weights, len(names), fewest)
     if stays.all():
         return None
-    kept, rare = labels.copy(), np.flatnonzero(present)[~stays[places]]
-    others = labels[present][stays[places]]
+    stay = present & stays[places]
+    kept, rare = labels.copy(), np.flatnonzero(present & ~stay)
+    others = labels[stay]
     kept[rare] = rng.choice(others, len(rare)) if len(others) else None
     return kept
