@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from synth_audit.core.arrays import Floats32
+from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.table import Table
 from synth_audit.encoding.network_model import NetworkModel, Weights
@@ -35,9 +36,11 @@ class Ctgan:
         noise: dimensions of the generator's input.
         hidden: width of the two layers of generator and critic.
         learning_rate: of both Adams.
-        pack: rows that the critic judges together.
+        pack: rows that the critic judges together; 10 as published.
+        averaging: decay of the running mean of the generator's weights that rows are drawn with; 0 for the
+            last weights, as published.
 
-    Source: Xu et al. 2019.
+    Source: Xu et al. 2019; Yazıcı et al. 2019.
     """
 
     epochs: int = 300
@@ -45,7 +48,8 @@ class Ctgan:
     noise: int = 128
     hidden: int = 256
     learning_rate: float = 2e-4
-    pack: int = 10
+    pack: int = 1
+    averaging: float = 0.998
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="CTGAN",
         summary="Conditional Wasserstein GAN trained by sampling; no privacy guarantee.",
@@ -56,6 +60,10 @@ class Ctgan:
 
     def __post_init__(self) -> None:
         counts = ("epochs", "batch", "noise", "hidden", "pack")
+        if not 0 <= self.averaging < 1:
+            raise PlanError(
+                "the decay is no share", where="generator.averaging", expected="0 or more, below 1"
+            )
         check_positive({n: getattr(self, n) for n in counts}, {"learning_rate": self.learning_rate})
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
@@ -83,4 +91,4 @@ class Ctgan:
     def _settings(self) -> GanSettings:
         from synth_audit.kernels.deep.ctgan import GanSettings
 
-        return GanSettings(self.noise, self.hidden, self.learning_rate, self.pack)
+        return GanSettings(self.noise, self.hidden, self.learning_rate, self.pack, self.averaging)

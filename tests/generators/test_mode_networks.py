@@ -11,9 +11,9 @@ from synth_audit.core.errors import DataError, PlanError, PluginError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
-from synth_audit.kernels.deep import tvae
+from synth_audit.kernels.deep import ctgan, tvae
 from synth_audit.kernels.deep.ctgan import Conditions
-from synth_audit.kernels.deep.training import Loop
+from synth_audit.kernels.deep.training import Loop, as_arrays
 from synth_audit.kernels.modes import Modes
 from synth_audit.kernels.row_layout import RowLayout
 
@@ -118,3 +118,19 @@ def test_small_tables_have_small_batches(settings, steps, rows, monkeypatch):
     context = FitContext(rng=np.random.default_rng(0))
     registry.build("generator", "tvae", {"epochs": 2} | settings).fit(rows, context)
     assert told == [steps]
+
+
+def test_rows_are_drawn_with_the_running_mean_of_the_weights():
+    layout = RowLayout(numbers=(0,), slices=((1, 3),), width=3, choices=(0,))
+    rows = np.tile(np.eye(3, dtype=np.float32)[1:], (4, 1))
+    settings = ctgan.GanSettings(2, 4, 1e-2, 1, averaging=0.3)
+    training = ctgan._CtganTraining(rows, layout, settings, np.random.default_rng(0), "cpu")
+    seen = [as_arrays(training.generator)]
+    loop = Loop(8, lambda: np.arange(8), lambda done, loss: seen.append(as_arrays(training.generator)))
+    drawn = training.run(loop)
+    mean = seen[0]["out.weight"]
+    for step, now in enumerate(seen[1:]):
+        decay = min(0.3, (1 + step) / (10 + step))
+        mean = decay * mean + (1 - decay) * now["out.weight"]
+    assert drawn["out.weight"] == pytest.approx(mean, abs=1e-6)
+    assert np.abs(drawn["out.weight"] - seen[-1]["out.weight"]).max() > 1e-4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -40,12 +41,15 @@ class GanSettings:
     Attributes:
         noise: dimensions of the generator's input. hidden: width of two layers each.
         learning_rate: of both Adams. pack: rows that the critic judges together.
+        averaging: decay of the running mean of the generator's weights that is kept, in [0, 1); 0 for the
+            last weights.
     """
 
     noise: int
     hidden: int
     learning_rate: float
     pack: int
+    averaging: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +134,8 @@ def fitted(
     Raises:
         PluginError: a loss is not a number any more.
 
-    Source: Xu et al. 2019, sections 4.3 and 4.4; Lin et al. 2018 for packs; Gulrajani et al. 2017.
+    Source: Xu et al. 2019, sections 4.3 and 4.4; Lin et al. 2018 for packs; Gulrajani et al. 2017; Yazıcı et
+        al. 2019 for the running mean of weights.
     """
     with one_thread():
         return _CtganTraining(rows, layout, settings, rng, device).run(loop)
@@ -155,6 +160,7 @@ class _CtganTraining:
         self.generator = built(
             lambda: RowGenerator(settings.noise + width, layout.width, settings.hidden), rng
         ).to(device)
+        self.mean = deepcopy(self.generator)
         packed = settings.pack * (layout.width + width)
         self.critic = built(lambda: Critic(packed, settings.hidden), rng).to(device)
         adam = {"lr": settings.learning_rate, "betas": _MOMENTS}
@@ -165,6 +171,7 @@ class _CtganTraining:
         """Critic and generator in turn."""
         parts = {
             "generator": self.generator,
+            "mean": self.mean,
             "critic": self.critic,
             "of_generator": self.of_generator,
             "of_critic": self.of_critic,
@@ -175,10 +182,11 @@ class _CtganTraining:
             size = max(1, len(loop.sample()) // self.settings.pack) * self.settings.pack
             self._teach_critic(size)
             loss = self._teach_generator(size)
+            self._average(step)
             refuse_lost(loss, step + 1)
             loop.told(step + 1, loss)
         kept = {"counts": self.conditions.counts.astype(np.float32)}
-        return {**as_arrays(self.generator), **kept}
+        return {**as_arrays(self.mean), **kept}
 
     def _teach_critic(self, size: int) -> None:
         column, label, asked = self._asked(size)
@@ -203,6 +211,13 @@ class _CtganTraining:
         loss.backward()
         self.of_generator.step()
         return float(loss.detach())
+
+    def _average(self, step: int) -> None:
+        """Move the mean of weights, and of what layers keep of batches, towards those after this step."""
+        decay = min(self.settings.averaging, (1 + step) / (10 + step))
+        pairs = zip(self.mean.state_dict().values(), self.generator.state_dict().values(), strict=True)
+        for mean, now in pairs:
+            mean.copy_(torch.lerp(now, mean, decay) if now.is_floating_point() else now)
 
     def _judged(self, rows: torch.Tensor) -> torch.Tensor:
         """Scores of packs; rows that follow one another are one pack."""
