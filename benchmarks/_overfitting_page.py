@@ -63,6 +63,7 @@ class Study:
         found = {
             title: np.array([[of[ratio][name][0] for ratio in ratios] for of in rows])
             for title, name in MEASURES.items()
+            if all(name in row["ours"] for seed in seeds for row in seed.rows)
         }
         return cls(table, seeds, ratios, found)
 

@@ -148,11 +148,11 @@ def release_file(folder: Path, ratio: float) -> Path:
     return folder / f"release_{ratio:.1f}.parquet"
 
 
-def measured(subject: Subject, context: RunContext) -> dict[str, dict[str, Found]]:
+def measured(subject: Subject, context: RunContext, *, embedded: bool) -> dict[str, dict[str, Found]]:
     """Every measure as this tool reports it, and as the paper defines it where it differs."""
     rows = subject.train.n_rows
     size = Size(rows, ATTACKS, EmbeddingSettings(max_steps=EMBEDDING_STEPS))
-    found = measure(subject, size, context)
+    found = measure(subject, size, context, embedded=embedded)
     joined = Linkability(n_attacks=rows, source_pairs=0)
     guessed = Inference(n_attacks=rows, n_trees=0, known_sets=0, max_reconstructed=0)
 
@@ -185,15 +185,15 @@ def collect(chosen: argparse.Namespace) -> None:
                     if time.monotonic() > until:
                         print("out of time: give the command again to go on", file=sys.stderr)
                         return
-                    add(out, ratio, sides, context)
+                    add(out, ratio, sides, context, embedded=not chosen.plain)
 
 
-def add(out: Path, ratio: float, sides: Sides, context: RunContext) -> None:
+def add(out: Path, ratio: float, sides: Sides, context: RunContext, *, embedded: bool) -> None:
     """Measure one release, and append its line."""
     start = time.process_time()
     release = read_table(pq.read_table(release_file(out, ratio)), sides.train.schema, where="synthetic")
     row: dict[str, Any] = {"ratio": ratio, "rows": sides.train.n_rows, "control": sides.control.n_rows}
-    row |= measured(Subject(sides.train, sides.control, release), context)
+    row |= measured(Subject(sides.train, sides.control, release), context, embedded=embedded)
     row["seconds"] = time.process_time() - start
     with (out / "found.jsonl").open("a") as lines:
         lines.write(json.dumps(row) + "\n")
@@ -219,6 +219,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=ROWS, help="of train at most")
     parser.add_argument("--steps", type=int, default=10_000, help="of a training at most")
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--plain", action="store_true", help="nothing in the embedding, for more seeds")
     parser.add_argument(
         "--minutes", type=float, default=float("inf"), help="begin no measuring after so many"
     )
