@@ -166,7 +166,8 @@ def measure(args: argparse.Namespace) -> None:
                 {"table": name, "generator": generator, "epsilon": args.epsilon, "seed": seed, **own}
             )
         for run in (run for run in wanted if key(run) not in done):
-            made, taken = train, {}
+            made: Table = train
+            taken: dict[str, float] = {}
             if run["epsilon"]:
                 made, taken = released(train, run["generator"], args.epsilon, run["seed"], args.margins)
             found = measured(train if run["epsilon"] else control, control, made, target)
