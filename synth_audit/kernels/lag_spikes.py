@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Bools, Floats, Integers, Positions
+from synth_audit.core.arrays import Bools, Floats, Floats32, Integers, Positions
 
 MISSING = np.iinfo(np.int64).min
 """Code of a cell that holds nothing."""
@@ -77,13 +77,18 @@ class LagColumn:
 
     def told(self, rows: Positions) -> Floats:
         """How much it tells to have the value of each of some rows, or one as near as counts, in bits."""
+        return self._told_by_row[rows].astype(np.float64)
+
+    @cached_property
+    def _told_by_row(self) -> Floats32:
         values, n = self._all_counts[1]
-        steps, sums = self.release[rows], np.concatenate([[0.0], np.cumsum(n)])
+        sums = np.concatenate([[0.0], np.cumsum(n)])
         # Missing values are the lowest steps, which no lag holds for.
-        low = np.searchsorted(values, np.maximum(steps, MISSING + self.near) - self.near, "left")
-        high = np.searchsorted(values, steps + self.near, "right")
-        told: Floats = -np.log2(np.maximum(sums[high] - sums[low], 1) / len(self.release))
-        return told
+        low = np.searchsorted(values, np.maximum(values, MISSING + self.near) - self.near, "left")
+        high = np.searchsorted(values, values + self.near, "right")
+        told = -np.log2(np.maximum(sums[high] - sums[low], 1) / len(self.release))
+        found: Floats32 = told.astype(np.float32)[np.searchsorted(values, self.release)]
+        return found
 
     def of(self, people: Positions) -> LagColumn:
         """The same with some of the people."""
@@ -202,6 +207,31 @@ def _counts(x: LagColumn, y: LagColumn, side: int) -> Floats:
     return np.bincount(cells, minlength=x.size * y.size).reshape(x.size, y.size).astype(np.float64)
 
 
+def near_spikes(columns: Sequence[LagColumn]) -> Iterator[LagSpike]:
+    """How much oftener people and rows are near in two columns than people, or rows, among themselves.
+
+    Args:
+        columns: no lag but 0 is possible in them.
+    """
+    for i, x in enumerate(columns):
+        for j in range(i + 1, len(columns)):
+            y = columns[j]
+            if different(x, y):
+                people, release = _counts(x, y, 0), _counts(x, y, 1)
+                if min(people.sum(), release.sum()) >= _FEWEST:
+                    yield LagSpike(_nearer(people, release, (x.near, y.near)), (i, j), (0, 0))
+
+
+def _nearer(people: Floats, release: Floats, near: tuple[int, int]) -> float:
+    """Standard errors by which pairs are near more often than usual; counts of the steps of two columns."""
+    times = release.sum() / people.sum()
+    near_people, near_release = (_box(x, near) for x in (people, release))
+    found = float((people * near_release).sum())
+    among = ((people * near_people).sum() - people.sum(), (release * near_release).sum() - release.sum())
+    usual = max(float(among[0]) * times, float(among[1]) / times)
+    return float((found - usual) / np.sqrt(found + usual + 2))
+
+
 def moved_on(columns: Sequence[LagColumn]) -> Iterator[tuple[float, int, int]]:
     """How well a series of columns fits itself some columns further on, with one lag for all.
 
@@ -259,8 +289,8 @@ def _around(found: Floats) -> Floats:
     return usual
 
 
-def _box(x: Floats) -> Floats:
+def _box(x: Floats, width: tuple[int, int] = (_AROUND, _AROUND)) -> Floats:
     """Sums of the lags around and the middle, lags going round."""
-    for axis in (0, 1):
-        x = sum((np.roll(x, s, axis) for s in range(-_AROUND, _AROUND + 1)), np.zeros_like(x))
+    for axis, w in enumerate(width):
+        x = sum((np.roll(x, s, axis) for s in range(-w, w + 1)), np.zeros_like(x))
     return x

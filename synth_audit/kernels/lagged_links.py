@@ -21,6 +21,12 @@ _FEWEST = 3
 _CLEARLY = 5.0
 """Standard errors above chance of a lag that is followed."""
 
+NOT_HELD = 2.0
+"""Bits against a row for each value that is near in it for most rows of people, and is not."""
+
+_BINS = 4
+"""Steps, times those a lag may be missed by, that lead to a row where values are near alone."""
+
 _FAR = 2**20
 """Times the size of a column beyond which steps are no longer told apart."""
 
@@ -61,7 +67,7 @@ def followed(columns: Sequence[LagColumn], spike: LagSpike) -> Shift | None:
     column is counted; the surest one is asked of the pairs too, and the others are taken by what is left.
     """
     pair = tuple(zip(spike.columns, spike.lags, strict=True))
-    people, rows = _joined(columns, pair, whole=False)
+    people, rows = joined(columns, pair, whole=False)
     if len(people) < _FEWEST:
         return None
     first, second = (columns[k] for k in spike.columns)
@@ -74,19 +80,21 @@ def followed(columns: Sequence[LagColumn], spike: LagSpike) -> Shift | None:
     for k in (*spike.columns, *others):
         sure, _, lag = _most_frequent(columns[k], k, people, rows)
         if k in spike.columns or sure > _CLEARLY:
-            lags.append(Lag(_told(columns[k], lag), k, lag))
-    return _most_telling(columns, lags, best[0] if best[0] > _CLEARLY else min(spike.score, _CLEARLY))
+            lags.append(Lag(mean_told(columns[k], lag), k, lag))
+    return most_telling(columns, lags, best[0] if best[0] > _CLEARLY else min(spike.score, _CLEARLY))
 
 
 def moved_by(columns: Sequence[LagColumn], lag: int = 0, score: float = 0.0) -> Shift | None:
     """One lag for all columns but those that have none; None with fewer than two."""
     lags = (0 if c.fixed else lag for c in columns)
-    return _most_telling(
-        columns, [Lag(_told(c, x), k, x) for k, (c, x) in enumerate(zip(columns, lags, strict=True))], score
+    return most_telling(
+        columns,
+        [Lag(mean_told(c, x), k, x) for k, (c, x) in enumerate(zip(columns, lags, strict=True))],
+        score,
     )
 
 
-def linked_bits(columns: Sequence[LagColumn], shift: Shift, enough: float) -> Floats:
+def linked_bits(columns: Sequence[LagColumn], shift: Shift, enough: float, *, near: bool = False) -> Floats:
     """How much each person's best row tells by the lags that hold for it, in bits, shape (n,); 0 without one.
 
     Rows are those that two of the six most telling lags hold for. What a row tells of further people is
@@ -95,15 +103,18 @@ def linked_bits(columns: Sequence[LagColumn], shift: Shift, enough: float) -> Fl
 
     Args:
         enough: bits below which a row tells of nobody, and nothing is deducted.
+        near: rows near in those two are enough, and lags that do not hold speak against a row.
     """
     found, telling = np.zeros(len(columns[0].people)), []
     for pair in combinations(shift.lags[:_JOINED_BY], 2):
-        people, rows = _joined(columns, tuple((x.column, x.lag) for x in pair), whole=True)
+        people, rows = joined(columns, tuple((x.column, x.lag) for x in pair), whole=True, near=near)
         bits = np.zeros(len(people))
         for lag in shift.lags:
             column = columns[lag.column]
             held = column.holds(people, rows, lag.lag)
             bits[held] += column.told(rows[held])
+            if near:
+                bits[~held & column.apart(people, rows)[1]] -= NOT_HELD
         np.maximum.at(found, people, np.minimum(bits, enough))
         much = bits > enough
         telling.append((people[much], rows[much], bits[much]))
@@ -125,8 +136,8 @@ def _fifth(rows: Positions, bits: Floats) -> tuple[Positions, Floats]:
     return rows[place], bits[place]
 
 
-def _most_telling(columns: Sequence[LagColumn], lags: Sequence[Lag], score: float) -> Shift | None:
-    """The most telling lags of different columns."""
+def most_telling(columns: Sequence[LagColumn], lags: Sequence[Lag], score: float) -> Shift | None:
+    """The most telling lags of different columns; None with fewer than two."""
     chosen: list[Lag] = []
     for lag in sorted(lags, reverse=True):
         if all(different(columns[lag.column], columns[x.column]) for x in chosen):
@@ -134,7 +145,8 @@ def _most_telling(columns: Sequence[LagColumn], lags: Sequence[Lag], score: floa
     return Shift(tuple(chosen[:_MOST_COLUMNS]), score) if len(chosen) > 1 else None
 
 
-def _told(column: LagColumn, lag: int) -> float:
+def mean_told(column: LagColumn, lag: int) -> float:
+    """How much it tells on average that a lag holds, in bits."""
     least = 1 / (len(column.people) * len(column.release))
     return float(-np.log2(max(column.chance(lag, leading=False), least)))
 
@@ -154,13 +166,19 @@ def _most_frequent(column: LagColumn, k: int, people: Positions, rows: Positions
     return float((n - expected) / np.sqrt(expected + 1)), k, lag
 
 
-def _joined(
-    columns: Sequence[LagColumn], pair: Sequence[tuple[int, int]], *, whole: bool
+def joined(
+    columns: Sequence[LagColumn],
+    pair: Sequence[tuple[int, int]],
+    *,
+    whole: bool,
+    near: bool = False,
+    most: int = _MOST_PAIRS,
 ) -> tuple[Positions, Positions]:
     """Pairs of a person and a row that are apart by the lags of two columns, of some people if they are many.
 
     Args:
         whole: by the lags as far as they hold for whole steps, not mod the sizes of columns.
+        near: steps that are near lead to a row too, most of them. most: pairs.
     """
     keys = []
     for side in (0, 1):
@@ -169,7 +187,8 @@ def _joined(
             c = columns[k]
             size = c.size * (_FAR if whole and c.whole else 1)
             steps = np.where(c.leading[side], (c.people, c.release)[side], 0)
-            key = key * size + (steps + (0 if side else lag)) % size
+            steps = (steps + (0 if side else lag)) % size
+            key = key * size + (steps // (_BINS * c.near) if near and c.near else steps)
             leads = leads & c.leading[side]
         keys.append(np.where(leads, key, -1))
     asked = np.flatnonzero(keys[0] >= 0)
@@ -181,7 +200,8 @@ def _joined(
     order = able[np.argsort(keys[1][able], kind="stable")]
     low, high = (np.searchsorted(keys[1][order], keys[0][asked], side) for side in ("left", "right"))
     n = high - low
-    some = slice(None, None, max(1, -(-int(n.sum()) // _MOST_PAIRS)))
+    one_of = max(1, -(-int(n.sum()) // most))
+    some = slice(sum(k for k, _ in pair) % one_of, None, one_of)  # others for each pair
     asked, low, n = asked[some], low[some], n[some]
     people = np.repeat(asked, n)
     starts = np.repeat(low - np.cumsum(n) + n, n)

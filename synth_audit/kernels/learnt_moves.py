@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.arrays import Codes, Floats, Positions
 from synth_audit.kernels.learnt_linkage import LinkageWeights, excess, shares_below
 from synth_audit.kernels.linked_columns import Blocks, LinkedColumn
 
@@ -27,6 +27,9 @@ _CLEARER = 4
 
 _FEWEST, _MOST = 40, 16
 """People of a group at least, the others being one, and labels of a column that makes groups at most."""
+
+_TRIED = 3
+"""Other columns of the release in which the numbers of one are looked for."""
 
 _PRIOR = 4.0
 """Pairs that the weights before learning count as, of one group."""
@@ -51,7 +54,8 @@ def learnt_moves(others: Sequence[LinkedColumn], numbers: Sequence[Floats], n_re
     """Weights of labels as they are, and of numbers by how they seem to have been moved.
 
     For each column of numbers, of all columns of at most 16 labels (and of none) that one makes the groups,
-    and of shares and factors those are taken, that tell most.
+    and of shares and factors those are taken, that tell most; or, where that tells more, the ranks of
+    another column of the release, in whose distribution the numbers may have been put.
 
     Args:
         others: columns that are as they were, one at least; all release rows are compared.
@@ -62,21 +66,59 @@ def learnt_moves(others: Sequence[LinkedColumn], numbers: Sequence[Floats], n_re
     teaches = shares_below(clear) ** _CLEARER
     groupings = [np.zeros(len(best), np.int64), *(_groups(c) for c in others if c.size <= _MOST)]
     columns, tables = [*others], [*weights.tables]
-    for values in numbers:
-        wide = _range(values)
-        release, people = values[:n_release], values[n_release:]
-        found = [
-            _moves(_binned(release[best], people[:, None], wide, factors), teaches, groups, factors)
-            for factors in (False, True)
-            for groups in groupings
-        ]
-        moves = max(found, key=lambda m: m.evidence)
+    in_other = _in_others(numbers, n_release, best, teaches)
+    for own, others_places in zip(numbers, in_other, strict=True):
+        read = [(own, groups, factors) for factors in (False, True) for groups in groupings]
+        read += [(places, groupings[0], False) for places in others_places]
+        found = [(v, _of_best(v, n_release, best, teaches, g, f)) for v, g, f in read]
+        values, moves = max(found, key=lambda x: x[1].evidence)
         column = LinkedColumn.of(np.nan_to_num(values, nan=-1e9), n_release, numeric=True)
         middle = _middles(column, values)
-        bins = _binned(middle[None, :], middle[:, None], wide, moves.factors)
+        bins = _binned(middle[None, :], middle[:, None], _range(values), moves.factors)
         tables.append(moves.weights[:, bins].reshape(-1, column.size).astype(np.float32))
         columns.append(replace(column, people=moves.groups * column.size + column.people))
     return LinkageWeights(columns, Blocks.of(columns), tables)
+
+
+def _of_best(
+    values: Floats, n_release: int, best: Positions, teaches: Floats, groups: Codes, factors: bool
+) -> _Moves:
+    """What best rows differ by, in one way of reading the numbers of the release and of people."""
+    release, people = values[:n_release], values[n_release:]
+    bins = _binned(release[best], people[:, None], _range(values), factors)
+    return _moves(bins, teaches, groups, factors)
+
+
+def _in_others(
+    numbers: Sequence[Floats], n_release: int, best: Positions, teaches: Floats
+) -> list[list[Floats]]:
+    """Ranks of the release in other columns, and below them those of people in each, or from the other end.
+
+    Others are the columns in which best rows have more, or less, than the next best where people have more;
+    the own one is among them where it is less.
+    """
+    release, people = (
+        np.column_stack([_ranks(x[rows]) for x in numbers])
+        for rows in (slice(n_release), slice(n_release, None))
+    )
+    mine, theirs = (np.nan_to_num(x - 0.5) for x in (people, release))
+    more = theirs[best[:, 0]] - theirs[best[:, 1:]].mean(axis=1)
+    together = (mine * teaches[:, None]).T @ more / np.sqrt((more**2).mean(axis=0) + 1e-9)
+    np.fill_diagonal(together, np.minimum(np.diagonal(together), 0.0))
+    return [
+        [
+            np.concatenate([release[:, j], people[:, i] if of[j] > 0 else 1 - people[:, i]])
+            for j in np.argsort(-np.abs(of))[:_TRIED]
+        ]
+        for i, of in enumerate(together)
+    ]
+
+
+def _ranks(values: Floats) -> Floats:
+    """Places among one another, from 0 to 1; NaN stays."""
+    order = np.sort(values[np.isfinite(values)])
+    low, high = (np.searchsorted(order, values, side) for side in ("left", "right"))
+    return np.where(np.isfinite(values), (low + high) / (2 * max(1, len(order))), np.nan)
 
 
 def _range(values: Floats) -> float:

@@ -34,6 +34,22 @@ def series(n, seed):
     return {**dict(zip(HOURS, found.T, strict=True)), "ward": rng.choice(list("abcdef"), n)}
 
 
+ITEMS = np.array(["ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "oak", "pine", "yew"])
+
+
+def listing(n, seed):
+    """Lists whose order says nothing, numbers, labels that tell little each."""
+    rng = np.random.default_rng([10, seed])
+    chosen = rng.random((n, len(ITEMS))) < rng.uniform(0.15, 0.4, len(ITEMS))
+    return {
+        "trees": np.array([";".join(rng.permutation(ITEMS[x])) or "none" for x in chosen]),
+        "height": rng.integers(1, 120, n) * 5,
+        **{f"n{i}": rng.integers(0, 300, n) for i in range(4)},
+        **{f"f{i}": rng.choice(["yes", "no"], n) for i in range(6)},
+        "soil": rng.choice(list("abcd"), n),
+    }
+
+
 def told(n, seed):
     rng = np.random.default_rng([9, seed])
     kilos, beats, inches = rng.integers(45, 120, n), rng.integers(1, 999, n), rng.integers(1000, 9999, n)
@@ -95,6 +111,21 @@ def in_other_words(mine, _):
     return {"note": np.array([altered(text) for text in mine["note"]])}
 
 
+def a_step_off(values, step, seed):
+    return values + step * np.random.default_rng(seed).choice([-1, 1], len(values))
+
+
+def in_another_order(mine, _):
+    rng = np.random.default_rng(5)
+    kept = {name: x for name, x in mine.items() if name[0] in "fs"}
+    trees = np.array([";".join(rng.permutation(x.split(";"))) for x in mine["trees"]])
+    return {**kept, "trees": trees, "height": a_step_off(mine["height"], 5, 6)}
+
+
+def a_step_off_each(mine, _):
+    return {name: a_step_off(mine[name], 1, i) for i, name in enumerate(HOURS)}
+
+
 @pytest.fixture(scope="module")
 def linked(subject_of, measure):
     def run(release, make=people, audit=AUDIT):
@@ -111,6 +142,8 @@ def linked(subject_of, measure):
         (people, in_low_digits, 0.2, "low digits"),
         (series, later, 0.2, "further on"),
         (told, in_other_words, 0.2, "as they are"),
+        (series, a_step_off_each, 0.2, "near"),
+        (listing, in_another_order, 0.2, "near"),
     ],
 )
 def test_a_few_values_lead_to_people_however_they_were_moved(linked, make, altered, share, named):
@@ -133,7 +166,7 @@ def test_copies_are_seen_plain_and_moved(linked, altered):
     assert found.value > 0.9
 
 
-@pytest.mark.parametrize("make", [people, series, told])
+@pytest.mark.parametrize("make", [people, series, told, listing])
 def test_an_honest_release_links_nobody(linked, make):
     found, _ = linked(make(N, 3), make)
     assert found.interval.low < 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,13 +11,22 @@ from functools import cached_property
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Integers
-from synth_audit.core.parts import TIME, LabelPart
+from synth_audit.core.parts import TIME, LabelPart, VectorPart
 from synth_audit.core.resolution import decimal_grids, resolution_of, time_grids
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
+from synth_audit.core.text_form import column_forms
 from synth_audit.encoding.codes import cells_of
 from synth_audit.encoding.plain_numbers import PlainNumbers, numbers_in_text, plain_numbers
-from synth_audit.kernels.lag_spikes import MISSING, LagColumn, LagSpike, lag_spikes, moved_on, swapped_spikes
+from synth_audit.kernels.lag_spikes import (
+    MISSING,
+    LagColumn,
+    LagSpike,
+    lag_spikes,
+    moved_on,
+    near_spikes,
+    swapped_spikes,
+)
 from synth_audit.kernels.lagged_links import Shift, moved_by
 
 _PARTS = 64
@@ -27,6 +37,8 @@ _CELLS, _LARGEST, _SMALLEST = 2**22, 1024, 64
 
 _DIGITS, _SECONDS = 100, 120
 """Steps that low digits, and seconds of a time of day, begin anew after; of coarser times half as many."""
+
+_WORD = re.compile(r"\w+")
 
 _OFFSET = 0.381966
 """Part of a step by which all values are moved, so that no number lies where two steps meet."""
@@ -52,6 +64,7 @@ class LagView:
         name: of what all lags of it are. columns: numbers first, then labels.
         shift: one to be tried in any case. searched: whether others are looked for.
         swapped: number of columns each of which stands beside each; 0 where lags are looked for.
+        near: whether values near one another are looked for, without lags.
     """
 
     name: str
@@ -59,11 +72,14 @@ class LagView:
     shift: Shift | None = None
     searched: bool = True
     swapped: int = 0
+    near: bool = False
 
     def spikes(self) -> Iterator[LagSpike]:
         """Lags of pairs of columns that stand out."""
         if not self.searched:
             return iter(())
+        if self.near:
+            return near_spikes(self.columns)
         if self.swapped:
             return swapped_spikes(self.columns[: self.swapped**2], self.swapped, _EACH)
         return lag_spikes(self.columns, _EACH)
@@ -130,6 +146,7 @@ def lag_views(
     yield LagView("as they are", plain, moved_by(plain))
     yield LagView("in low digits", [*_low_digits(numbers), *labels])
     yield LagView("in steps of their spread", [*_coarse(numbers), *labels])
+    yield LagView("near them", [*_near(numbers), *(replace(c, size=2 * _PARTS) for c in labels)], near=True)
     yield LagView("in factors", [*_factors(numbers), *labels])
     yield from _moved_on(numbers, labels)
     ranked = sorted(numbers, key=lambda x: -len(np.unique(x.people)))[:_MOST_SWAPPED]
@@ -168,15 +185,28 @@ def _labels(
 ) -> list[LagColumn]:
     found = []
     for place, column in enumerate(columns):
-        for part in column.kind.parts([cells_of(t, column) for t in reference]):
+        parts = column.kind.parts([cells_of(t, column) for t in reference])
+        many = any(isinstance(part, VectorPart) for part in parts)
+        for part in parts:
             if isinstance(part, LabelPart):
-                codes = part.read([cells_of(t, column) for t in tables])
+                codes = _bags(tables, column) if many else part.read([cells_of(t, column) for t in tables])
                 release, people = codes[0], np.concatenate(codes[1:])
                 source = -1 - place
                 found.append(
                     LagColumn(_known(people), _known(release), 2, fixed=True, sources=(source, source))
                 )
     return found
+
+
+def _bags(tables: Sequence[Table], column: Column) -> list[Integers]:
+    """Codes of texts, equal where they have the same words in whatever order."""
+    numbered: dict[tuple[str, ...], int] = {}
+
+    def code(text: str | None) -> int:
+        return -1 if text is None else numbered.setdefault(tuple(sorted(_WORD.findall(text))), len(numbered))
+
+    texts = [column_forms(column.kind.labels(cells_of(t, column))).to_pylist() for t in tables]
+    return [np.array([code(text) for text in of], np.int64) for of in texts]
 
 
 def _known(codes: Integers) -> Integers:
@@ -208,6 +238,12 @@ def _coarse(numbers: Sequence[_Number]) -> Iterator[LagColumn]:
     for x in numbers:
         if x.span / _PARTS > 1.2 * x.step:
             yield x.column(x.known, x.span / _PARTS, 2 * _PARTS, near=1)
+
+
+def _near(numbers: Sequence[_Number]) -> Iterator[LagColumn]:
+    """Numbers that are near if they are within a step of their spread, or of their own if that is coarser."""
+    for x in numbers:
+        yield x.column(x.known, max(x.step, x.span / _PARTS), 2 * _PARTS, near=1, fixed=True)
 
 
 def _factors(numbers: Sequence[_Number]) -> Iterator[LagColumn]:

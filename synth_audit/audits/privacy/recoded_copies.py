@@ -78,7 +78,8 @@ class RecodedCopies:
     where a secret of each person or group changed all numbers alike: differences in shares of their ranges
     mod 1 and ratios, with labels learnt; differences in central ranges and distances from the middle of the
     range, with labels as they are. Of at most 4,096 release rows one more learns by which share of the range,
-    or which factor, the numbers of each column and group were moved, from rows that labels lead to.
+    or which factor, the numbers of each column and group were moved, or in which other column of the release
+    they stand by rank, from rows that labels lead to.
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where

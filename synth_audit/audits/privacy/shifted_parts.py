@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from synth_audit.core.measurement import Findings, Quantity, Reference
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.held_out import halved, held_out_share
 from synth_audit.kernels.lagged_links import Shift, followed, linked_bits
+from synth_audit.kernels.near_links import followed_near
 
 SHIFTED = Quantity(
     "linked_people",
@@ -81,7 +82,11 @@ class ShiftedParts:
     Lags are looked for in the numbers as they are given, in their low digits (the last two; seconds, or
     minutes, of times), in steps of a 64th of their spread, in factors; with columns of one sort further on
     (a series that begins later); and without lags between any two columns by ranks (columns in the
-    distributions of others). Dates, text that reads as numbers and numbers within texts are numbers.
+    distributions of others), and where numbers are within such a step of one another, however each was
+    moved: columns near in more pairs of a person and a row than in pairs of people that are near in the same
+    two others. There a value that is not near speaks against a row, two bits. Dates, text that reads as
+    numbers and numbers within texts are numbers; labels of which there are many are equal whose words are
+    the same in any order.
 
     Fields:
         max_people: at most this many train people, and as many control people, are linked; lags are looked
@@ -155,14 +160,17 @@ def _shifts(view: LagView, asked: Positions, enough: float) -> list[Floats]:
     n_release = len(some[0].release)
     most = int(np.clip(_WORK / n_release, _FEWEST_FOLLOWED, _MOST_FOLLOWED))
     best: dict[tuple[tuple[int, int], ...], Shift] = {}
+    among = [replace(c, release=c.people) for c in some]
     for spike in sorted(view.spikes(), reverse=True)[:most]:
-        shift = followed(some, spike)
+        shift = followed_near(some, among, spike) if view.near else followed(some, spike)
         if shift is not None:
             key = tuple(sorted((x.column, x.lag) for x in shift.lags))
             if key not in best or best[key].score < shift.score:
                 best[key] = shift
     kept = sorted(best.values(), key=lambda x: -x.score)[: max(2, most // (_MOST_FOLLOWED // _KEPT))]
-    return [linked_bits(some, shift, enough) for shift in (*kept, view.shift) if shift is not None]
+    return [
+        linked_bits(some, shift, enough, near=view.near) for shift in (*kept, view.shift) if shift is not None
+    ]
 
 
 def _measured(found: list[_Found], member: Bools, second: Bools, level: float, requested: int) -> Findings:
