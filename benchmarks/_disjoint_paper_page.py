@@ -19,6 +19,7 @@ PARTS = range(2, 7)
 DIVIDED = {"": "sp", "ds ": "ds"}
 """Models that are divided at random, by what stands before the number of parts."""
 
+RISK = "closest_record.epsilon_identifiability"
 CORRELATION, PUBLISHED = "correlation difference", "published ε risk"
 MEASURES = {
     "closest_record.epsilon_identifiability": "ε risk",
@@ -30,6 +31,9 @@ MEASURES = {
     "blind": "given away, parts unknown",
 }
 GOLDEN = {"eps_risk": "ε risk, in the paper", "corr_mat_diff": "correlation difference, in the paper"}
+BESIDE = {RISK: "eps_risk", PUBLISHED: "eps_risk", CORRELATION: "corr_mat_diff"}
+"""The paper's figure for a measure."""
+
 PICTURES = (
     ("closest_record.epsilon_identifiability", "ε risk", "epsilon-risk"),
     (CORRELATION, CORRELATION, "correlation-difference"),
@@ -96,6 +100,20 @@ def trends(rows: Sequence[dict[str, Any]]) -> list[str]:
                     ends = f"{known[0]} to {known[-1]} parts"
                     lines.append(f"* {model}, {join}, {label}: ρ = {rho:+.2f} over {ends}")
     return lines
+
+
+def agreement(rows: Sequence[dict[str, Any]], results: Mapping[str, Any]) -> list[str]:
+    """How our order of the paper's models goes with the paper's: Spearman's ρ."""
+    lines = []
+    for measure, figure in BESIDE.items():
+        found = [
+            (mean_of(rows, name, measure), mean_of(rows, f"{name} validated", measure)) for name in results
+        ]
+        ours = [whole if math.isnan(pair) else pair for whole, pair in found]
+        if not any(map(math.isnan, ours)):
+            rho = spearmanr(ours, [known[figure] for known in results.values()]).statistic
+            lines.append(f"* {MEASURES[measure]}: ρ = {rho:+.2f} over the paper's {len(ours)} models")
+    return [*lines, ""]
 
 
 def values(rows: Sequence[dict[str, Any]], case: str, measure: str) -> list[float]:
@@ -165,6 +183,9 @@ def page(
     for name in TABLES:
         if found := of_table(rows, name):
             lines += [f"### {name}", "", *table(found, results if name == "hepatitis" else {}, fits), ""]
+            if name == "hepatitis":
+                lines += ["Our order beside the paper's, ρ being Spearman's of the means:", ""]
+                lines += agreement(found, results)
             if known := trends(found):
                 lines += ["By number of random parts, ρ being Spearman's of the means:", "", *known, ""]
             if shown := pictures(found, folder, name):

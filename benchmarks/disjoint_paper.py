@@ -52,7 +52,10 @@ from synth_audit.core.seeds import child_rng
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, read_table
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.generators.disjoint.join import Joiner, Validation
 from synth_audit.generators.disjoint.model import DisjointModel
+from synth_audit.generators.disjoint.partition import partitioned
+from synth_audit.generators.disjoint.parts import Part
 
 TABLES = {"hepatitis": "b_class", "heart": "target", "breast_cancer": "Status"}
 """Targets, by table."""
@@ -102,15 +105,36 @@ def shares(*names: str) -> list[float]:
 
 def releases(name: str, generator: Any, train: Table, seed: int) -> Iterator[tuple[str, Model]]:
     """One fit, and both joins of its parts; the domain is read off train: its ε is the noise's alone."""
-    accountant = Accountant(Budget(1.0, 1e-5) if "dp" in name else None, unit=Unit.ROW)
-    domain = PublicDomain.of(train.schema)
-    context = FitContext(rng=child_rng(seed, "fit"), accountant=accountant, public_domain=domain)
-    model = build_generator(generator).fit(train, context)
+    names = name.split(",")
+    if {*names} == {"ds", "dp"}:
+        model: Model = apart(names, generator["disjoint"], train, seed)
+    else:
+        model = build_generator(generator).fit(
+            train, context_of("dp" in names, train, child_rng(seed, "fit"))
+        )
     if not isinstance(model, DisjointModel):
         yield name, model
         return
     yield f"{name} concatenate", replace(model, joiner=None)
     yield f"{name} validated", model
+
+
+def context_of(private: bool, train: Table, rng: np.random.Generator) -> FitContext:
+    accountant = Accountant(Budget(1.0, 1e-5) if private else None, unit=Unit.ROW)
+    return FitContext(rng=rng, accountant=accountant, public_domain=PublicDomain.of(train.schema))
+
+
+def apart(names: Sequence[str], settings: Mapping[str, Any], train: Table, seed: int) -> DisjointModel:
+    """Parts fitted on their own, as the paper's tool does: under one budget the network would be private."""
+    how, columns = settings["partition"], settings.get("columns", ())
+    groups = partitioned(train, how, len(names), columns, child_rng(seed, "partition"))
+    models = []
+    for i, (name, group) in enumerate(zip(names, groups, strict=True)):
+        rows = Part(i, name, MODELS[name], group).rows(train)
+        context = context_of(name == "dp", rows, child_rng(seed, "fit", str(i)))
+        models.append(build_generator(MODELS[name]).fit(rows, context))
+    joiner = Joiner.of(Validation(), train, groups, seed)
+    return DisjointModel(train.schema, groups, tuple(models), joiner)
 
 
 def measured(model: Model, train: Table, control: Table, seed: int, *, attacked: bool) -> dict[str, float]:
