@@ -1,42 +1,87 @@
-"""Makes the README's pictures of report and certificate in a real browser.
+"""Makes the README's pictures in a real browser, over what `make demo` left in a folder.
 
-    .venv/bin/python docs/pictures.py WORKSPACE
+    .venv/bin/python docs/pictures.py demo
 
-Shows the workspace's newest audit. Takes Chromium (its name or path
-in ``CHROMIUM``, ``chromium`` if left out).
+Report, certificate, index, and in Dagster the lineage of a table and the checks of a refused one. Takes
+Chromium (its name or path in ``CHROMIUM``, ``chromium`` if left out).
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.request import urlopen
 
 from synth_audit import api
 
 HERE = Path(__file__).resolve().parent
-SIZES = {"report": (1280, 1000), "certificate": (1000, 1300)}
+RELEASED, REFUSED = "tumours_vine", "tumours_resample"
+SIZES = {"report": (1280, 1000), "certificate": (1000, 1300), "index": (1280, 620)}
+DAGSTER = {
+    "dagster-lineage": (f"asset-groups/{RELEASED}/lineage", (1280, 560)),
+    "dagster-checks": (f"assets/{REFUSED}/report?view=checks", (1280, 760)),
+}
+PATIENCE = 120
 
 
-def main(workspace: str) -> None:
-    """Write ``docs/report.png`` and ``docs/certificate.png``."""
-    with TemporaryDirectory() as folder:
-        pages = {name: Path(folder, f"{name}.html") for name in SIZES}
-        api.render_report(workspace, pages["report"])
-        api.write_certificate(workspace, pages["certificate"])
-        for name, (width, height) in SIZES.items():
-            _photograph(pages[name], HERE / f"{name}.png", width, height)
+def main(folder: Path) -> None:
+    """Write ``docs/<name>.png`` for each name in ``SIZES`` and ``DAGSTER``."""
+    with TemporaryDirectory() as made:
+        pages = {name: Path(made, f"{name}.html") for name in SIZES}
+        tables = [folder / f"{table}-audit" for table in (RELEASED, REFUSED)]
+        api.render_report(tables[0], pages["report"])
+        api.write_certificate(tables[0], pages["certificate"])
+        api.write_index(tables, pages["index"])
+        for name, size in SIZES.items():
+            _photograph(pages[name].as_uri(), HERE / f"{name}.png", size)
+    with _dagster(folder) as address:
+        for name, (page, size) in DAGSTER.items():
+            _photograph(f"{address}/{page}", HERE / f"{name}.png", size)
 
 
-def _photograph(page: Path, to: Path, width: int, height: int) -> None:
+@contextmanager
+def _dagster(folder: Path) -> Iterator[str]:
+    """The address of Dagster's pages over the demo, as long as the block lasts."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    words = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", port, "-m", "dagster_project.definitions"]
+    where = {"SYNTH_AUDIT_HOME": str(folder), "DAGSTER_HOME": str(folder / "dagster")}
+    home = {**os.environ, **where, "DAGSTER_DISABLE_TELEMETRY": "1"}
+    with subprocess.Popen([sys.executable, *words], env=home) as server:  # noqa: S603
+        try:
+            _wait(f"http://127.0.0.1:{port}/server_info")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def _wait(address: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with urlopen(address, timeout=5):  # noqa: S310
+                return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+
+
+def _photograph(address: str, to: Path, size: tuple[int, int]) -> None:
     browser = os.environ.get("CHROMIUM", "chromium")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    size = [f"--window-size={width},{height}", f"--screenshot={to}"]
-    subprocess.run([browser, *options, *size, page.as_uri()], check=True, capture_output=True)  # noqa: S603
+    shot = [f"--window-size={size[0]},{size[1]}", "--virtual-time-budget=30000", f"--screenshot={to}"]
+    subprocess.run([browser, *options, *shot, address], check=True, capture_output=True)  # noqa: S603
     print(to)  # noqa: T201
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]).resolve())
