@@ -50,6 +50,18 @@ def listing(n, seed):
     }
 
 
+WORDS = np.array(
+    [f"{a}{b}" for a in "bcdfghjklmnprstvwz" for b in ("ale", "ick", "oom", "und", "est", "ary")]
+)
+
+
+def spoken(n, seed):
+    rng = np.random.default_rng([11, seed])
+    often = np.random.default_rng(11).dirichlet(np.full(len(WORDS), 2.0))
+    said = [" ".join(rng.choice(WORDS, 9, replace=False, p=often)) for _ in range(n)]
+    return {"note": np.array(said), "age": rng.integers(18, 90, n), "ward": rng.choice(list("abcdef"), n)}
+
+
 def told(n, seed):
     rng = np.random.default_rng([9, seed])
     kilos, beats, inches = rng.integers(45, 120, n), rng.integers(1, 999, n), rng.integers(1000, 9999, n)
@@ -126,6 +138,11 @@ def a_step_off_each(mine, _):
     return {name: a_step_off(mine[name], 1, i) for i, name in enumerate(HOURS)}
 
 
+def most_of_the_words(mine, others):
+    pairs = zip(mine["note"], others["note"], strict=True)
+    return {"note": np.array([" ".join([*b.split()[:2], *a.split()[:7]]) for a, b in pairs])}
+
+
 @pytest.fixture(scope="module")
 def linked(subject_of, measure):
     def run(release, make=people, audit=AUDIT):
@@ -144,6 +161,7 @@ def linked(subject_of, measure):
         (told, in_other_words, 0.2, "as they are"),
         (series, a_step_off_each, 0.2, "near"),
         (listing, in_another_order, 0.2, "near"),
+        (spoken, most_of_the_words, 0.2, "words"),
     ],
 )
 def test_a_few_values_lead_to_people_however_they_were_moved(linked, make, altered, share, named):
@@ -166,7 +184,7 @@ def test_copies_are_seen_plain_and_moved(linked, altered):
     assert found.value > 0.9
 
 
-@pytest.mark.parametrize("make", [people, series, told, listing])
+@pytest.mark.parametrize("make", [people, series, told, listing, spoken])
 def test_an_honest_release_links_nobody(linked, make):
     found, _ = linked(make(N, 3), make)
     assert found.interval.low < 0.01

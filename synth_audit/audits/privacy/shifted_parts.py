@@ -10,6 +10,7 @@ import numpy as np
 
 from synth_audit.audits.privacy._asked_people import different_people
 from synth_audit.audits.privacy._lag_views import LagView, lag_views
+from synth_audit.audits.privacy._shared_words import told_by_words
 from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.audit import AuditInfo, Leak, Need
@@ -86,7 +87,8 @@ class ShiftedParts:
     moved: columns near in more pairs of a person and a row than in pairs of people that are near in the same
     two others. There a value that is not near speaks against a row, two bits. Dates, text that reads as
     numbers and numbers within texts are numbers; labels of which there are many are equal whose words are
-    the same in any order.
+    the same in any order. Texts of four words and more lead to people too by the rarer words that one shares
+    with theirs beyond what the fifth to eighth best shares.
 
     Fields:
         max_people: at most this many train people, and as many control people, are linked; lags are looked
@@ -140,16 +142,23 @@ class ShiftedParts:
         second = halved(member, _HALVINGS, context.rng)
         asked = np.concatenate([rows[0], subject.train.n_rows + rows[1]])
         bits = math.log2(subject.synthetic.n_rows) + _BITS
-        found = []
-        for view in lag_views((subject.synthetic, *real), columns, real):
-            for told in _shifts(view, asked, bits):
-                strangers = told[~member]
-                usual, most = np.quantile(strangers, (_QUANTILE, _HARDLY_ANY))
-                limit = max(bits, (1 + _OF_FEW / len(strangers)) * usual, most)
-                found.append(_Found(view.name, told > limit))
+        tables = (subject.synthetic, *real)
+        found = [
+            _Found(view.name, told > _limit(told[~member], bits))
+            for view in lag_views(tables, columns, real)
+            for told in _shifts(view, asked, bits)
+        ]
+        for told in told_by_words(tables, columns, real, asked):
+            found.append(_Found("in their words", told > _limit(told[~member], 0.0)))
         if not found:
             raise NotApplicable("there are no two columns that differ")
         return _measured(found, member, second, subject.level, max(self.max_people, len(rows[1])))
+
+
+def _limit(strangers: Floats, enough: float) -> float:
+    """What a row must tell to be somebody's."""
+    usual, most = np.quantile(strangers, (_QUANTILE, _HARDLY_ANY))
+    return float(max(enough, (1 + _OF_FEW / len(strangers)) * usual, most))
 
 
 def _shifts(view: LagView, asked: Positions, enough: float) -> list[Floats]:
