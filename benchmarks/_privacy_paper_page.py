@@ -23,7 +23,8 @@ DEVIATIONS = """## What deviates from the paper
   model. The paper's DPCTGAN has the settings of Giomi et al., and the paper names no ε; ours has the default
   of this tool. *CTGAN, made elsewhere* was trained on all of Adult's training rows: of fewer, those left out
   count as strangers and its figures are too low.
-* **REaLTabFormer** is asked where its recipe is installed (`--generators realtabformer`).
+* **REaLTabFormer** is asked where its recipe is installed (`--generators realtabformer`): a GPT-2 of 2
+  layers of width 128 that learns for 30 epochs without the package's check; by default 6 of 768, with it.
 * **Texas and the census** are not at hand.
 """.splitlines()
 
