@@ -79,7 +79,7 @@ def test_the_table_tells_sizes_versions_and_wrong_passes(table):
     assert "smote" not in told
     auditors = table.auditors_of(rows)
     assert "| peer | 2 | 6 | 2 | none documented | 0 of 4 | 1, 1 |" in auditors
-    assert "| synth_audit |  | 2 | 1 | 0 of 0 | 0 of 0 | 1, 1 |" in auditors
+    assert "| synth_audit |  | 2 | 1 | 0 of 0 |  | 1, 1 |" in auditors
     assert table.passed(rows) == ["* copies, 1 % of t"]
     assert table.passed([{**rows[-1], "share": 0.2}]) == ["* **copies, 20 % of t**"]
     assert table.undecided(rows) == "1 of 1"

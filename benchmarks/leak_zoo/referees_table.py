@@ -128,7 +128,7 @@ def false_alarms(answers: Answers) -> tuple[str, str]:
     left_out = [exceeded(a, [b for b in honest if b is not a]) for a in honest]
     known = [bool(over) for over in left_out if over is not None]
     own = f"{sum(decided)} of {len(decided)}" if decides(answers) else "none documented"
-    return own, f"{sum(known)} of {len(known)}"
+    return own, f"{sum(known)} of {len(known)}" if known else ""
 
 
 def by_auditor(answers: Answers) -> dict[str, Answers]:
