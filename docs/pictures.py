@@ -23,10 +23,13 @@ from synth_audit import api
 
 HERE = Path(__file__).resolve().parent
 RELEASED, REFUSED = "tumours_vine", "tumours_resample"
-SIZES = {"report": (1280, 1000), "certificate": (1000, 1300), "index": (1280, 620)}
+SIZES = {"report": (1280, 1000), "certificate": (1000, 1300), "index": (1280, 820)}
 DAGSTER = {
-    "dagster-lineage": (f"asset-groups/{RELEASED}/lineage", (1280, 560)),
-    "dagster-checks": (f"assets/{REFUSED}/report?view=checks", (1280, 760)),
+    "dagster-lineage": (
+        f"assets/{RELEASED}/released?view=lineage&lineageScope=upstream&lineageDepth=5",
+        (1280, 600),
+    ),
+    "dagster-checks": (f"assets/{REFUSED}/report?view=checks&checkDetail=copied_records", (1280, 760)),
 }
 PATIENCE = 120
 
@@ -35,7 +38,8 @@ def main(folder: Path) -> None:
     """Write ``docs/<name>.png`` for each name in ``SIZES`` and ``DAGSTER``."""
     with TemporaryDirectory() as made:
         pages = {name: Path(made, f"{name}.html") for name in SIZES}
-        tables = [folder / f"{table}-audit" for table in (RELEASED, REFUSED)]
+        os.chdir(folder.parent)  # the index shows workspaces by the paths that it was given
+        tables = [Path(folder.name, f"{table}-audit") for table in (RELEASED, REFUSED)]
         api.render_report(tables[0], pages["report"])
         api.write_certificate(tables[0], pages["certificate"])
         api.write_index(tables, pages["index"])
