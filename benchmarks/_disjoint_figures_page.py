@@ -11,6 +11,7 @@ from typing import Any
 
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.series import Series
+from synth_audit.report import words
 from synth_audit.report.series_plot import series_svg
 
 Row = Mapping[str, Any]
@@ -95,7 +96,7 @@ def told(cell: Any) -> str:
 
 def repeats(rows: Sequence[Row]) -> str:
     counts = {t: len({r["repeat"] for r in rows if r["table"] == t}) for t in distinct(rows, "table")}
-    return "; ".join(f"{t}: {n} repeats" for t, n in counts.items()) + "."
+    return "; ".join(f"{t}: {words.counted(n, 'repeat')}" for t, n in counts.items()) + "."
 
 
 def validators(page: Page, rows: Sequence[Row]) -> Iterator[str]:
