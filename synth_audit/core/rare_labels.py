@@ -5,6 +5,8 @@ Under a budget nothing of train decides which labels are drawn, and this is not 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
@@ -56,32 +58,42 @@ def as_learnt(generator: Generator, train: Table, context: FitContext) -> Table:
     fewest = minimum_people(generator)
     if fewest <= 1 or context.accountant.budget is not None:
         return train
-    train = train.released_only()
-    weights, stored = context.weights(train.n_rows), {name: train.column(name) for name in train.names}
-    changed = False
+    train, rng = train.released_only(), context.rng
+    replaced = {
+        column.name: column.kind.stored(_replaced(labels, stay, rng), column.storage)
+        for column, labels, stay in _with_rare_labels(train, context.weights(train.n_rows), fewest)
+    }
+    stored = {name: train.column(name) for name in train.names}
+    return Table(train.schema, pa.table(stored | replaced)) if replaced else train
+
+
+def rare_label_columns(train: Table, weights: Floats, fewest: float) -> tuple[str, ...]:
+    """Names of the columns in train of which some label is learnt from nobody; see :func:`as_learnt`.
+
+    Args:
+        weights: of each row, shape (n,); those of one person sum to 1 at most.
+    """
+    return tuple(column.name for column, _, _ in _with_rare_labels(train.released_only(), weights, fewest))
+
+
+def _with_rare_labels(train: Table, weights: Floats, fewest: float) -> Iterator[tuple[Column, Labels, Bools]]:
+    """Such columns, their labels, and which rows' labels stay, shape (n,) each."""
+    from pandas import factorize  # here, so that looking around stays light
+
     for column in nominal(train.schema):
         if publicly_known(column):
             continue
-        labels = _replaced(train.labels(column.name), column, weights, context.rng, fewest)
-        if labels is not None:
-            stored[column.name], changed = column.kind.stored(labels, column.storage), True
-    return Table(train.schema, pa.table(stored)) if changed else train
+        labels = train.labels(column.name)
+        places, names = factorize(labels)
+        stays = may_leave(column, np.where(places >= 0, places, np.nan), weights, len(names), fewest)
+        if not stays.all():
+            yield column, labels, (places < 0) | stays[places]
 
 
-def _replaced(
-    labels: Labels, column: Column, weights: Floats, rng: np.random.Generator, fewest: float
-) -> Labels | None:
-    """None where all may stay."""
-    from pandas import factorize  # here, so that looking around stays light
-
-    places, names = factorize(labels)
-    present = places >= 0
-    codes = np.where(present, places, np.nan)
-    stays = may_leave(column, codes, weights, len(names), fewest)
-    if stays.all():
-        return None
-    stay = present & stays[places]
-    kept, rare = labels.copy(), np.flatnonzero(present & ~stay)
+def _replaced(labels: Labels, stay: Bools, rng: np.random.Generator) -> Labels:
+    """Others of the labels that are there and stay in place of the rest, as often as they occur."""
     others = labels[stay]
+    others = others[[label is not None for label in others]]
+    kept, rare = labels.copy(), np.flatnonzero(~stay)
     kept[rare] = rng.choice(others, len(rare)) if len(others) else None
     return kept

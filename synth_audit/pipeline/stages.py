@@ -41,6 +41,7 @@ from synth_audit.pipeline.warnings import (
     about_external,
     about_formulas,
     about_index,
+    about_rare_labels,
     about_settings,
     about_suite,
     inspect,
@@ -201,6 +202,7 @@ def examine(
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
     warnings += about_suite(plan, suite) + about_delta(plan, subject.train)
+    warnings += about_rare_labels(subject)
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)

@@ -11,8 +11,11 @@ import pyarrow.compute as pc
 
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.entities import persons
+from synth_audit.core.generator import minimum_people
 from synth_audit.core.plan import Plan
+from synth_audit.core.rare_labels import rare_label_columns
 from synth_audit.core.schema import Column
+from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.encoding.row_groups import row_groups
 from synth_audit.judging.suite import Suite
@@ -176,6 +179,21 @@ def about_delta(plan: Plan, train: Table) -> tuple[str, ...]:
     return (
         f"delta {plan.privacy.delta:g} is not below one over the {units:,} {'rows' if single else 'people'} "
         "of train: whoever releases one of them at random, as it is, keeps to that; declare a far smaller",
+    )
+
+
+def about_rare_labels(subject: Subject) -> tuple[str, ...]:
+    """Labels of few people, of which a generator without a budget learns nothing: a class may be gone."""
+    if subject.generator is None or subject.terms.fit is not None:
+        return ()
+    fewest, people = minimum_people(subject.generator), persons(subject.train)
+    rare = rare_label_columns(subject.train, 1 / np.bincount(people)[people], fewest) if fewest > 1 else ()
+    if not rare:
+        return ()
+    named = ", ".join(map(repr, rare[:_NAMED])) + f" and {len(rare) - _NAMED} more" * (len(rare) > _NAMED)
+    return (
+        f"labels of {named} that fewer than {fewest} people in train have were learnt from nobody and are "
+        "not drawn; group them, or declare the column's `categories` where they are known to everybody",
     )
 
 

@@ -4,11 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core import registry
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
-from synth_audit.pipeline.warnings import about_formulas, inspect, shown_count
+from synth_audit.pipeline.warnings import about_formulas, about_rare_labels, inspect, shown_count
 
 
 def tables(columns, control=None, **roles):
@@ -110,3 +112,20 @@ def test_names_of_columns_are_cells_too():
     data = pa.table({f"=c{i}": [1] for i in range(9)})
     (text,) = about_formulas(CSV, data)
     assert "columns '=c0', '=c1', '=c2', '=c3', '=c4' and 4 more of" in text
+
+
+@pytest.mark.parametrize(
+    ("generator", "labels", "told"),
+    [
+        ("independent", ["a"] * 60 + ["b"] * 21 + ["odd"] * 19, True),
+        ("independent", ["a"] * 60 + ["b"] * 20 + ["c"] * 20, False),
+        ("resample", ["a"] * 60 + ["b"] * 21 + ["odd"] * 19, False),
+        (None, ["a"] * 60 + ["b"] * 21 + ["odd"] * 19, False),
+    ],
+    ids=["a rare label", "none", "handed every label", "made elsewhere"],
+)
+def test_labels_that_nobody_learns_are_told_of_by_column(generator, labels, told):
+    train, _ = tables(fair() | {"class": labels})
+    made = registry.build("generator", generator, {}) if generator else None
+    found = about_rare_labels(Subject(train=train, control=None, synthetic=train, generator=made))
+    assert [("'class'" in text, "odd" in text) for text in found] == [(True, False)] * told
