@@ -230,7 +230,7 @@ def test_a_generator_that_betrays_outliers_does_so_for_outliers_only():
     strangers = subject(None, data.filter(pa.array(~dear))).train
     more = {"classifier": "random_forest", "outlying": 2, "random": 2}
     played = found(KeepsTheDear(strangers), data, **more)
-    assert at(played, "privacy_gain", "outlying").value < 0.2
+    assert at(played, "privacy_gain", "outlying").value < 0.3
     assert at(played, "privacy_gain", "random").value == pytest.approx(1.0, abs=0.3)
     assert at(played, "privacy_gain").value == at(played, "privacy_gain", "outlying").value
 

@@ -80,4 +80,4 @@ def test_the_plans_in_the_docs_are_plans():
     servers = blocks[0]["connections"]
     for block in blocks:
         parse_plan({"connections": servers} | block).check()
-    assert len(blocks) == 4
+    assert len(blocks) == 5
