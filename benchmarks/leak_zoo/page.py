@@ -79,6 +79,10 @@ _LIMITS = """## Limits of this study
   publish scores for a reader to judge.
 """
 
+_HELD = (
+    "\nIn these guises the table's sizes are no findings of this tool: it holds them whoever is in train.\n"
+)
+
 _PASSED = """
 In bold: a row of 5 % of the people or more, which should not pass. How many of them an attack finds differs
 by kind: who turns the numbers of `mirrored` (5 % of Adult) back to control's finds 27 of these 50 people
@@ -144,7 +148,7 @@ def page(answers: Answers, kinds: Iterable[str]) -> str:
     parts.append(_PASSED if any("**" in line for line in wrong) else "")
     parts.append(f"\nOf its alarms at leaks, {undecided(answers)} rest on missing evidence alone.\n\n")
     parts.append("## Honest releases that this tool did not pass\n\n")
-    parts.append("".join(line + "\n" for line in held) if held else "None of those asked.\n")
+    parts.append("".join(line + "\n" for line in held) + _HELD if held else "None of those asked.\n")
     parts += ["\n", _SUBSAMPLE, *(line + "\n" for line in parted)] if parted else []
     parts += ["\n## The kinds\n\n", *(f"* `{kind}`: {told(kind)}\n" for kind in kinds), "\n"]
     return "".join([*parts, _LIMITS])
