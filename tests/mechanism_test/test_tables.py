@@ -195,7 +195,7 @@ def test_the_command_answers_by_its_exit_code(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    words = ("--epsilon", "1", "--runs", "4000")
+    words = ("--epsilon", "1", "--runs", "40000")
     assert "TIGHT" in invoke("--function", "told_by_hand:sound", *words, code=0)
     assert "VIOLATED" in invoke("--function", "told_by_hand:half", *words, code=1)
     assert "NOT TESTABLE" in invoke("--function", "told_by_hand:sound", "--epsilon", "9", code=4)
