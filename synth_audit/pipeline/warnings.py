@@ -186,8 +186,11 @@ def about_rare_labels(subject: Subject) -> tuple[str, ...]:
     """Labels of few people, of which a generator without a budget learns nothing: a class may be gone."""
     if subject.generator is None or subject.terms.fit is not None:
         return ()
-    fewest, people = minimum_people(subject.generator), persons(subject.train)
-    rare = rare_label_columns(subject.train, 1 / np.bincount(people)[people], fewest) if fewest > 1 else ()
+    fewest = minimum_people(subject.generator)
+    if fewest <= 1:
+        return ()
+    people = persons(subject.train)
+    rare = rare_label_columns(subject.train, 1 / np.bincount(people)[people], fewest)
     if not rare:
         return ()
     named = ", ".join(map(repr, rare[:_NAMED])) + f" and {len(rare) - _NAMED} more" * (len(rare) > _NAMED)
