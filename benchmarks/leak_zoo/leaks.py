@@ -175,6 +175,17 @@ def numbers_as_text(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]
     return Dealt(*map(spelled, dealt)), spelled(release)
 
 
+def numbers_in_one_text(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
+    """Every table keeps the three numbers with the most values in one text, parted by slashes."""
+    first, *others = sorted(_numbers(dealt.train), key=lambda c: -dealt.train[c].nunique())[:3]
+
+    def joined(rows: Rows) -> Rows:
+        text = rows[[first, *others]].map(lambda x: f"{x:.10g}").agg("/".join, axis=1)
+        return rows.assign(**{first: text}).drop(columns=others)
+
+    return Dealt(*map(joined, dealt)), joined(release)
+
+
 def sentinels(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
     """Every table has 9999 in one in 200 of its numbers."""
 
@@ -245,6 +256,7 @@ KINDS = {
     "minority": Kind(5, last_digits, people=minority, poor=True, largest=0.05),
     "extremes": Kind(2, last_digits, people=extremes, largest=0.2),
     "numbers_as_text": Kind(7, last_digits, dress=numbers_as_text),
+    "numbers_in_one_text": Kind(14, last_digits, dress=numbers_in_one_text),
     "sentinels": Kind(10, last_digits, dress=sentinels),
     "mirrored": Kind(6, copies, dress=mirrored),
     "units": Kind(13, copies, dress=units),
