@@ -93,7 +93,7 @@ def _answer(
     if any(g.result is Result.FAIL for g in mine):
         return Answer(criterion, AnswerState.ANSWERED)
     deciding = [g for g in mine if g.blocking] or mine
-    if left := [g.gate for g in deciding if g.result is Result.INSUFFICIENT]:
+    if left := [f"“{g.title}”" for g in deciding if g.result is Result.INSUFFICIENT]:
         return Answer(criterion, AnswerState.UNDECIDED, f"not enough evidence for {_listed(left)}")
     return Answer(criterion, AnswerState.ANSWERED)
 

@@ -13,7 +13,7 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.judging.criteria import answers_result
-from synth_audit.judging.gate_decision import Decision, Row, decide
+from synth_audit.judging.gate_decision import MORE, Decision, Row, decide
 from synth_audit.judging.limit import Limit
 from synth_audit.judging.privacy_budget import Promise, promise_results
 from synth_audit.judging.proven_leak import PROVEN_LEAK, TITLE, leak_result
@@ -203,7 +203,7 @@ def _advice(
     elif decision.n_needed and not limit.allows(decision.value):
         general = "The value itself is beyond the limit, so more evidence would probably end in a fail."
     elif decision.n_needed:
-        general = f"Repeat the audit with at least {decision.n_needed:,} attempts or rows."
+        general = f"Repeat the audit with at least {decision.n_needed:,} {MORE}."
     else:
         general = "More evidence may not help: look into the number itself before deciding."
     return f"{general} {gate.advice}".strip()

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.judging.criteria import ANSWERS, answers
+from synth_audit.judging.gate_decision import MORE
 from synth_audit.report import interval_and_limit, result_marks, svg, words
 from synth_audit.report.outcomes import Outcomes, obstacles
 from synth_audit.report.view import Fact, GateView, Sign, VerdictView
@@ -192,5 +193,5 @@ def _advice(gate: GateResult, *, lost: bool) -> str:
     if lost or gate.n_needed is None:
         return advice
     if f"{gate.n_needed:,}" not in advice and str(gate.n_needed) not in advice:
-        advice += f" About {gate.n_needed:,} attempts or rows would probably decide it."
+        advice += f" About {gate.n_needed:,} {MORE} would probably decide it."
     return advice.strip()

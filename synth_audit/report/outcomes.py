@@ -9,6 +9,7 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.judging.criteria import ANSWERS
+from synth_audit.judging.limit import in_brackets
 from synth_audit.judging.proven_leak import PROVEN_LEAK
 from synth_audit.judging.schema_contract import contract_part
 from synth_audit.judging.table_checks import CONTRACT
@@ -47,9 +48,12 @@ class Outcomes:
         """``2.1 % of the rows are copies of real records; 2 % allowed``, without a full stop."""
         if gate.gate == CONTRACT:
             return self._contract(gate)
-        if gate.measurement is None or gate.value is None or gate.gate in _FROM_MANY:
-            return words.sentence(gate.explanation, end="").rstrip(".")
-        return "; ".join(filter(None, (self._finding(gate, gate.measurement), self.allowed(gate))))
+        explained = self._named(gate)
+        unusable = gate.result is Result.INSUFFICIENT and explained != gate.explanation
+        if gate.measurement is None or gate.value is None or gate.gate in _FROM_MANY or unusable:
+            return words.sentence(explained, end="").rstrip(".")
+        told = "; ".join(filter(None, (self._finding(gate, gate.measurement), self.allowed(gate))))
+        return f"{told}, and the interval reaches beyond it" if _reaches_beyond(gate) else told
 
     def told(self, gate: GateResult) -> str:
         """The same behind its result."""
@@ -70,6 +74,18 @@ class Outcomes:
         """``at most 2 %``."""
         return words.limits(gate.minimum, gate.maximum, self._shown_unit(gate))
 
+    def _named(self, gate: GateResult) -> str:
+        """The explanation with its measurement called by its titles; it is named where it cannot be used."""
+        about, text = gate.measurement, gate.explanation
+        for x in () if about is None else filter(None, (about, about.derived_from)):
+            if outcome := next((o for o in self.evidence.outcomes if o.audit == x.audit), None):
+                label = f" ({x.label})" if x.label else ""
+                audit = f" of “{outcome.info.title}”" if outcome.info else ""
+                plain = f"“{quantity_texts(outcome, x)[0]}{label}”{audit}"
+                for technical in (str(x), f"{x.name}{in_brackets(x)}"):
+                    text = text.replace(technical, plain)
+        return text
+
     def _shown_unit(self, gate: GateResult) -> str:
         if "{percent}" in self.findings.get(gate.gate, ""):
             return "share"
@@ -82,23 +98,25 @@ class Outcomes:
             title = quantity_texts(outcome, about)[0] if outcome else about.quantity.replace("_", " ")
             text = f"{title}{f' ({about.label})' if about.label else ''}: {{value}}"
         filled = text.replace("{value}", self._value(gate, about, unit))
-        filled = filled.replace("{percent}", words.number(gate.value, "share"))
+        filled = filled.replace("{percent}", self._value(gate, about, "share"))
         return words.sentence(filled.replace("{column}", self._column(gate, about)), end="")
 
     def _value(self, gate: GateResult, about: MeasurementId, unit: str) -> str:
         """Less than nothing beyond chance is none; a gate that asks for a least value says it as it is."""
-        value, found = gate.value, self.measured.get(about)
+        value, low, high, found = gate.value, gate.low, gate.high, self.measured.get(about)
         excess = found is not None and found.reference is not None and found.reference.value == 0
-        if value is not None and value < 0 and unit == "share" and excess and gate.minimum is None:
-            value = 0.0
-        if not value:
+        if unit == "share" and excess and gate.minimum is None:
+            value, low, high = (None if x is None else max(x, 0.0) for x in (value, low, high))
+        if not value and gate.result is not Result.INSUFFICIENT:
             return words.number(value, unit)
-        places = words.decimals(unit, value, low=gate.low, high=gate.high)
+        places = words.decimals(unit, value, low=low, high=high)
+        open_ = gate.result is Result.INSUFFICIENT
         for limit in (gate.minimum, gate.maximum):
-            places = words.telling_apart(places, unit, value, limit)
+            for end in (value, low, high) if open_ else (value,):
+                places = words.telling_apart(places, unit, end, limit)
         told = words.number(value, unit, places)
-        if gate.result is Result.INSUFFICIENT and gate.low is not None and gate.high is not None:
-            told += f" ({words.interval(gate.low, gate.high, unit, places)})"  # which is why it is open
+        if open_ and low is not None and high is not None:
+            told += f" ({words.interval(low, high, unit, places)})"  # which is why it is open
         return told
 
     def _column(self, gate: GateResult, about: MeasurementId) -> str:
@@ -116,6 +134,14 @@ class Outcomes:
             f"{held:,} of {words.counted(len(mine), 'check')} of columns, types, bounds and categories hold"
         )
         return text if gate.result is Result.PASS else f"{text}: {gate.explanation.rstrip('.')}"
+
+
+def _reaches_beyond(gate: GateResult) -> bool:
+    """Whether what keeps a gate open is an interval that lies on both sides of a limit."""
+    ends = ((gate.high, gate.maximum), (gate.minimum, gate.low))
+    return gate.result is Result.INSUFFICIENT and any(
+        more is not None and less is not None and more > less for more, less in ends
+    )
 
 
 def obstacles(outcomes: Outcomes) -> tuple[str, ...]:

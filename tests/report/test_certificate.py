@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from types import ModuleType
 
@@ -157,3 +158,15 @@ def test_a_finding_of_nothing_beyond_chance_is_no_negative_share(build: ModuleTy
     [gate] = [g for g in evidence.gates.results if g.gate == "risk.max"]
     below = replace(gate, value=-0.02, low=-0.04, high=0.001)
     assert Outcomes.of(evidence).sentence(below).endswith(": 0\u00a0%; 9\u00a0% allowed")
+
+
+def test_an_undecided_finding_says_that_its_interval_reaches_beyond(build: ModuleType) -> None:
+    evidence = build.passing()
+    [gate] = [g for g in evidence.gates.results if g.gate == "risk.max"]
+    assert gate.measurement is not None
+    told = Outcomes.of(evidence).sentence
+    wide = replace(gate, value=-0.02, low=-0.3, high=0.32, result=Result.INSUFFICIENT)
+    said = ": 0\u00a0% (0 to 32\u00a0%); 9\u00a0% allowed, and the interval reaches beyond it"
+    assert told(wide).endswith(said)
+    blind = replace(wide, explanation=f"{gate.measurement.name} is blind here and decides nothing: so it is.")
+    assert re.fullmatch("“[^“.]+” of “[^“.]+” is blind here and decides nothing: so it is", told(blind))

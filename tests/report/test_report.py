@@ -16,6 +16,7 @@ import pytest
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.verdict import Result
+from synth_audit.judging.gate_decision import MORE
 from synth_audit.report import render_report
 from synth_audit.report.audits import worst_first
 from synth_audit.report.gates import gate_views
@@ -141,7 +142,7 @@ def test_what_keeps_the_release_in_comes_first(pages: dict[str, str]) -> None:
         "pass",
         "pass",
     ]
-    outlook = "About 5,400 attempts or rows would probably decide it."
+    outlook = f"About 5,400 {MORE} would probably decide it."
     assert outlook in pages["undecided"]
     assert outlook not in pages["failing"]
     assert "The audit density_ratio ended in an error." in pages["undecided"]
