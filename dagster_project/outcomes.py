@@ -23,7 +23,10 @@ REFUSED = (ReleaseRefused, BudgetSpent)
 OUTCOME, VERDICT = "synth_audit/outcome", "synth_audit/verdict"
 """Tags of a run, by which lists of runs can be filtered."""
 
-RELEASED = "released"
+RELEASED, OPEN = "released", "open"
+
+_TOLD_BY = "synth_audit/told_by"
+"""Tag: id of the run that the others are about."""
 
 
 class GateCheckResult(dg.AssetCheckResult):
@@ -62,7 +65,17 @@ def tell_refusal(
 
 def tag(context: dg.AssetExecutionContext, name: str, value: str) -> None:
     """Set a tag of the run."""
-    context.instance.add_run_tags(context.run.run_id, {name: value})
+    context.instance.add_run_tags(context.run.run_id, {name: value, _TOLD_BY: context.run.run_id})
+
+
+def disown(context: dg.AssetExecutionContext) -> None:
+    """Call open what the run that this one repeats came to: Dagster hands on the tags of that one, and this
+    one may end otherwise, or break off."""
+    run = context.instance.get_run_by_id(context.run.run_id)  # as it is now: earlier stages may have told
+    tags = run.tags if run is not None else {}
+    if tags.get(_TOLD_BY, context.run.run_id) != context.run.run_id:
+        for name in {OUTCOME, VERDICT} & set(tags):
+            tag(context, name, OPEN)
 
 
 def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:

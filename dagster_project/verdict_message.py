@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from dagster_project.entry import TableEntry
@@ -63,16 +64,38 @@ def send(content: dict[str, Any]) -> str:
 
 
 def post(address: str, content: Mapping[str, Any], variable: str, headers: Mapping[str, str]) -> str:
-    """POST JSON to the address that a variable holds; why it did not arrive, without the address."""
+    """POST JSON to the address that a variable holds; why it did not arrive, without the address.
+
+    Whatever answers there holds nothing up: a run waits so many seconds and no more. An answer that leads
+    elsewhere is not followed, since headers may hold a token for this address alone.
+    """
     if not address.startswith(("https://", "http://")):
         return f"{variable} is no address of the web"
-    from urllib.request import Request, urlopen  # here: a code location that sends nothing need not load it
+    told = ["timeout"]
 
-    body = json.dumps(content).encode()
+    def ask() -> None:
+        told[0] = _asked(address, json.dumps(content).encode(), headers)
+
+    # Patience of a socket is for each of its answers: who sends a letter now and then is never out of time.
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(_PATIENCE)
+    return f"the address in {variable} did not take it ({told[0]})" if told[0] else ""
+
+
+def _asked(address: str, body: bytes, headers: Mapping[str, str]) -> str:
+    """What went wrong: the number of an answer or the kind of an error, whose text holds the address."""
+    # here: a code location that sends nothing need not load them
+    from http.client import HTTPException
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+    class Stay(HTTPRedirectHandler):
+        def redirect_request(self, *_: object) -> None:
+            return None
+
     try:
         request = Request(address, body, {"Content-Type": "application/json", **headers})  # noqa: S310
-        with urlopen(request, timeout=_PATIENCE):  # noqa: S310
+        with build_opener(Stay).open(request, timeout=_PATIENCE):
             return ""
-    except (OSError, ValueError) as error:  # its text holds the address
-        code = getattr(error, "code", None)
-        return f"the address in {variable} did not take it ({code or type(error).__name__})"
+    except (OSError, ValueError, HTTPException) as error:
+        return str(getattr(error, "code", None) or type(error).__name__)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import pyarrow as pa
 
-from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.errors import DataError, PlanError, Unavailable
 from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
 from synth_audit.core.source import SourceInfo, empty_batch
@@ -17,6 +18,9 @@ from synth_audit.sources import _files
 
 _SUB_MICROSECOND = "ns"
 """Finer than any Delta table: the library would cut what is below a microsecond off, and say nothing."""
+
+_RECENT = 20
+"""Commits among which one's own is looked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,19 +94,43 @@ class Delta:
 
         Raises:
             DataError: a column's type is refused, or the commit failed.
+            Unavailable: another commit came first.
             PlanError: the library is not installed.
         """
         self.refuse_types(data.schema)
-        path = _files.locate(self.path, base)
+        path, token = _files.locate(self.path, base), uuid4().hex
         library = _library()
         try:
             path.mkdir(parents=True, exist_ok=True)
             library.write_deltalake(
-                str(path), data.replace_schema_metadata(None), mode="overwrite", schema_mode="overwrite"
+                str(path),
+                data.replace_schema_metadata(None),
+                mode="overwrite",
+                schema_mode="overwrite",
+                commit_properties=library.CommitProperties(custom_metadata={"synth_audit": token}),
             )
         except Exception as error:  # as above
-            raise _files.unwritable(path, "Delta", error) from None
+            if not _committed(path, token):
+                raise _not_committed(library, path, error) from None
         return str(path)
+
+
+def _committed(path: Path, token: str) -> bool:
+    """Whether a commit is in the table's log: what the library does after it, such as a checkpoint, may fail
+    too, and then the rows are out there all the same."""
+    newest = sorted(path.glob("_delta_log/*.json"))[-_RECENT:]
+    return any(token in file.read_text(errors="replace") for file in newest)
+
+
+def _not_committed(library: Any, path: Path, error: Exception) -> DataError:
+    if not isinstance(error, library.exceptions.CommitFailedError):
+        return _files.unwritable(path, "Delta", error)
+    return Unavailable(
+        "the Delta table took no commit",
+        where=str(path),
+        expected="a table that nobody else writes to meanwhile, and that may be overwritten",
+        fix="try again; what was there before is untouched",
+    )
 
 
 def _library() -> Any:

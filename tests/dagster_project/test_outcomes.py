@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,8 @@ import dagster as dg
 import pytest
 
 from dagster_project import failures, verdict_message
+from dagster_project.components import AuditedTable
+from dagster_project.outcomes import OUTCOME, VERDICT
 from synth_audit.core.errors import ReleaseUncertain, Unavailable
 from synth_audit.generators import independent
 from synth_audit.sources.parquet import Parquet
@@ -149,6 +154,77 @@ def test_an_answer_that_is_an_error_is_told_by_its_number(
 
     monkeypatch.setenv("SYNTH_AUDIT_WEBHOOK", os.environ["SYNTH_AUDIT_WEBHOOK"] + "/broken")
     assert "(500)" in verdict_message.send({"verdict": "pass"})
+
+
+@pytest.fixture
+def answering() -> Callable[..., str]:
+    """Addresses of servers that answer once, with these very bytes, a few at a time."""
+    asked: list[bytes] = []
+
+    def make(answer: bytes, pause: float = 0.0) -> str:
+        server = socket.create_server(("127.0.0.1", 0))
+        server.settimeout(5)  # the one that must not be asked is closed then
+
+        def serve() -> None:
+            with suppress(OSError), server, server.accept()[0] as taken:
+                asked.append(taken.recv(65536))
+                for place in range(0, len(answer), 16):
+                    taken.sendall(answer[place : place + 16])
+                    time.sleep(pause)
+
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        threading.Thread(target=serve, daemon=True).start()
+        return address
+
+    make.asked = asked  # type: ignore[attr-defined]
+    return make
+
+
+@pytest.mark.parametrize("answer", [b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200, b""])
+def test_an_answer_that_is_none_fails_nothing(answering: Callable[..., str], answer: bytes) -> None:
+    assert "did not take it" in verdict_message.post(answering(answer), {}, "X", {})
+
+
+@pytest.mark.parametrize("address", [f"http://me:{TOKEN}@127.0.0.1/", f"http://127.0.0.1:{TOKEN}/"])
+def test_an_address_that_is_none_is_not_shown(address: str) -> None:
+    told = verdict_message.post(address, {}, "X", {})
+    assert told
+    assert TOKEN not in told
+
+
+def test_a_token_is_not_carried_to_where_an_answer_leads(answering: Callable[..., str]) -> None:
+    other = answering(b"HTTP/1.1 200 OK\r\n\r\n")
+    first = answering(f"HTTP/1.1 303 X\r\nContent-Length: 0\r\nLocation: {other}\r\n\r\n".encode())
+    assert "(303)" in verdict_message.post(first, {}, "X", {"Authorization": f"Bearer {TOKEN}"})
+    [request] = answering.asked  # type: ignore[attr-defined]
+    assert TOKEN.encode() in request
+
+
+def test_who_answers_letter_by_letter_is_not_waited_for(
+    answering: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdict_message, "_PATIENCE", 0.3)
+    start = time.monotonic()
+    told = verdict_message.post(answering(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 500, 0.1), {}, "X", {})
+    assert "(timeout)" in told
+    assert time.monotonic() - start < 2
+
+
+def test_a_run_that_repeats_another_does_not_bear_its_outcome(
+    component: Callable[..., AuditedTable], instance: dg.DagsterInstance
+) -> None:
+    def tags_of(tags: dict[str, str], **settings: object) -> dict[str, str]:
+        job = dg.build_defs_for_component(component("shuffled", **settings)).resolve_job_def("people_audit")
+        result = job.execute_in_process(instance=instance, raise_on_error=False, tags=tags)
+        run = instance.get_run_by_id(result.run_id)
+        assert run is not None
+        return dict(run.tags)
+
+    released = tags_of({})
+    assert (released[OUTCOME], released[VERDICT]) == ("released", "pass")
+    repeated = tags_of(released, source="none.parquet")  # Dagster copies the tags of the run it repeats
+    assert (repeated[OUTCOME], repeated[VERDICT]) == ("open", "open")
+    assert tags_of(repeated)[OUTCOME] == "released"
 
 
 def test_source_and_released_table_have_events_of_their_own(run: Run) -> None:

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.errors import DataError, PlanError
+from synth_audit.core.errors import DataError, PlanError, Unavailable
 from synth_audit.core.registry import build
 from synth_audit.sources import delta
 
@@ -47,6 +47,26 @@ def test_rows_come_back_and_a_second_release_replaces_the_first(tmp_path):
     assert deltalake.DeltaTable(str(tmp_path / "lake")).version() == 1
     made().write(pa.table({"none": pa.array([], pa.int64())}), tmp_path)
     assert sum(batch.num_rows for batch in made().batches(tmp_path)) == 0
+
+
+def test_what_fails_after_the_commit_does_not_undo_it(tmp_path):
+    deltalake = pytest.importorskip("deltalake")
+    made().write(pa.table({"x": [1, 2]}), tmp_path)
+    each = {"delta.checkpointInterval": "1"}
+    deltalake.DeltaTable(str(tmp_path / "lake")).alter.set_table_properties(each)
+    (tmp_path / "lake/_delta_log/_last_checkpoint").unlink(missing_ok=True)
+    (tmp_path / "lake/_delta_log/_last_checkpoint").mkdir()
+    made().write(pa.table({"x": [9]}), tmp_path)
+    assert made().read(tmp_path).to_pylist() == [{"x": 9}]
+
+
+def test_a_table_that_is_only_added_to_is_no_full_disk(tmp_path):
+    deltalake = pytest.importorskip("deltalake")
+    made().write(pa.table({"x": [1, 2]}), tmp_path)
+    deltalake.DeltaTable(str(tmp_path / "lake")).alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(Unavailable, match="took no commit"):
+        made().write(pa.table({"x": [9]}), tmp_path)
+    assert made().read(tmp_path).to_pylist() == [{"x": 1}, {"x": 2}]
 
 
 def test_a_commit_that_fails_leaves_the_last_release(tmp_path, monkeypatch):
