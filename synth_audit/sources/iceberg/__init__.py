@@ -1,0 +1,224 @@
+"""Apache Iceberg tables, through their own library and any catalogue that it knows."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from synth_audit.core.connection import Connection
+from synth_audit.core.errors import DataError, PlanError, ReleaseUncertain, Unavailable
+from synth_audit.core.fingerprint import fingerprint
+from synth_audit.core.schema import check_names
+from synth_audit.core.source import SourceInfo, empty_batch
+from synth_audit.sources.iceberg.staging import existing, stage
+from synth_audit.sources.iceberg.storage import stored_type
+
+_PART = r'"(?:[^"]|"")+"|[^."]+'
+_NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))+")
+_CODE = "py-"
+"""What options begin with that name Python code to run."""
+
+_AWAY = {
+    "ConnectionError",
+    "ConnectTimeout",
+    "InterfaceError",
+    "ReadTimeout",
+    "ServerError",
+    "ServiceUnavailableError",
+    "TooManyRequestsError",
+}
+_NOT_LOCKED = ("SQLITE_ERROR", "SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_READONLY")
+_MISSING = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIcebergTableError")
+_LOST_RACE = ("CommitFailedException", "ValidationException", "TableAlreadyExistsError")
+"""Of a commit that certainly changed nothing, as somebody else's came before it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iceberg:
+    """An Apache Iceberg table, read at one snapshot; a release is one commit that replaces its rows.
+
+    The rows of a release are written to files that no snapshot knows, read back, compared with what was
+    audited, and become the table's in one commit. Snapshots before it stay until somebody expires them:
+    whoever may read the files may read earlier releases too. Takes ``pyiceberg`` (the extra ``iceberg``).
+
+    Attributes:
+        connection: one of the plan's ``connections``; its options are those of a catalogue of pyiceberg, such
+            as ``type``, ``uri`` and ``warehouse``, with paths from the root. No file or variable of
+            pyiceberg's own is looked at.
+        table: ``namespace.table``, or more levels; double quotes around a part keep a dot inside it.
+        catalog: name under which a database holds the catalogue, where it can hold several.
+
+    Raises:
+        ValueError: the table's name has no namespace, or a part that would lead out of the warehouse's
+            folder, or an option names code to run.
+    """
+
+    connection: Connection
+    table: str
+    catalog: str = "default"
+    info: ClassVar[SourceInfo] = SourceInfo(
+        title="Iceberg table",
+        summary="An Apache Iceberg table of any catalogue, read at one snapshot; a release is one commit.",
+    )
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.table):
+            raise ValueError('table must read `namespace.table` or `"quoted.namespace"."quoted.table"`')
+        if any("/" in part or part in (".", "..") or not part.isprintable() for part in self._parts()):
+            raise ValueError(
+                "a part of the table's name would lead out of the warehouse: it becomes a folder"
+            )
+        if code := next((name for name in self.connection.options if name.startswith(_CODE)), ""):
+            raise ValueError(f"option {code!r} names code to run; a plan names options alone")
+
+    def read(self, base: Path) -> pa.Table:
+        """Read the newest snapshot.
+
+        Raises:
+            Unavailable: the catalogue does not answer, or is locked.
+            DataError: nobody is let in under these settings, or the table is missing or of a kind that the
+                library does not read.
+            PlanError: the library is not installed, or a secret is not set.
+        """
+        return pa.Table.from_batches(list(self.batches(base)))
+
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """The rows by batches; see :meth:`read`."""
+        with self._catalogue() as catalogue, self._explained("read"):
+            reader = catalogue.load_table(self._parts()).scan().to_arrow_batch_reader()
+            check_names(reader.schema.names, where=self._where)
+            n_rows = 0
+            for batch in reader:
+                n_rows += batch.num_rows
+                yield batch
+            if not n_rows:
+                yield empty_batch(reader.schema)
+
+    def place(self, base: Path) -> tuple[str, ...]:
+        """The table's own identity, as several catalogues may lead to it; its name where there is none."""
+        with self._catalogue() as catalogue, self._explained("found"):
+            found = existing(catalogue, self._parts())
+        if found is None:
+            return ("Iceberg", self.connection.options.get("uri", ""), self.catalog, *self._parts())
+        return ("Iceberg", str(found.metadata.table_uuid))
+
+    def refuse_types(self, schema: pa.Schema) -> None:
+        """Raise ``DataError`` for a column whose values no Iceberg table keeps."""
+        for field in schema:
+            if stored_type(field.type) is None:
+                raise DataError(
+                    f"column {field.name!r} has type {field.type}, which no Iceberg table keeps as it is",
+                    where=f"release, {self._where}",
+                    expected="numbers of at most 64 bits, decimals, text, booleans, dates, microseconds",
+                    fix="cast it in the source, or release elsewhere",
+                )
+
+    def write(self, data: pa.Table, base: Path) -> str:
+        """Commit ``data`` as the table's next snapshot, wholly or not at all; return where it went.
+
+        Rows that are there already, as after a kill, are left alone.
+
+        Raises:
+            Unavailable: as :meth:`read`, or another program committed at the same time.
+            ReleaseUncertain: the catalogue was lost in the moment of committing.
+            DataError: a column's type is refused, or what was staged is not what was to be released.
+        """
+        self.refuse_types(data.schema)
+        sha256 = fingerprint(data)
+        with self._catalogue() as catalogue, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the library: that there was nothing to delete
+            with self._explained("written"):
+                staged = stage(catalogue, self._parts(), data, sha256)
+            if staged is not None:
+                self._commit(staged)
+        return f"Iceberg, {self._where}"
+
+    def _commit(self, staged: Any) -> None:
+        try:
+            staged.commit_transaction()
+        except Exception as error:  # of the library, the catalogue's driver or the network
+            if _name(error) in _LOST_RACE or _is_locked(error):
+                raise Unavailable(
+                    "another program changes the table, or locks the catalogue, at the same time",
+                    where=self._where,
+                    expected="that nobody else commits while a release does",
+                    fix="release again; what was there before is untouched",
+                ) from None
+            raise ReleaseUncertain(
+                f"the catalogue was lost while it took the release ({_name(error)})",
+                where=self._where,
+                expected="its word that it has",
+                fix="release again when it is up: what is there already is left as it is",
+            ) from None
+
+    def _parts(self) -> tuple[str, ...]:
+        found = re.findall(_PART, self.table)
+        return tuple(part[1:-1].replace('""', '"') if part[0] == '"' else part for part in found)
+
+    @property
+    def _where(self) -> str:
+        return f"table {self.table}"
+
+    @contextmanager
+    def _catalogue(self) -> Iterator[Any]:
+        library = _library()
+        # A catalogue that is not there is a slip of the pen; none is made in its place.
+        settings = {"init_catalog_tables": "false"} | self.connection.settings()
+        with self._explained("reached"):
+            kind = settings.get("type") or library.infer_catalog_type(self.catalog, settings)
+            opened = library.AVAILABLE_CATALOGS[library.CatalogType(kind)](self.catalog, settings)
+        try:
+            yield opened
+        finally:
+            with suppress(Exception):  # of a session that is lost
+                opened.close()
+
+    @contextmanager
+    def _explained(self, done: str) -> Iterator[None]:
+        """Tell failures without a word of the library's own, which may quote cells or secrets."""
+        try:
+            yield
+        except DataError:
+            raise
+        except Exception as error:  # there is no common one
+            reason = _name(error)
+            away = reason in _AWAY or _is_locked(error)
+            what = (
+                "there is no such table" if reason in _MISSING else f"the table cannot be {done} ({reason})"
+            )
+            raise (Unavailable if away else DataError)(
+                what,
+                where=self._where,
+                expected="a catalogue that answers and lets this role in, and a table that pyiceberg knows",
+                fix="check the connection's options and the name; nothing was changed",
+            ) from None
+
+
+def _library() -> Any:
+    try:
+        import pyiceberg.catalog
+    except ImportError:
+        raise PlanError(
+            "the library for Iceberg is not installed",
+            where="iceberg",
+            expected="the package pyiceberg",
+            fix="pip install 'synth-audit[iceberg]'",
+        ) from None
+    return pyiceberg.catalog
+
+
+def _is_locked(error: BaseException) -> bool:
+    """True when a database of SQL is locked or away, and not when it has no such table or lets nobody in."""
+    code = getattr(getattr(error, "orig", None), "sqlite_errorname", "")
+    return _name(error) == "OperationalError" and not code.startswith(_NOT_LOCKED)
+
+
+def _name(error: BaseException) -> str:
+    return type(error).__name__
