@@ -27,6 +27,9 @@ WAREHOUSE = "warehouse.duckdb"
 TABLES = {"tumours_vine": "released.tumours", "tumours_resample": "released.tumours_resample"}
 """The audited tables of ``defs/`` and where each would be released to."""
 
+MOST_REASONS = 5
+"""Of a refusal, that are printed here."""
+
 _INSTANCE = "telemetry:\n  enabled: false\nnux:\n  enabled: false\npython_logs:\n  python_log_level: INFO\n"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -179,11 +182,14 @@ def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tel
     evidence = newest_evidence(workspace)
     tell(f"  verdict   {str(evidence.verdict).upper()} ({seconds:.0f} s)")
     outcomes = Outcomes.of(evidence)
-    for gate in evidence.gates.results:
-        if gate.blocking and gate.result is not Result.PASS:
-            tell(f"            {outcomes.told(gate)}")
-    for reason in evidence.gates.blockers:
+    reasons = [*evidence.gates.blockers]
+    reasons += [
+        outcomes.told(g) for g in evidence.gates.results if g.blocking and g.result is not Result.PASS
+    ]
+    for reason in reasons[:MOST_REASONS]:
         tell(f"            {reason}")
+    if more := reasons[MOST_REASONS:]:
+        tell(f"            and {len(more)} more, in the report")
     where = evidence_store(workspace).where()
     tell(f"  to sign   {where['certificate']}")
     tell(f"  report    {where['report']}")
