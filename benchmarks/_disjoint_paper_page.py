@@ -16,7 +16,7 @@ from synth_audit.report.series_plot import series_svg
 
 JOINS = ("concatenate", "validated")
 PARTS = range(2, 7)
-DIVIDED = {"": "sp", "ds ": "ds"}
+DIVIDED = {"": "sp", "ds ": "ds", "ct ": "ct"}
 """Models that are divided at random, by what stands before the number of parts."""
 
 RISK = "closest_record.epsilon_identifiability"

@@ -38,12 +38,16 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number, read_frontier
 
-TABLES: dict[str, tuple[tuple[str, ...], str, int | None]] = {
-    "hepatitis": (("hepatitis_train", "hepatitis_test"), "b_class", None),
-    "support2": (("support2_small_train", "support2_small_test"), "Y", None),
-    "adult": (("adult_train", "adult_control"), "income", 10_000),
+sys.path.insert(0, str(Path(__file__).parent / "leak_zoo"))
+
+from tables import SUPPORT2
+
+TABLES: dict[str, tuple[tuple[str, ...], list[str] | None, str, int | None]] = {
+    "hepatitis": (("hepatitis_train", "hepatitis_test"), None, "b_class", None),
+    "support2": (("support2_raw",), SUPPORT2, "hospdead", 2_000),
+    "adult": (("adult_train", "adult_control"), None, "income", 10_000),
 }
-"""Files, target, and rows that are taken at most."""
+"""Files, columns if not all, target, and rows that are taken at most."""
 
 PRIVACY, UTILITY = "membership_data_only.worst_auc", "prediction.auroc_tstr"
 FEW: tuple[Any, ...] = (
@@ -79,9 +83,9 @@ MOST_LABELS = 10
 
 def prepared(folder: Path, name: str, rows: int | None, out: Path) -> tuple[pa.Table, Path]:
     """The rows of a table as a file, the same ones each time."""
-    files, _, most = TABLES[name]
+    files, columns, _, most = TABLES[name]
     data = pa.concat_tables(
-        [pq.read_table(folder / f"{f}.parquet") for f in files], promote_options="permissive"
+        [pq.read_table(folder / f"{f}.parquet", columns=columns) for f in files], promote_options="permissive"
     )
     data = data.take(np.random.default_rng(0).permutation(len(data))[: rows or most])
     path = out / f"{name}.parquet"
@@ -119,13 +123,14 @@ def finest(values: pa.ChunkedArray) -> float:
 def plan_of(name: str, kind: str, folder: Path, chosen: argparse.Namespace) -> Plan:
     """The sweep of a table over what buys its privacy, or what does not."""
     data, path = prepared(folder, name, chosen.rows, chosen.out)
+    *_, target, _ = TABLES[name]
     asked = chosen.generators or [g for g in registry.catalogue("generator") if g != "external"]
     settings = {} if chosen.whole else SMALL
     own = [g for g in asked if (g in PRIVATE) == bool(BUDGETS[kind])]
     plan: dict[str, Any] = {
         "name": name,
         "source": {"parquet": {"path": str(path.resolve())}},
-        "columns": declared(data, TABLES[name][1]),
+        "columns": declared(data, target),
         "split": {"control": CONTROL},
         "rows": round((1 - CONTROL) * len(data)),
         "gates": "release",
@@ -263,7 +268,7 @@ def main() -> None:
     parser.add_argument("--page", type=Path, help="write what stands behind the heading of each table")
     parser.add_argument("--tables", nargs="*", default=[*TABLES], choices=[*TABLES])
     parser.add_argument("--generators", nargs="*", help="all that are installed if left out")
-    parser.add_argument("--rows", type=int, help="rows of a table at most; of Adult 10,000 if left out")
+    parser.add_argument("--rows", type=int, help="rows of a table at most")
     parser.add_argument("--whole", action="store_true", help="the whole suite, and networks as they are")
     chosen = parser.parse_args()
     for name in chosen.tables:

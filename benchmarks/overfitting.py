@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -169,8 +169,12 @@ def measured(subject: Subject, context: RunContext, *, embedded: bool) -> dict[s
     return found
 
 
-def collect(chosen: argparse.Namespace) -> None:
-    """For each seed and table: train if that is not done, then measure what is not on file."""
+def collect(chosen: argparse.Namespace, train: Callable[..., None] = train_beyond) -> None:
+    """For each seed and table: train if that is not done, then measure what is not on file.
+
+    Args:
+        train: leaves a release for each ratio in a folder, as :func:`train_beyond` does.
+    """
     until = time.monotonic() + 60 * chosen.minutes
     for seed in range(chosen.seeds):
         for name in chosen.tables:
@@ -178,7 +182,7 @@ def collect(chosen: argparse.Namespace) -> None:
             out.mkdir(parents=True, exist_ok=True)
             sides = sides_of(chosen.folder, name, chosen.rows, seed)
             if not (out / "training.json").exists():
-                train_beyond(sides, out, seed, steps=chosen.steps)
+                train(sides, out, seed, steps=chosen.steps)
             known = {row["ratio"] for row in on_file(out)}
             with RunContext(seed=seed).keeping() as context:
                 for ratio in (r for r in RATIOS if r not in known and release_file(out, r).exists()):

@@ -16,7 +16,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -38,6 +38,8 @@ from synth_audit.report.series_plot import series_svg
 
 NETWORK: dict[str, Any] = {"layers": 2, "width": 64, "heads": 4, "batch": 32, "bootstraps": 50}
 """The recipe's own: 6 layers of width 768 and 500 draws."""
+RATE = 5e-5
+"""Of learning, by default: the recipe's own."""
 
 AUDITS: dict[str, dict[str, Any]] = {
     "closest_record": {"n_bootstrap": 100},
@@ -64,9 +66,9 @@ def sides(folder: Path, rows: int, seed: int) -> tuple[Table, Table, Table]:
     return first, second, third
 
 
-def release_of(train: Table, epochs: int, checked: bool, seed: int) -> Table:
+def release_of(train: Table, epochs: int, rate: float, checked: bool, seed: int) -> Table:
     """Rows of a model that has learnt for so many epochs, or until its check stopped it."""
-    settings = {**NETWORK, "epochs": epochs, "overfitting_check": checked}
+    settings = {**NETWORK, "epochs": epochs, "learning_rate": rate, "overfitting_check": checked}
     recipe = {"recipe": "realtabformer", "settings": settings, "timeout": 3600}
     generator = registry.build("generator", "external", recipe)
     model = generator.fit(train.released_only(), FitContext(rng=child_rng(seed, "fit")))
@@ -88,18 +90,20 @@ def spent() -> float:
 
 def collect(chosen: argparse.Namespace) -> None:
     """Measure what is not on file yet."""
-    known = {(row["case"], row["epochs"], row["repeat"]) for row in on_file(chosen.out)}
+    done = on_file(chosen.out)
+    known = {(row["case"], row["epochs"], row.get("rate", RATE), row["repeat"]) for row in done}
     most = max(chosen.epochs)
     cases = [(FRESH, 0), *((f"{e} epochs", e) for e in sorted(chosen.epochs)), (CHECKED, most)]
     until = time.monotonic() + 60 * chosen.minutes
     for repeat in range(chosen.repeats):
         train, control, fresh = sides(chosen.folder, chosen.rows, repeat)
         for case, epochs in cases:
-            if (case, epochs, repeat) in known or time.monotonic() > until:
+            rate = RATE if case == FRESH else chosen.rate
+            if (case, epochs, rate, repeat) in known or time.monotonic() > until:
                 continue
             start = spent()
-            made = fresh if case == FRESH else release_of(train, epochs, case == CHECKED, repeat)
-            row = {"case": case, "epochs": epochs, "repeat": repeat, "rows": train.n_rows}
+            made = fresh if case == FRESH else release_of(train, epochs, rate, case == CHECKED, repeat)
+            row = {"case": case, "epochs": epochs, "rate": rate, "repeat": repeat, "rows": train.n_rows}
             row |= numbers(train, control, made, repeat) | {"seconds": spent() - start}
             with chosen.out.open("a") as out:
                 out.write(json.dumps(row) + "\n")
@@ -108,20 +112,28 @@ def collect(chosen: argparse.Namespace) -> None:
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """One line for each release, means over the repeats."""
-    yield "| release | repeats | " + " | ".join(MEASURES.values()) + " | CPU s |"
-    yield "|---" * (len(MEASURES) + 3) + "|"
-    for case in dict.fromkeys(row["case"] for row in rows):
-        own = [row for row in rows if row["case"] == case]
-        cells = [f"{mean(row[m] for row in own):.3f}" for m in MEASURES]
-        cells += [f"{mean(row['seconds'] for row in own):.0f}"]
-        yield f"| {case} | {len(own)} | " + " | ".join(cells) + " |"
+    yield "| release | rate | repeats | " + " | ".join(MEASURES.values()) + " | CPU s |"
+    yield "|---" * (len(MEASURES) + 4) + "|"
+    for told in dict.fromkeys(map(told_of, rows)):
+        own = [row for row in rows if told_of(row) == told]
+        cells = [*told, f"{len(own)}", *(f"{mean(row[m] for row in own):.3f}" for m in MEASURES)]
+        yield "| " + " | ".join([*cells, f"{mean(row['seconds'] for row in own):.0f}"]) + " |"
+
+
+def told_of(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What a release is, and the rate that it was learnt at."""
+    if row["case"] == FRESH:
+        return FRESH, ""
+    checked = f", {CHECKED}" if row["case"] == CHECKED else ""
+    return f"{row['epochs']} epochs{checked}", f"{row.get('rate', RATE):g}"
 
 
 def picture(rows: Sequence[dict[str, Any]]) -> str:
     """Each measure by epochs."""
-    epochs = sorted({row["epochs"] for row in rows if row["case"] not in (FRESH, CHECKED)})
+    rows = [row for row in rows if row["case"] not in (FRESH, CHECKED) and row.get("rate", RATE) == RATE]
+    epochs = sorted({row["epochs"] for row in rows})
     lines = {
-        label: tuple(mean(row[m] for row in rows if row["case"] == f"{e} epochs") for e in epochs)
+        label: tuple(mean(row[m] for row in rows if row["epochs"] == e) for e in epochs)
         for m, label in MEASURES.items()
     }
     where = MeasurementId("realtabformer", "epochs")
@@ -134,15 +146,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="holds adult_train and adult_control")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        help="holds adult_train and adult_control; without it nothing is measured",
+    )
     parser.add_argument("--out", type=Path, required=True, help="what is measured, a line each")
     parser.add_argument("--page", type=Path, help="write the table behind its heading `Measured`")
     parser.add_argument("--rows", type=int, default=400, help="that are learnt")
     parser.add_argument("--epochs", type=int, nargs="*", default=[10, 40, 160])
+    parser.add_argument("--rate", type=float, default=RATE, help="of learning")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no other after these")
     chosen = parser.parse_args()
-    collect(chosen)
+    if chosen.folder is not None:
+        collect(chosen)
     rows = on_file(chosen.out)
     print("\n".join(table(rows)))
     if chosen.page:

@@ -67,13 +67,20 @@ def as_learnt(generator: Generator, train: Table, context: FitContext) -> Table:
     return Table(train.schema, pa.table(stored | replaced)) if replaced else train
 
 
-def rare_label_columns(train: Table, weights: Floats, fewest: float) -> tuple[str, ...]:
+def rare_label_columns(
+    train: Table, weights: Floats, fewest: float, drawn: Table | None = None
+) -> tuple[str, ...]:
     """Names of the columns in train of which some label is learnt from nobody; see :func:`as_learnt`.
 
     Args:
         weights: of each row, shape (n,); those of one person sum to 1 at most.
+        drawn: leave out columns all of whose rare labels are in this table.
     """
-    return tuple(column.name for column, _, _ in _with_rare_labels(train.released_only(), weights, fewest))
+    return tuple(
+        column.name
+        for column, labels, stay in _with_rare_labels(train.released_only(), weights, fewest)
+        if drawn is None or not set(labels[~stay]) <= set(drawn.labels(column.name))
+    )
 
 
 def _with_rare_labels(train: Table, weights: Floats, fewest: float) -> Iterator[tuple[Column, Labels, Bools]]:

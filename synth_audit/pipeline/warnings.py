@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.entities import persons
-from synth_audit.core.generator import minimum_people
+from synth_audit.core.generator import FEWEST_PEOPLE, minimum_people, refits
 from synth_audit.core.plan import Plan
 from synth_audit.core.rare_labels import rare_label_columns
 from synth_audit.core.schema import Column
@@ -183,20 +183,24 @@ def about_delta(plan: Plan, train: Table) -> tuple[str, ...]:
 
 
 def about_rare_labels(subject: Subject) -> tuple[str, ...]:
-    """Labels of few people, of which a generator without a budget learns nothing: a class may be gone."""
-    if subject.generator is None or subject.terms.fit is not None:
+    """Labels of few people, of which a generator without a budget learns nothing: a class may be gone.
+
+    One that is handed every label may leave them out by itself, or by its parts: what it drew tells.
+    """
+    made = subject.generator
+    if made is None or subject.terms.fit is not None or not refits(made):
         return ()
-    fewest = minimum_people(subject.generator)
-    if fewest <= 1:
-        return ()
+    handed = minimum_people(made)
+    fewest, drawn = (handed, None) if handed > 1 else (FEWEST_PEOPLE, subject.synthetic)
     people = persons(subject.train)
-    rare = rare_label_columns(subject.train, 1 / np.bincount(people)[people], fewest)
+    rare = rare_label_columns(subject.train, 1 / np.bincount(people)[people], fewest, drawn)
     if not rare:
         return ()
     named = ", ".join(map(repr, rare[:_NAMED])) + f" and {len(rare) - _NAMED} more" * (len(rare) > _NAMED)
+    gone = "were learnt from nobody and are not drawn" if handed > 1 else "are not all in the release"
     return (
-        f"labels of {named} that fewer than {fewest} people in train have were learnt from nobody and are "
-        "not drawn; group them, or declare the column's `categories` where they are known to everybody",
+        f"labels of {named} that fewer than {fewest} people in train have {gone}; group them, or declare "
+        "the column's `categories` where they are known to everybody",
     )
 
 

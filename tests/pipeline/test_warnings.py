@@ -129,3 +129,13 @@ def test_labels_that_nobody_learns_are_told_of_by_column(generator, labels, told
     made = registry.build("generator", generator, {}) if generator else None
     found = about_rare_labels(Subject(train=train, control=None, synthetic=train, generator=made))
     assert [("'class'" in text, "odd" in text) for text in found] == [(True, False)] * told
+
+
+@pytest.mark.parametrize("generator", ["cart", "disjoint"])
+@pytest.mark.parametrize("drawn", [True, False])
+def test_labels_that_a_generator_leaves_out_by_itself_are_told_of(generator, drawn):
+    train, _ = tables(fair() | {"class": ["a"] * 60 + ["b"] * 21 + ["odd"] * 19})
+    made = registry.build("generator", generator, {"generators": ["cart"]} if generator == "disjoint" else {})
+    release = train if drawn else train.take(np.arange(81))
+    found = about_rare_labels(Subject(train=train, control=None, synthetic=release, generator=made))
+    assert [("'class'" in text, "odd" in text) for text in found] == [(True, False)] * (not drawn)

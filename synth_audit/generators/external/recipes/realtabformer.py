@@ -16,6 +16,8 @@
 # layers = 6
 # width = 768
 # heads = 12
+# dropout = 0.1
+# learning_rate = 5e-5
 # overfitting_check = true
 # bootstraps = 500
 #
@@ -58,13 +60,17 @@ def fit(
 ) -> None:
     """Learn the rows."""
     _seeded(seed)
-    size = GPT2Config(n_layer=settings["layers"], n_embd=settings["width"], n_head=settings["heads"])
+    dropped = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), settings["dropout"])
+    size = GPT2Config(
+        n_layer=settings["layers"], n_embd=settings["width"], n_head=settings["heads"], **dropped
+    )
     made = REaLTabFormer(
         model_type="tabular",
         tabular_config=size,
         checkpoints_dir=str(folder / STATES),
         epochs=settings["epochs"],
         batch_size=settings["batch"],
+        learning_rate=settings["learning_rate"],
         gradient_accumulation_steps=1,
         random_state=(seed or 0) % 2**31,
         report_to="none",
