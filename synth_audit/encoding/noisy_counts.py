@@ -77,6 +77,11 @@ class SingleColumns:
         a, b = (no_less_than_nothing(self.measured[j].counts) for j in (one, other))
         return np.outer(a / a.sum(), b / b.sum()) * self.total
 
+    def mixed(self, column: int) -> float:
+        """``1 − Σ p²``: the chance that two rows differ in a column, in [0, 1)."""
+        counts = no_less_than_nothing(self.measured[column].counts)
+        return float(1 - np.square(counts / counts.sum()).sum())
+
     def fitted(
         self,
         more: list[Measured],

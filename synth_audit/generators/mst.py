@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -19,7 +19,11 @@ from synth_audit.encoding.noisy_counts import NoisyCounts, SingleColumns, chosen
 from synth_audit.encoding.value_counts import check_part
 from synth_audit.kernels.cell_counts import Attributes
 
-_CHOICE_SENSITIVITY = 1.0
+Score = Literal["share", "rows"]
+
+_LEAST_MIXED = 0.1
+"""Columns of which fewer pairs of rows differ are taken for as mixed as that: the choice's noise grows with
+the largest of what distances are divided by."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,15 @@ class Mst:
     noisy single columns would have if they were independent (sensitivity 1). Cells of a column below three
     standard deviations of the noise are merged.
 
+    That distance is ``2 n (1 − max(Σ p², Σ q²))`` at most for columns with shares p and q: by rows, as
+    published, a column of two uneven labels (an income, a death) is hardly ever joined to what it depends on.
+    By ``share`` the distance is divided by that, from the noisy counts.
+
     Attributes:
         margins: share of ε that buys how often the values of each number occur; 0 for none, as published.
         bins: of a number at most, of much the same share of rows; of equal width without ``margins``.
+        score: of a pair: its distance as a ``share`` of the largest that its columns allow, or in ``rows``,
+            as published.
         share: of zero-concentrated privacy for choosing the pairs; the rest is measured with one noise.
         most_cells: of the table of a pair; larger ones are no candidates.
         iterations: of mirror descent at most.
@@ -51,6 +61,7 @@ class Mst:
 
     margins: float = 0.2
     bins: int = 25
+    score: Score = "share"
     share: float = 1 / 3
     most_cells: int = 1_000_000
     iterations: int = 1000
@@ -66,6 +77,8 @@ class Mst:
         for name in ("bins", "most_cells", "iterations"):
             if getattr(self, name) < 1:
                 raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
+        if self.score not in get_args(Score):
+            raise PlanError("no such score", where="generator.score", expected=" or ".join(get_args(Score)))
         if not 0 < self.share < 1:
             raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
 
@@ -110,18 +123,26 @@ class Mst:
     def _pairs(self, single: SingleColumns, epsilon: float | None) -> list[Attributes]:
         """A spanning tree after Kruskal, of as many parts as the largest table allows."""
         sizes = single.rows.sizes
-        left = {
-            pair: single.rows.off(pair, single.independent(*pair))
+        weights = {
+            pair: self._weight(single, pair)
             for pair in combinations(range(len(sizes)), 2)
             if small_enough(sizes, pair, self.most_cells)
         }
+        left = {p: weight * single.rows.off(p, single.independent(*p)) for p, weight in weights.items()}
+        sensitivity = max(weights.values(), default=1.0)  # one row moves a distance by 1, no weight
         part = list(range(len(sizes)))
         tree: list[Attributes] = []
         while left:
             candidates = list(left)
-            found = candidates[chosen(np.array([*left.values()]), epsilon, _CHOICE_SENSITIVITY)]
+            found = candidates[chosen(np.array([*left.values()]), epsilon, sensitivity)]
             tree.append(found)
             joined, gone = (part[a] for a in found)
             part = [joined if p == gone else p for p in part]
             left = {pair: off for pair, off in left.items() if part[pair[0]] != part[pair[1]]}
         return tree
+
+    def _weight(self, single: SingleColumns, pair: Attributes) -> float:
+        """One over the largest distance from independence, in parts of all rows, by the noisy counts."""
+        if self.score == "rows":
+            return 1.0
+        return 0.5 / max(min(single.mixed(j) for j in pair), _LEAST_MIXED)

@@ -18,6 +18,7 @@ from synth_audit.core.noise import Noise
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.encoding.noisy_counts import NoisyCounts, SingleColumns
 
 ALL = pytest.mark.parametrize("name", ["mst", "aim", "priv_pgd"])
 LABELS = tuple("abcdefgh")
@@ -114,6 +115,43 @@ def test_the_noise_of_mst_is_what_was_paid_for_and_no_seed_moves_it(monkeypatch)
     assert (values.count, columns.count, pairs.count) == (2, 4, 3)
     one, other = (made("mst", table, context(table, 1.0)) for _ in range(2))
     assert one.fingerprint != other.fingerprint
+
+
+def uneven(n=4000):
+    """Codes: the first tells the second and a rare label; the last follows the second, or that label."""
+    rng = np.random.default_rng(0)
+    cause = rng.integers(0, 4, n)
+    second = 2 * cause + rng.integers(0, 2, n)
+    label = (cause == 0) & (rng.random(n) < 0.6)
+    last = np.where(rng.random(n) < 0.5, second, rng.integers(0, 6, n))
+    last = np.where(label, 6 + rng.integers(0, 2, n), np.minimum(last, 5))
+    return np.stack([cause, second, label, last], axis=1), (4, 8, 2, 8)
+
+
+@pytest.mark.parametrize(("score", "joined"), [("share", (2, 3)), ("rows", (1, 3))])
+def test_mst_joins_what_tells_an_uneven_label_by_shares_and_not_by_rows(score, joined):
+    codes, sizes = uneven()
+    single = SingleColumns.of(NoisyCounts(codes, sizes, context(rows(10))), None)
+    pairs = registry.build("generator", "mst", {"score": score})._pairs(single, None)
+    assert joined in pairs
+    assert len(pairs) == 3
+
+
+@pytest.mark.parametrize("score", ["share", "rows"])
+def test_no_score_of_mst_moves_by_more_than_its_sensitivity(score, monkeypatch):
+    """One more row, with the single columns as they were measured; all scores are handed over at first."""
+    codes, sizes = uneven(300)
+    handed = []
+    monkeypatch.setattr("synth_audit.generators.mst.chosen", lambda *of: handed.append(of) or 0)
+    generator = registry.build("generator", "mst", {"score": score})
+    one = SingleColumns.of(NoisyCounts(codes, sizes, context(rows(10))), None)
+    for row in ([0, 0, 0, 0], [3, 7, 1, 0], [1, 2, 1, 7]):
+        other = replace(one, rows=replace(one.rows, codes=np.vstack([codes, row])))
+        handed.clear()
+        for single in (one, other):
+            generator._pairs(single, 1.0)
+        (before, _, sensitivity), (after, *_) = handed[0], handed[3]
+        assert 0 < np.abs(before - after).max() <= sensitivity + 1e-9
 
 
 def test_priv_pgd_measures_all_pairs_with_the_noise_it_paid_for(monkeypatch):
@@ -269,8 +307,9 @@ def test_a_share_is_a_part_and_aim_counts_its_rounds():
     for name in ("mst", "aim", "priv_bayes"):
         with pytest.raises(PlanError):
             registry.build("generator", name, {"margins": 1.0})
-    with pytest.raises(PlanError):
-        registry.build("generator", "mst", {"share": 1.0})
+    for odd in ({"share": 1.0}, {"score": "columns"}):
+        with pytest.raises(PlanError):
+            registry.build("generator", "mst", odd)
     with pytest.raises(PlanError):
         registry.build("generator", "aim", {"rounds": 0})
     for name, of in (("mst", "iterations"), ("aim", "iterations"), ("priv_pgd", "sweeps")):
