@@ -1,0 +1,54 @@
+"""Networks on a device that is not the processor: what meets there was sent there; the model is the same."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import torch
+
+from synth_audit.core.noise import Noise
+
+from .simulated_device import NAME, Elsewhere, simulated_device
+from .test_large_batches import OPEN, PRIVATE, greedy, handed, seven
+
+ASKED = (
+    "synth_audit.encoding.diffusion_model",
+    "synth_audit.encoding.gan_model",
+    "synth_audit.encoding.network_training",
+    "synth_audit.generators.dp_auto_gan",
+    "synth_audit.generators.pate_gan",
+)
+"""Modules that ask which device there is."""
+
+
+def test_the_device_tells_what_was_not_sent_to_it():
+    with simulated_device():
+        layer = torch.nn.Linear(3, 2).to(NAME)
+        there = torch.ones(4, 3).to(NAME)
+        assert isinstance(layer(there), Elsewhere)
+        with pytest.raises(RuntimeError, match="two devices"):
+            layer(torch.ones(4, 3))
+        with pytest.raises(RuntimeError):
+            layer(there).detach().numpy()
+        assert layer(there).detach().cpu().numpy().shape == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon"),
+    [*((name, None) for name in OPEN + PRIVATE), *((name, 1.0) for name in PRIVATE)],
+)
+def test_a_fit_elsewhere_is_the_fit_here(name, epsilon, monkeypatch):
+    table, drawn = seven(), []
+    monkeypatch.setattr(Noise, "bits", staticmethod(lambda n: 1))
+    monkeypatch.setattr(Noise, "gaussian", staticmethod(lambda scale, shape: np.full(shape, scale)))
+    monkeypatch.setattr(Noise, "laplace", staticmethod(lambda scale, shape: np.full(shape, scale)))
+    monkeypatch.setattr(Noise, "poisson_sample", staticmethod(lambda n, rate: np.arange(n)))
+    for device, there in (("cpu", nullcontext), (NAME, simulated_device)):
+        for module in ASKED:
+            monkeypatch.setattr(f"{module}.torch_device", lambda wanted, what, device=device: device)
+        with there():
+            model = greedy(name).fit(table, handed(table, epsilon))
+        drawn.append(model.sample(20, np.random.default_rng(1)))
+    assert drawn[0].fingerprint == drawn[1].fingerprint
