@@ -36,7 +36,7 @@ from synth_audit.core.plan import Plan
 from synth_audit.core.registry import build
 from synth_audit.core.salt import Salt
 from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
+from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, anchored_subject, examine
 from synth_audit.store.evidence import Evidence
@@ -117,8 +117,9 @@ def as_arrow(rows: pd.DataFrame | pa.Table) -> pa.Table:
 
 
 def subject_of(dealt: tables.Dealt, made: pd.DataFrame | pa.Table, plan: Plan) -> Subject:
-    """What the audits look at."""
-    return anchored_subject(as_arrow(dealt.train), as_arrow(dealt.control), as_arrow(made), plan)
+    """What the audits look at; who is in train was drawn here, as the split of a plan would."""
+    subject = anchored_subject(as_arrow(dealt.train), as_arrow(dealt.control), as_arrow(made), plan)
+    return replace(subject, random_split=RandomSplit(ours=True))
 
 
 def examined(case: Case, folder: Path, cache: Cache) -> Evidence | None:

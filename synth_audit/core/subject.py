@@ -23,9 +23,11 @@ class RandomSplit:
     Attributes:
         train: probability of train, by an independent coin for each entity, in (0, 1); None where the sizes
             were fixed and every division of these sizes was equally likely.
+        ours: this program tossed the coins; else that chance did is somebody's word.
     """
 
     train: float | None = None
+    ours: bool = False
 
 
 @dataclass(frozen=True, eq=False)

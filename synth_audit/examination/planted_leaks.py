@@ -14,7 +14,7 @@ from synth_audit.core.errors import DataError
 from synth_audit.core.generator import FitContext
 from synth_audit.core.seeds import as_int_seed, child_rng, public_key
 from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.subject import RandomSplit, Subject
+from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table, joined
 from synth_audit.examination.planted_generator import (
     PlantedGenerator,
@@ -108,7 +108,7 @@ class LeakInjector:
             control=self.control,
             synthetic=release,
             generator=generator,
-            random_split=self.subject.random_split and RandomSplit(),
+            random_split=self.subject.random_split and replace(self.subject.random_split, train=None),
             guarantee=None,
             planted=True,
         )

@@ -81,18 +81,34 @@ def _close(synthetic: Floats, limit: Threshold) -> float:
 
 
 def bootstrap_privacy_score(
-    synthetic: Floats, control: Floats, alpha: float, n_draws: int, rng: np.random.Generator
+    synthetic: Floats,
+    control: Floats,
+    alpha: float,
+    n_draws: int,
+    rng: np.random.Generator,
+    *,
+    fellows: Floats | None = None,
 ) -> Floats:
     """Privacy scores of resampled synthetic and control rows, shape (n_draws,).
 
-    Control rows are resampled. How many resampled synthetic rows fall below or at the threshold is
-    multinomial in the original shares, so it is drawn as such: the same distribution, without the rows.
+    Control rows are resampled, and so are people of train beside them, half as many and each twice, since two
+    who are each other's nearest are one draw. How many resampled synthetic rows fall below or at the
+    threshold is multinomial in the original shares, so it is drawn as such: the same distribution, without
+    the rows.
+
+    Args:
+        fellows: distance of people of train to the nearest of the others; none if left out.
     """
-    ordered, n = np.sort(synthetic), len(synthetic)
-    real, places = _ranked(control)
+    ordered, n, k = np.sort(synthetic), len(synthetic), len(control)
+    among = np.empty(0) if fellows is None else fellows
+    real, places = _ranked(np.concatenate([control, among]))
     draws = np.empty(n_draws)
     for i in range(n_draws):
-        limit = _resampled_threshold(real, places[rng.integers(0, len(real), len(real))], alpha)
+        drawn = places[rng.integers(0, k, k)]
+        if len(among):
+            twice = np.repeat(rng.integers(k, len(places), max(len(among) // 2, 1)), 2)
+            drawn = np.concatenate([drawn, places[twice]])
+        limit = _resampled_threshold(real, drawn, alpha)
         below = np.searchsorted(ordered, limit.distance, "left")
         at = np.searchsorted(ordered, limit.distance, "right") - below
         n_below, n_at, _ = rng.multinomial(n, [below / n, at / n, max(0.0, 1 - (below + at) / n)])

@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Bools, Floats, Floats32, Positions
-from synth_audit.kernels.gower import MISSING, Mixed, nearest
+from synth_audit.core.arrays import Bools, Floats, Floats32, Integers, Positions
+from synth_audit.kernels.gower import MISSING, Mixed, nearest, nearest_other
 from synth_audit.kernels.labels import side_by_side
+from synth_audit.kernels.neighbours import Nearest
 from synth_audit.kernels.repeats import row_kinds
 
 NEAR = 30
@@ -78,8 +79,16 @@ def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
     adds more than its weight, and numbers within 1/30 of the range add a part, so that rows of a narrow table
     do not all agree. Missing agrees with missing. Shape (n,), 0 for a copy, rounded to six decimals.
     """
-    least = nearest(queries.searchable, reference.searchable).first * float(reference.weights.sum())
-    return np.round(least, 6)
+    return _summed(nearest(queries.searchable, reference.searchable), reference)
+
+
+def least_disagreement_among(cells: MixedCells, rows: Positions, persons: Integers | None) -> Floats:
+    """The same of some rows with the others, or with those of other persons, shape (rows,)."""
+    return _summed(nearest_other(cells.searchable, rows, persons), cells)
+
+
+def _summed(found: Nearest, reference: MixedCells) -> Floats:
+    return np.round(found.first * float(reference.weights.sum()), 6)
 
 
 def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:

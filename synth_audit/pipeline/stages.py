@@ -285,7 +285,7 @@ def subject_of(plan: Plan, train: Table, control: Table | None, synthetic: Table
         plan.suppression,
         terms=plan.fit_terms,
         base=plan.base,
-        random_split=RandomSplit(1 - plan.split.control),
+        random_split=RandomSplit(1 - plan.split.control, ours=True),
         coarsening=rules,
     )
 

@@ -50,7 +50,8 @@ def test_a_release_holds_the_planted_share_of_copies(share):
 
 
 @pytest.mark.parametrize(
-    ("was", "then"), [(None, None), (RandomSplit(0.8), RandomSplit()), (RandomSplit(),) * 2]
+    ("was", "then"),
+    [(None, None), (RandomSplit(0.8, ours=True), RandomSplit(ours=True)), (RandomSplit(),) * 2],
 )
 def test_chance_that_divided_the_table_divided_its_parts_too(was, then):
     """In sizes that are fixed; and no guarantee is made of a planted leak."""

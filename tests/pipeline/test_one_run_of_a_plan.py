@@ -95,7 +95,7 @@ def numbers(n, seed):
 def test_a_plans_own_split_is_made_of_coins():
     plan = parse_plan({"split": {"control": 0.3}, "generator": "independent"})
     table = pipeline.anchored_subject(numbers(40, 0), numbers(20, 1), numbers(40, 2), plan).train
-    assert pipeline.subject_of(plan, table, table, table).random_split == RandomSplit(0.7)
+    assert pipeline.subject_of(plan, table, table, table).random_split == RandomSplit(0.7, ours=True)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from synth_audit.audits.privacy._fellows import Fellows
 from synth_audit.audits.privacy.closest_record import closer_shares, neighbour_measures
 from synth_audit.audits.privacy.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
 from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, space_of
+from synth_audit.audits.privacy.closest_record.stand_ins import StandIns
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -29,7 +30,7 @@ from synth_audit.encoding.mixed_cells import robust_cells
 from synth_audit.kernels import dcr
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
-from synth_audit.kernels.mixed_hamming import least_disagreement
+from synth_audit.kernels.mixed_hamming import least_disagreement, least_disagreement_among
 from synth_audit.kernels.neighbours import Nearest, most_queries
 
 AGREEMENT = "agreement"
@@ -66,7 +67,9 @@ class ClosestRecord:
 
     ``privacy_score = (DCR − 1) / (DCR_max − 1)`` with ``DCR = share{d(s, train) < q} / α``, q the α-quantile
     of d(control, train), and DCR_max its value for a copy of train (1/α unless q = 0). Both distances search
-    the same reference set, so unequal sizes do not bias it. Without a setting the distance is Euclidean;
+    the same reference set, so unequal sizes do not bias it. Where control has few rows and coins of ours
+    divided the people, q is the quantile of d(control, train) and of d(t, train \\ t) together, which are
+    distributed alike; see ``stand_ins``. Without a setting the distance is Euclidean;
     ``gower`` and ``embedding`` take Gower's distance and that in the contrastive embedding, ``ranks`` the
     Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter;
     ``mirrored_ranks`` between their distances from the middle, which no reversed column alters either.
@@ -160,11 +163,18 @@ class ClosestRecord:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Search neighbours among all train and control rows for at most ``max_queries`` rows each."""
         rng = context.rng
-        found = [self._score(*self._disagreements(subject, rng), AGREEMENT, subject.level, rng)]
+        stand_ins = StandIns.of(subject, context.child("closest record", "stand-ins").rng)
+        apart = self._disagreements(subject, stand_ins, rng)
+        found = [self._score(*apart, AGREEMENT, subject.level, rng)]
         series, notes = list[Series](), list[str]()
+        if stand_ins:
+            notes.append(
+                f"{len(stand_ins.rows):,} people of train, each beside the others, say with control how near "
+                "strangers are"
+            )
         within_train = most_queries(self.max_within, subject.train.n_rows)
         for name in self.distances:
-            by_distance = self._in_space(name, subject, rng, context)
+            by_distance = self._in_space(name, subject, stand_ins, rng, context)
             found += by_distance.measurements
             series += by_distance.series
             notes += by_distance.notes
@@ -174,7 +184,12 @@ class ClosestRecord:
         return Findings(tuple(found), tuple(series), tuple(notes))
 
     def _in_space(
-        self, name: Distance, subject: Subject, rng: np.random.Generator, context: RunContext
+        self,
+        name: Distance,
+        subject: Subject,
+        stand_ins: StandIns | None,
+        rng: np.random.Generator,
+        context: RunContext,
     ) -> Findings:
         """What one distance shows; its space goes with it, so that no two are held at a time."""
         n_train, level = subject.train.n_rows, subject.level
@@ -187,7 +202,10 @@ class ClosestRecord:
         to_control = space.nearest("synthetic", every, "control")
         real = space.nearest("control", self._draw(space.size("control"), most, rng), "train")
         setting = "" if name == "euclidean" else name
-        score = self._score(to_train.first, real.first, setting, level, rng)
+        among = None
+        if stand_ins:
+            among = space.nearest_other("train", stand_ins.rows, stand_ins.whose).first
+        score = self._score(to_train.first, real.first, among, setting, level, rng)
         share = shares(to_train, to_control, space.size("train"), space.size("control"), level, setting)
         if setting:
             return Findings((score, *(m for m in share if m.id.quantity == SHARE_LEAK.name)))
@@ -213,25 +231,37 @@ class ClosestRecord:
         scaled = to_train.first / typical, real.first / typical
         return [*found, self._median(MEDIAN_DCR, *scaled, level, rng)], ()
 
-    def _disagreements(self, subject: Subject, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Least disagreement with a train row, of sampled synthetic and of sampled control rows."""
+    def _disagreements(
+        self, subject: Subject, stand_ins: StandIns | None, rng: np.random.Generator
+    ) -> tuple[Floats, Floats, Floats | None]:
+        """Least disagreement with a train row, of sampled synthetic and control rows, and of stand-ins."""
         assert subject.control is not None
         tables = [subject.train, subject.synthetic, subject.control]
         most = most_queries(self.max_compared, subject.train.n_rows)
         asked = [None, *(self._draw(t.n_rows, most, rng) for t in tables[1:])]
         train, made, real = robust_cells(tables, subject.features, beside=[subject.control], rows=asked)
-        return least_disagreement(made, train), least_disagreement(real, train)
+        among = None
+        if stand_ins:
+            among = least_disagreement_among(train, stand_ins.rows, stand_ins.whose)
+        return least_disagreement(made, train), least_disagreement(real, train), among
 
     def _score(
-        self, made: Floats, real: Floats, setting: str, level: float, rng: np.random.Generator
+        self,
+        made: Floats,
+        real: Floats,
+        among: Floats | None,
+        setting: str,
+        level: float,
+        rng: np.random.Generator,
     ) -> Measurement:
         """The score with a bootstrap interval, widened to the share's where resampling sees no spread."""
-        value = dcr.privacy_score(made, real, self.alpha)
+        strangers = real if among is None else np.concatenate([real, among])
+        value = dcr.privacy_score(made, strangers, self.alpha)
         draws = dcr.bootstrap_privacy_score(
-            made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng
+            made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng, fellows=among
         )
         drawn = percentile_interval(draws, level)
-        counted = dcr.proportion_privacy_score(made, real, self.alpha, level)
+        counted = dcr.proportion_privacy_score(made, strangers, self.alpha, level)
         return PRIVACY_SCORE.at(
             value,
             setting=setting,
