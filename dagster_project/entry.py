@@ -51,7 +51,7 @@ class TableEntry:
 
         key = context.partition_key
         plan = of_snapshot(self.plan, key)
-        return replace(self, plan=plan, workspace=Workspace(self.workspace.root / key))
+        return replace(self, plan=plan, workspace=Workspace(self.workspace.root / key, table=self.workspace))
 
     @property
     def released(self) -> dg.AssetKey:

@@ -24,6 +24,9 @@ SETTLED = 60.0
 _KEY = re.compile(r"[\w-][\w.-]{0,99}", re.ASCII)
 """What may stand for a snapshot in paths and names."""
 
+_TAKEN = ("restricted", "review", "candidates")
+"""Folders of the table itself, beside which its snapshots have theirs."""
+
 _PARTITIONS: dict[str, Any] = {
     "day": dg.DailyPartitionsDefinition,
     "week": dg.WeeklyPartitionsDefinition,
@@ -96,7 +99,7 @@ def of_snapshot(plan: Plan, key: str) -> Plan:
     Raises:
         PlanError: no path or name can hold such a key.
     """
-    if not _KEY.fullmatch(key):
+    if not _KEY.fullmatch(key) or key in _TAKEN:
         raise PlanError("no key of a snapshot", where="partition", expected="letters, digits, `_`, `.`, `-`")
     values = plan.model_dump(mode="json", by_alias=True, exclude_unset=True)
     places = {place: _filled(values[place], key) for place in ("source", "release") if values.get(place)}
@@ -129,7 +132,12 @@ def settled_files(pattern: Path, now: float) -> list[str]:
         if not (name.startswith(first) and name.endswith(last) and len(name) > len(first) + len(last)):
             continue
         key = name[len(first) : len(name) - len(last)]
-        if _KEY.fullmatch(key) and file.is_file() and now - file.stat().st_mtime >= SETTLED:
+        if (
+            _KEY.fullmatch(key)
+            and key not in _TAKEN
+            and file.is_file()
+            and now - file.stat().st_mtime >= SETTLED
+        ):
             found.append(key)
     return sorted(found)
 

@@ -87,9 +87,11 @@ def _audited(
     from synth_audit.core.files import temporary_folder
     from synth_audit.core.salt import Salt
     from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
+    from synth_audit.pipeline.warnings import about_reports
     from synth_audit.pipeline.write_evidence import write_evidence
     from synth_audit.store.attempts import begin_attempt
     from synth_audit.store.evidence_records import TableRecord
+    from synth_audit.store.reports import enter_report, people_behind
     from synth_audit.store.salts import workspace_salt
 
     with temporary_folder(scratch) as folder:
@@ -98,6 +100,11 @@ def _audited(
         salt, attempt = workspace_salt(workspace) if workspace else Salt.fresh(), None
         if workspace is not None:
             candidate = TableRecord.of(subject.synthetic, salt).identity
+            people = people_behind((subject.train, subject.control), workspace)
+            standing = enter_report(
+                people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports
+            )
+            warnings += about_reports(standing)
             attempt = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
         with run_context(plan, scratch, **running) as context:
             audited = examine(

@@ -83,7 +83,7 @@ class ApprovalMissing(ReleaseRefused):
 
 
 class BudgetSpent(SynthAuditError):
-    """A mechanism would cost more privacy than was declared, so it did not run."""
+    """A mechanism would cost more privacy, or a report be one more, than was declared, so there is none."""
 
 
 class LedgerDamaged(SynthAuditError):

@@ -151,6 +151,11 @@ class Plan(BaseModel):
         return self.level if tries == 1 else 1 - (1 - self.level) / tries
 
     @property
+    def most_reports(self) -> int | None:
+        """Reports of mostly the same people that may be made; None for any number."""
+        return self.review.reports if self.review else None
+
+    @property
     def base(self) -> Path:
         """The folder that relative paths start from: the plan file's, else the working folder."""
         return self._base

@@ -42,6 +42,7 @@ from synth_audit.pipeline.warnings import (
     about_formulas,
     about_index,
     about_rare_labels,
+    about_reports,
     about_settings,
     about_suite,
     inspect,
@@ -57,6 +58,7 @@ from synth_audit.store.evidence_records import (
     column_records,
     installed_versions,
 )
+from synth_audit.store.reports import enter_report, people_behind, refuse_spent
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
@@ -91,6 +93,8 @@ def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
     refuse_types(plan, source.schema)
     coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
     train, control = split_source(plan, source, salt)
+    if plan.most_reports is not None:  # before a fit, whose privacy would be spent for nothing
+        refuse_spent(people_behind((train, control), workspace), workspace, plan.most_reports)
     record = SplitRecord(
         plan_sha256=plan.digest,
         salt_commitment=salt.commitment,
@@ -161,6 +165,13 @@ def _audit_candidate(
     made = MadeCandidate.of(plan, workspace, rows, folder)
     refuse_uncounted(plan, workspace, made.train, made.salt)
     subject = subject_of(plan, made.train, made.control, made.synthetic)
+    standing = enter_report(
+        people_behind((made.train, made.control), workspace),
+        workspace,
+        plan=plan.digest,
+        candidate=made.identity,
+        most=plan.most_reports,
+    )
     attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=made.identity)
     audited = examine(
         plan,
@@ -173,6 +184,7 @@ def _audit_candidate(
             *about_external(made.making.generator),
             *about_index({"source": made.splitting.left_out}),
             *about_clipping(dict(made.splitting.clipped), plan.suppression),
+            *about_reports(standing),
         ),
         timings={"generate": made.making.seconds},
     )

@@ -21,6 +21,7 @@ from synth_audit.encoding.row_groups import row_groups
 from synth_audit.judging.suite import Suite
 from synth_audit.judging.weaker_gates import USUAL, usual_gates, weaker_gates
 from synth_audit.store.evidence_records import GeneratorRecord
+from synth_audit.store.reports import FEWEST, ReportStanding
 
 _FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNORECASE | re.DOTALL)
 """How a cell begins that a spreadsheet program takes for a formula; a plain number or a mere sign is none."""
@@ -31,6 +32,9 @@ _WIDE = 200
 
 _LOWERED = {"level": "the confidence level of every interval", "suppression": "the smallest count shown"}
 """Keys of a plan by which less is held back."""
+
+_MANY_REPORTS = 10
+"""Of the same people, from which on evidence tells of it where the plan sets no number."""
 
 _ENOUGH_TO_JUDGE = 50
 """Fewer rows than this may be all different by chance."""
@@ -43,6 +47,22 @@ def inspect(train: Table, control: Table | None, suppression: int) -> tuple[str,
         found.append(text)
     if control is not None and (text := _overlap_warning(train, control, suppression)):
         found.append(text)
+    return tuple(found)
+
+
+def about_reports(standing: ReportStanding) -> tuple[str, ...]:
+    """What several reports of a table tell together, which none tells alone."""
+    found = []
+    if standing.number > _MANY_REPORTS:
+        found.append(
+            f"this is report {standing.number} of mostly the same people: their numbers, without noise, tell "
+            "more together than each alone; `review: {reports: N}` in the plan sets how many there may be"
+        )
+    if standing.near:
+        found.append(
+            f"an earlier report of this table is of people of whom fewer than {FEWEST} differ from these: "
+            "whoever holds both learns by their difference about those few; hand out one of the two"
+        )
     return tuple(found)
 
 

@@ -36,6 +36,7 @@ _SCOPE = {
     "owner": "Owner",
     "contact": "Contact",
     "valid_until": "Valid until",
+    "reports": "Reports of the same people, at most",
 }
 
 

@@ -21,11 +21,18 @@ class Workspace:
     Attributes:
         owner: of a candidate, the workspace whose table it was made from; it keeps the journal of both.
         place: of a candidate, its folder as seen from its owner.
+        table: of a snapshot, the workspace of the table, which counts the reports of all its snapshots.
     """
 
     root: Path
     owner: Workspace | None = None
     place: str = ""
+    table: Workspace | None = None
+
+    @property
+    def register(self) -> Workspace:
+        """The workspace whose ledger counts reports."""
+        return self.home.table or self.home
 
     @property
     def home(self) -> Workspace:

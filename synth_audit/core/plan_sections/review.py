@@ -23,10 +23,17 @@ class ReviewSpec(BaseModel):
         None, description="last day, in UTC, on which the table may be released on this evidence"
     )
 
+    reports: int | None = Field(
+        None,
+        ge=1,
+        description="how many reports of mostly the same people may be made, candidates of sweeps included; "
+        "one more is refused, and so is one of people of whom fewer than twenty differ from an earlier one's",
+    )
+
     @model_validator(mode="after")
     def _says_something(self) -> ReviewSpec:
         if not self.model_dump(exclude_none=True):
             raise ValueError(
-                "name at least one of purpose, recipient, environment, owner, contact, valid_until"
+                "name at least one of purpose, recipient, environment, owner, contact, valid_until, reports"
             )
         return self

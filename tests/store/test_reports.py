@@ -1,0 +1,86 @@
+"""Reports of the same people are counted, and those of people who hardly differ are told from others."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.errors import BudgetSpent, LedgerDamaged
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.pipeline.warnings import about_reports
+from synth_audit.store.ledger import Ledger
+from synth_audit.store.reports import ReportStanding, enter_report, people_behind, refuse_spent
+from synth_audit.store.workspace import Workspace
+
+
+@pytest.fixture
+def room(tmp_path):
+    return Workspace(tmp_path / "people-audit")
+
+
+def made(room, numbers, *, candidate="a", plan="p", most=None):
+    data = pa.table({"id": pa.array(list(numbers), pa.int64()), "x": [0] * len(numbers)})
+    table = read_table(data, infer_schema(data, {"id": ColumnSpec(role="split_key")}), where="people")
+    return enter_report(people_behind((table, None), room), room, plan=plan, candidate=candidate, most=most)
+
+
+def test_each_other_report_of_the_same_people_counts_once(room):
+    assert made(room, range(100)) == ReportStanding(1, near=False)
+    assert made(room, range(100), candidate="b").number == 2
+    assert made(room, range(100), plan="q").number == 3
+    assert made(room, range(100), candidate="b").number == 3  # made again, with two others
+    assert made(room, range(150), candidate="c").number == 4  # two thirds of whom were there before
+    assert made(room, range(1000, 1200), candidate="d").number == 1
+
+
+def test_over_the_budget_nothing_is_entered(room):
+    made(room, range(100), most=2)
+    made(room, range(100), candidate="b", most=2)
+    lines = Ledger(room.restricted).head().lines
+    with pytest.raises(BudgetSpent, match="number 3"):
+        made(room, range(100), candidate="c", most=2)
+    assert made(room, range(100), candidate="b", most=2).number == 2  # the same again tells nothing new
+    assert Ledger(room.restricted).head().lines == lines
+    assert Ledger(room.restricted).attempts() == ()
+
+
+@pytest.mark.parametrize("others", [range(101), range(99), [*range(95), *range(500, 505)]])
+def test_people_who_hardly_differ_are_noticed(room, others):
+    made(room, range(100))
+    with pytest.raises(BudgetSpent, match="fewer than 20"):
+        made(room, others, most=100)
+    assert made(room, others, candidate="b").near
+    assert not made(room, range(200), candidate="c").near
+
+
+def test_what_would_be_refused_is_known_before_a_fit(room):
+    data = pa.table({"id": pa.array(range(100), pa.int64())})
+    people = people_behind((read_table(data, infer_schema(data, {}), where="people"),), room)
+    refuse_spent(people, room, 1)
+    enter_report(people, room, plan="p", candidate="a", most=1)
+    refuse_spent(people, room, None)
+    with pytest.raises(BudgetSpent, match="number 2"):
+        refuse_spent(people, room, 1)
+
+
+def test_snapshots_of_a_table_share_what_is_counted(room):
+    first, second = (Workspace(room.root / key, table=room) for key in ("2026-01", "2026-02"))
+    made(first, range(100))
+    assert made(second, range(101), candidate="b") == ReportStanding(2, near=True)
+    assert made(second.candidate("x"), range(101), candidate="c").number == 3
+
+
+def test_a_ledger_that_is_gone_refuses(room):
+    made(room, range(100))
+    (room.restricted / "ledger.jsonl").unlink()
+    with pytest.raises(LedgerDamaged):
+        made(room, range(100), candidate="b")
+
+
+def test_evidence_tells_of_many_reports_and_of_a_difference_of_few():
+    assert about_reports(ReportStanding(10, near=False)) == ()
+    many, near = about_reports(ReportStanding(11, near=True))
+    assert "report 11" in many
+    assert "fewer than 20" in near
