@@ -61,13 +61,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "attention_ae": {"steps": 300},
     "attention_gan": {"steps": 300},
     "attention_vae": {"steps": 300},
-    "ctgan": {"epochs": 60},
     "tab_ddpm": {"steps": 1000},
     "tvae": {"epochs": 100},
     **{name: {"steps": 200} for name in ("dp_auto_gan", "dp_ctgan", "dp_wgan", "dpgan")},
 }
 """Steps of networks by default."""
 
+COPIES = "resample"
 PRIVATE = (
     *("aim", "dp_auto_gan", "dp_ctgan", "dp_wgan", "dpgan", "mst", "pate_gan", "priv_bayes", "priv_pgd"),
     *("table_diffusion", "table_diffusion_denoiser"),
@@ -190,8 +190,11 @@ def peak() -> float:
 
 
 def picture(name: str, records: Sequence[FrontierRecord]) -> str:
-    """Privacy against usefulness, a point for each candidate; colours are verdicts."""
-    every = [c for record in records for c in record.candidates]
+    """Privacy against usefulness, a point for each candidate; colours are verdicts.
+
+    Copies of train lie so far away that all others would lie on one another.
+    """
+    every = [c for record in records for c in record.candidates if c.name != COPIES]
     dots = [d for c in every if (d := dot_of(c, c.name.split(" ")[0], chosen=False)) is not None]
     axes = axis_of(records[0].privacy), axis_of(records[0].utility)
     return scatter_svg(dots, *axes, anchor=name, title=f"{name}: privacy and usefulness")

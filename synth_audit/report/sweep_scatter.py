@@ -12,6 +12,9 @@ from synth_audit.report import result_marks, svg, words
 from synth_audit.report.axes import WIDTH
 
 _PLOT = 300.0
+_EACH = 24.0
+"""Height of the plot at least, and what each candidate adds to it of many."""
+
 _TOP = 30.0
 _R = 7.0
 
@@ -55,9 +58,9 @@ def scatter_svg(dots: Sequence[Dot], privacy: Axis, utility: Axis, *, anchor: st
     if not dots:
         body = svg.text(0, 16, "No candidate has both numbers.", muted=True)
         return svg.document(WIDTH, 26, body, anchor=anchor, title=title, description="Nothing to draw.")
-    bottom = _TOP + _PLOT
-    y_body, y_scale, left = _y_axis(utility, _reach([(d.utility, *d.utility_span) for d in dots]))
-    x_body, x_scale = _x_axis(privacy, _reach([(d.privacy, *d.privacy_span) for d in dots]), left)
+    bottom = _TOP + max(_PLOT, _EACH * len(dots))
+    y_body, y_scale, left = _y_axis(utility, _reach([(d.utility, *d.utility_span) for d in dots]), bottom)
+    x_body, x_scale = _x_axis(privacy, _reach([(d.privacy, *d.privacy_span) for d in dots]), left, bottom)
     body = y_body + x_body
     for d in dots:
         body += _whiskers(d, x_scale, y_scale)
@@ -80,11 +83,11 @@ def _reach(triples: Sequence[tuple[float, ...]]) -> Span:
     return low - room, high + room
 
 
-def _y_axis(axis: Axis, span: Span) -> tuple[str, svg.Linear, float]:
+def _y_axis(axis: Axis, span: Span, bottom: float) -> tuple[str, svg.Linear, float]:
     marks, step = svg.ticks(*span, 6)
     names = [words.tick(v, step, axis.unit) for v in marks]
     left = max(svg.text_width(n, 11) for n in names) + 10
-    ends = (_TOP, _TOP + _PLOT) if axis.turned else (_TOP + _PLOT, _TOP)
+    ends = (_TOP, bottom) if axis.turned else (bottom, _TOP)
     scale = svg.Linear(*span, *ends)
     arrow = "" if axis.higher_is_better is None else "↑ more useful"
     body = _titled(axis.title, arrow, 0.0, 11.0)
@@ -92,12 +95,11 @@ def _y_axis(axis: Axis, span: Span) -> tuple[str, svg.Linear, float]:
         y = scale(value)
         body += svg.line(left, y, WIDTH - 2, y, rule=True)
         body += svg.text(left - 6, y + 4, name, size=11, anchor="end", muted=True)
-    return body + svg.line(left, _TOP, left, _TOP + _PLOT), scale, left
+    return body + svg.line(left, _TOP, left, bottom), scale, left
 
 
-def _x_axis(axis: Axis, span: Span, left: float) -> tuple[str, svg.Linear]:
+def _x_axis(axis: Axis, span: Span, left: float, bottom: float) -> tuple[str, svg.Linear]:
     marks, step = svg.ticks(*span, 6)
-    bottom = _TOP + _PLOT
     scale = svg.Linear(*span, *((WIDTH - 2, left) if axis.turned else (left, WIDTH - 2)))
     body = ""
     for value in marks:
@@ -163,7 +165,7 @@ def _leader(x: float, y: float, spot: Frame) -> str:
 def _spots(x: float, y: float, wide: float) -> list[Frame]:
     """Places for a label, the diagonal ones first: whiskers run straight."""
     out = []
-    for gap in (_R + 3, _R + 17):
+    for gap in (_R + 3, _R + 17, _R + 31, _R + 45):
         right, left, middle = x + gap, x - gap - wide, x - wide / 2
         above, below, level = y - gap - 10, y + gap - 4, y - 7
         corners = ((right, above), (right, below), (left, above), (left, below))
