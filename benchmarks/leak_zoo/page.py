@@ -9,6 +9,7 @@ from environments import AUDITORS
 from leaks import KINDS, anybody, plain
 from referees_table import (
     FEWEST_HONEST,
+    OWN,
     Answers,
     auditors_of,
     beaten,
@@ -31,7 +32,8 @@ from the answers on file, which were collected by this, given again until it was
         --shares {fractions} --tables {tables} \\
         --auditors {auditors}
 
-Answers from {first} to {last}; {total} releases put before an auditor.{missing}
+Answers from {first} to {last}; {total} releases put before an auditor, {minutes:.0f} CPU minutes in all, of
+which {own:.0f} are this tool's. `--minutes 60` stops the command by itself; given again it goes on.{missing}
 
 **How.** Of a table two fifths of the rows are train and three tenths control. A release is honest (rows
 of people outside train and control) but for a share of the people in train, who each leave a row in it;
@@ -127,6 +129,8 @@ def page(answers: Answers, kinds: Iterable[str]) -> str:
             first=dates[0],
             last=dates[-1],
             total=len(answers),
+            minutes=sum(a["seconds"] for a in answers) / 60,
+            own=sum(a["seconds"] for a in answers if a["auditor"] == OWN) / 60,
             missing=f"\n\n**Unfinished.** Asked too little to tell: {', '.join(missing)}." if missing else "",
             fractions=" ".join(f"{s:g}" for s in shares),
         ),
