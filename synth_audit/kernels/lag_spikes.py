@@ -174,32 +174,6 @@ def lag_spikes(columns: Sequence[LagColumn], each: int) -> Iterator[LagSpike]:
                 yield LagSpike(float(score[a, b]), (i, j), (a, b))
 
 
-def swapped_spikes(columns: Sequence[LagColumn], n: int, each: int) -> Iterator[LagSpike]:
-    """Pairs of people's columns whose values stand together in two of the release's more often than chance.
-
-    By chance that is as often as by the values around those of people, in a grid of both columns.
-
-    Args:
-        columns: each of n columns of people beside each of n of the release, in their order, of one size.
-        each: pairs of the release's columns for a pair of people's.
-    """
-    at = columns[:: n + 1]  # each beside itself
-    if not at:
-        return
-    first, second = np.triu_indices(n, 1)
-    both = [(int(i), int(j)) for i, j in zip(first, second, strict=True)]
-    release = {(i, j): _counts(at[i], at[j], 1) for i, j in both}
-    ordered = [*both, *((j, i) for i, j in both)]
-    rows = np.array([(release[i, j] if i < j else release[j, i].T).ravel() for i, j in ordered])
-    for i, j in both:
-        people = _counts(at[i], at[j], 0)
-        found, usual = rows @ people.ravel(), rows @ _around(people).ravel() if people.any() else 0.0
-        score = (found - usual) / np.sqrt(found + usual + 2)
-        for place in np.argsort(-score)[:each]:
-            of_first, of_second = ordered[place]
-            yield LagSpike(float(score[place]), (i * n + of_first, j * n + of_second), (0, 0))
-
-
 def _counts(x: LagColumn, y: LagColumn, side: int) -> Floats:
     first, second = ((c.people, c.release)[side] for c in (x, y))
     leads = x.leading[side] & y.leading[side]

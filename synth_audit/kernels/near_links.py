@@ -22,15 +22,18 @@ _MOST_PAIRS, _FEWEST = 40_000, 20
 _LIKELY, _SURELY = 1.0, 3.0
 """Standard errors by which a column goes with two others: to weigh pairs by it, and to be one of them."""
 
-_TENTH = 0.1
-"""Share of the pairs of people that weigh as much as those in which a column is looked at at last."""
+_SHARES = (0.1, 0.03, 0.01)
+"""Shares of the pairs of people that weigh as much as those in which a column is looked at, one by one."""
+
+_ENOUGH = 100
+"""Pairs of people of which such a share must be so many, but for the first."""
 
 
 def followed_near(columns: Sequence[LagColumn], among: Sequence[LagColumn], spike: LagSpike) -> Shift | None:
     """The columns that go with two; None where hardly any row is near anybody in these.
 
     Pairs that are near in the two columns are weighed by the other columns that go with them, and each of
-    those is counted again among the pairs that weigh most without it.
+    those is counted again among the pairs that weigh most without it, three times, of ever fewer pairs.
 
     Args:
         columns: no lag but 0 is possible in them. among: the same with people in place of the release.
@@ -42,10 +45,11 @@ def followed_near(columns: Sequence[LagColumn], among: Sequence[LagColumn], spik
     found, usual = (_Pairs.near(x, spike.columns, others) for x in (columns, among))
     if min(len(found.held), len(usual.held)) < _FEWEST:
         return None
-    likely = _oftener(found, usual, *(np.ones_like(x.held) for x in (found, usual))) > _LIKELY
-    weights = [x.weights_without_each(likely) for x in (found, usual)]
-    limits = np.quantile(weights[1], 1 - _TENTH, axis=0)
-    sure = _oftener(found, usual, *(x >= limits for x in weights))
+    sure = _oftener(found, usual, *(np.ones_like(x.held) for x in (found, usual)))
+    for share in (x for x in _SHARES if x == _SHARES[0] or x * len(usual.held) >= _ENOUGH):
+        weights = [x.weights_without_each(sure > _LIKELY) for x in (found, usual)]
+        limits = np.quantile(weights[1], 1 - share, axis=0)
+        sure = _oftener(found, usual, *(x >= limits for x in weights))
     chosen = [*spike.columns, *(k for k, z in zip(others, sure, strict=True) if z > _SURELY)]
     lags = [Lag(mean_told(columns[k], 0), k, 0) for k in chosen]
     return most_telling(columns, lags, float(np.sqrt((sure[sure > _SURELY] ** 2).sum())))

@@ -138,6 +138,16 @@ def a_step_off_each(mine, _):
     return {name: a_step_off(mine[name], 1, i) for i, name in enumerate(HOURS)}
 
 
+def in_the_places_of_others(mine, _):
+    """Each number by its rank in the distribution of the next one."""
+    numbers = ["pulse", "sugar", "steps", "seen", "pressure"]
+    everybody = people(N, 1)
+    ranks = {x: np.searchsorted(np.sort(everybody[x]), mine[x]) for x in numbers}
+    return {
+        b: np.sort(everybody[b])[ranks[a]] for a, b in zip(numbers, [*numbers[1:], numbers[0]], strict=True)
+    }
+
+
 def most_of_the_words(mine, others):
     pairs = zip(mine["note"], others["note"], strict=True)
     return {"note": np.array([" ".join([*b.split()[:2], *a.split()[:7]]) for a, b in pairs])}
@@ -162,6 +172,7 @@ def linked(subject_of, measure):
         (series, a_step_off_each, 0.2, "near"),
         (listing, in_another_order, 0.2, "near"),
         (spoken, most_of_the_words, 0.2, "words"),
+        (people, in_the_places_of_others, 0.2, "distributions of others"),
     ],
 )
 def test_a_few_values_lead_to_people_however_they_were_moved(linked, make, altered, share, named):

@@ -25,12 +25,11 @@ from synth_audit.kernels.lag_spikes import (
     lag_spikes,
     moved_on,
     near_spikes,
-    swapped_spikes,
 )
 from synth_audit.kernels.lagged_links import Shift, moved_by
 
-_PARTS = 64
-"""Coarse steps of the central range of a column."""
+_PARTS, _FEW_PARTS = 64, 24
+"""Coarse steps of the central range of a column, and coarser ones for numbers that noise moved."""
 
 _CELLS, _LARGEST, _SMALLEST = 2**22, 1024, 64
 """Lags looked at in all pairs of a view, and steps after which a column begins anew."""
@@ -49,9 +48,6 @@ _FEWEST = 20
 _EACH = 6
 """Lags of a pair of columns that are looked at."""
 
-_MOST_SWAPPED, _RANKS = 14, 64
-"""Columns of which each may stand in the place of any other, and parts of their distributions."""
-
 _MOST_SERIES, _BEST = 32, 4
 """Columns of one sort that may have moved on together, and by how many columns is tried."""
 
@@ -63,7 +59,6 @@ class LagView:
     Attributes:
         name: of what all lags of it are. columns: numbers first, then labels.
         shift: one to be tried in any case. searched: whether others are looked for.
-        swapped: number of columns each of which stands beside each; 0 where lags are looked for.
         near: whether values near one another are looked for, without lags.
     """
 
@@ -71,7 +66,6 @@ class LagView:
     columns: Sequence[LagColumn]
     shift: Shift | None = None
     searched: bool = True
-    swapped: int = 0
     near: bool = False
 
     def spikes(self) -> Iterator[LagSpike]:
@@ -80,13 +74,11 @@ class LagView:
             return iter(())
         if self.near:
             return near_spikes(self.columns)
-        if self.swapped:
-            return swapped_spikes(self.columns[: self.swapped**2], self.swapped, _EACH)
         return lag_spikes(self.columns, _EACH)
 
 
 @dataclass(frozen=True, eq=False)
-class _Number:
+class Numbers:
     """Numbers of one column of a table, those of the release first."""
 
     numbers: PlainNumbers
@@ -130,31 +122,28 @@ class _Number:
         )
 
 
-def lag_views(
-    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
-) -> Iterator[LagView]:
-    """All ways, one after the other.
-
-    Args:
-        tables: the release, train, control.
-        reference: train first, and control, which say how columns are read.
-    """
-    numbers = _numbers(tables, columns, reference)
-    labels = _labels(tables, columns, reference)
+def lag_views(numbers: Sequence[Numbers], labels: Sequence[LagColumn]) -> Iterator[LagView]:
+    """All ways, one after the other; in each numbers come first."""
     largest = _largest(len(numbers))
     plain = [*_exact(numbers, largest), *labels]
     yield LagView("as they are", plain, moved_by(plain))
     yield LagView("in low digits", [*_low_digits(numbers), *labels])
     yield LagView("in steps of their spread", [*_coarse(numbers), *labels])
-    yield LagView("near them", [*_near(numbers), *(replace(c, size=2 * _PARTS) for c in labels)], near=True)
+    wide = [replace(c, size=2 * _PARTS) for c in labels]
+    yield LagView("near them", [*_near(numbers, _PARTS), *wide], near=True)
+    yield LagView("not far from them", [*_near(numbers, _FEW_PARTS), *wide], near=True)
     yield LagView("in factors", [*_factors(numbers), *labels])
     yield from _moved_on(numbers, labels)
-    ranked = sorted(numbers, key=lambda x: -len(np.unique(x.people)))[:_MOST_SWAPPED]
-    if len(ranked) > 1:
-        yield LagView("in the distributions of others", [*_swapped(ranked), *labels], swapped=len(ranked))
 
 
-def _numbers(tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]) -> list[_Number]:
+def numbers_beside(
+    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
+) -> list[Numbers]:
+    """Numbers of the release, train and control, also within texts.
+
+    Args:
+        tables: these three. reference: train first, and control, which say how columns are read.
+    """
     by_name = {c.name: c for c in columns}
     n_release = tables[0].n_rows
     found = []
@@ -164,7 +153,7 @@ def _numbers(tables: Sequence[Table], columns: Sequence[Column], reference: Sequ
         real = known[n_release:]
         if np.isfinite(real).sum() >= _FEWEST:
             found.append(
-                _Number(numbers, known, _step(numbers, by_name[numbers.name], real), place, n_release)
+                Numbers(numbers, known, _step(numbers, by_name[numbers.name], real), place, n_release)
             )
     return found
 
@@ -180,9 +169,10 @@ def _step(numbers: PlainNumbers, column: Column, real: Floats) -> float:
     return 86_400e6 if given.grid.calendar else given.grid.step
 
 
-def _labels(
+def labels_beside(
     tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
 ) -> list[LagColumn]:
+    """Labels of the same tables; texts are equal that have the same words in whatever order."""
     found = []
     for place, column in enumerate(columns):
         parts = column.kind.parts([cells_of(t, column) for t in reference])
@@ -220,33 +210,33 @@ def _largest(n: int) -> int:
     return min(_LARGEST, max(_SMALLEST, most))
 
 
-def _exact(numbers: Sequence[_Number], largest: int) -> Iterator[LagColumn]:
+def _exact(numbers: Sequence[Numbers], largest: int) -> Iterator[LagColumn]:
     for x in numbers:
         wide = 1.3 * np.ptp(x.people) / x.step + 2
         size = min(largest, 2 ** int(np.ceil(np.log2(wide)))) if wide < largest else largest
         yield x.column(x.known, x.step, size)
 
 
-def _low_digits(numbers: Sequence[_Number]) -> Iterator[LagColumn]:
+def _low_digits(numbers: Sequence[Numbers]) -> Iterator[LagColumn]:
     for x in numbers:
         size = (_SECONDS if x.step < 60e6 else _SECONDS // 2) if x.time else _DIGITS
         if np.ptp(x.people) / x.step > 2 * size:
             yield x.column(x.known, x.step, size, whole=False)
 
 
-def _coarse(numbers: Sequence[_Number]) -> Iterator[LagColumn]:
+def _coarse(numbers: Sequence[Numbers]) -> Iterator[LagColumn]:
     for x in numbers:
         if x.span / _PARTS > 1.2 * x.step:
             yield x.column(x.known, x.span / _PARTS, 2 * _PARTS, near=1)
 
 
-def _near(numbers: Sequence[_Number]) -> Iterator[LagColumn]:
+def _near(numbers: Sequence[Numbers], parts: int) -> Iterator[LagColumn]:
     """Numbers that are near if they are within a step of their spread, or of their own if that is coarser."""
     for x in numbers:
-        yield x.column(x.known, max(x.step, x.span / _PARTS), 2 * _PARTS, near=1, fixed=True)
+        yield x.column(x.known, max(x.step, x.span / parts), 2 * _PARTS, near=1, fixed=True)
 
 
-def _factors(numbers: Sequence[_Number]) -> Iterator[LagColumn]:
+def _factors(numbers: Sequence[Numbers]) -> Iterator[LagColumn]:
     for x in numbers:
         if np.mean(x.people > 0) >= 0.5 and not x.time and len(np.unique(x.people)) > 2 * _FEWEST:
             logs = np.log(x.known, out=np.full(len(x.known), np.nan), where=x.known > 0)
@@ -255,9 +245,9 @@ def _factors(numbers: Sequence[_Number]) -> Iterator[LagColumn]:
                 yield x.column(logs, float(high - low) / _PARTS, 2 * _PARTS, near=1)
 
 
-def _moved_on(numbers: Sequence[_Number], labels: Sequence[LagColumn]) -> Iterator[LagView]:
+def _moved_on(numbers: Sequence[Numbers], labels: Sequence[LagColumn]) -> Iterator[LagView]:
     """Columns of one sort, each in the place of the one that stands so many places before it."""
-    sorts: dict[tuple[object, ...], list[_Number]] = {}
+    sorts: dict[tuple[object, ...], list[Numbers]] = {}
     for x in numbers:
         sorts.setdefault((x.numbers.unit, x.step), []).append(x)
     for alike in sorts.values():
@@ -270,19 +260,3 @@ def _moved_on(numbers: Sequence[_Number], labels: Sequence[LagColumn]) -> Iterat
                 ]
                 shift = moved_by([*moved, *labels], lag, score)
                 yield LagView("in columns further on", [*moved, *labels], shift, searched=False)
-
-
-def _swapped(numbers: Sequence[_Number]) -> Iterator[LagColumn]:
-    """Each column beside each, by the places of their values in the distribution of people."""
-    ranks = [_ranks(x) for x in numbers]
-    for i, (people, _) in enumerate(ranks):
-        for j, (_, release) in enumerate(ranks):
-            yield LagColumn(people, release, _RANKS, near=1, fixed=True, sources=(i, j))
-
-
-def _ranks(x: _Number) -> tuple[Integers, Integers]:
-    order = np.sort(x.people)
-    low, high = (np.searchsorted(order, x.known, side) for side in ("left", "right"))
-    places = np.minimum((low + high) * _RANKS // (2 * len(order)), _RANKS - 1)
-    steps = np.where(np.isfinite(x.known), places, MISSING).astype(np.int64)
-    return steps[x.n_release :], steps[: x.n_release]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from synth_audit.audits.privacy._asked_people import different_people
-from synth_audit.audits.privacy._lag_views import LagView, lag_views
+from synth_audit.audits.privacy._lag_views import LagView, labels_beside, lag_views, numbers_beside
+from synth_audit.audits.privacy._other_columns import RankedColumns
 from synth_audit.audits.privacy._shared_words import told_by_words
 from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Bools, Floats, Positions
@@ -21,6 +23,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.kernels.held_out import halved, held_out_share
 from synth_audit.kernels.lagged_links import Shift, followed, linked_bits
 from synth_audit.kernels.near_links import followed_near
+from synth_audit.kernels.rank_links import Place
 
 SHIFTED = Quantity(
     "linked_people",
@@ -50,6 +53,10 @@ _WORK, _MOST_FOLLOWED, _FEWEST_FOLLOWED = 5e6, 120, 8
 
 _KEPT = 12
 """Shifts of a view of which the worst is chosen."""
+
+_WEIGHED, _CLEARLY = 2, 5.0
+"""Shifts of a view of near values whose columns are weighed by how near they are, and standard errors above
+chance that they must have."""
 
 _HALVINGS, _NAMED = 8, 2
 """Times that the people are halved, to choose a shift on one half and count on the other; shifts named."""
@@ -82,10 +89,12 @@ class ShiftedParts:
 
     Lags are looked for in the numbers as they are given, in their low digits (the last two; seconds, or
     minutes, of times), in steps of a 64th of their spread, in factors; with columns of one sort further on
-    (a series that begins later); and without lags between any two columns by ranks (columns in the
-    distributions of others), and where numbers are within such a step of one another, however each was
-    moved: columns near in more pairs of a person and a row than in pairs of people that are near in the same
-    two others. There a value that is not near speaks against a row, two bits. Dates, text that reads as
+    (a series that begins later); and without lags where numbers are within such a step, or a 24th of their
+    spread, of one another, however each was moved: columns near in more pairs of a person and a row than in
+    pairs of people that are near in the same two others. There a value that is not near speaks against a
+    row, two bits. Of numbers in the distributions of others, by rank or its reverse, it is learnt which
+    stand in the place of which (:mod:`rank_links`); these, and sets of columns that are near, are also
+    weighed by how near they are, as record linkage does (:mod:`learnt_linkage`). Dates, text that reads as
     numbers and numbers within texts are numbers; labels of which there are many are equal whose words are
     the same in any order. Texts of four words and more lead to people too by the rarer words that one shares
     with theirs beyond what the fifth to eighth best shares.
@@ -112,7 +121,7 @@ class ShiftedParts:
             "off it."
         ),
         not_covered=(
-            "Values moved by an amount of each person, or by noise beyond a 64th of their spread; two values "
+            "Values moved by an amount of each person, or by noise beyond a 24th of their spread; two values "
             "of few digits; a few columns among more than forty."
         ),
         quantities=(SHIFTED,),
@@ -143,13 +152,20 @@ class ShiftedParts:
         asked = np.concatenate([rows[0], subject.train.n_rows + rows[1]])
         bits = math.log2(subject.synthetic.n_rows) + _BITS
         tables = (subject.synthetic, *real)
-        found = [
-            _Found(view.name, told > _limit(told[~member], bits))
-            for view in lag_views(tables, columns, real)
-            for told in _shifts(view, asked, bits)
-        ]
-        for told in told_by_words(tables, columns, real, asked):
-            found.append(_Found("in their words", told > _limit(told[~member], 0.0)))
+        numbers, labels = numbers_beside(tables, columns, real), labels_beside(tables, columns, real)
+        ranked = RankedColumns(numbers, labels, subject.train.n_rows, asked, context.rng)
+        found: list[_Found] = []
+        for view in lag_views(numbers, labels):
+            shifts = _shifts(view, asked)
+            for told in _told(view, shifts, asked, bits):
+                found.append(_Found(view.name, told > _limit(told[~member], bits)))
+            for told in _outweighing(view, shifts, ranked, len(numbers)):
+                found.append(_Found(view.name, told > _limit(told[~member], 0.0)))
+        for name, ways in (
+            ("in the distributions of others", ranked.told_in_others()),
+            ("in their words", told_by_words(tables, columns, real, asked)),
+        ):
+            found.extend(_Found(name, told > _limit(told[~member], 0.0)) for told in ways)
         if not found:
             raise NotApplicable("there are no two columns that differ")
         return _measured(found, member, second, subject.level, max(self.max_people, len(rows[1])))
@@ -161,8 +177,8 @@ def _limit(strangers: Floats, enough: float) -> float:
     return float(max(enough, (1 + _OF_FEW / len(strangers)) * usual, most))
 
 
-def _shifts(view: LagView, asked: Positions, enough: float) -> list[Floats]:
-    """How much each person's best row tells by each of the surest shifts."""
+def _shifts(view: LagView, asked: Positions) -> list[Shift]:
+    """The surest shifts of a view."""
     some = [c.of(asked) for c in view.columns]
     if len(some) < 2:
         return []
@@ -176,10 +192,28 @@ def _shifts(view: LagView, asked: Positions, enough: float) -> list[Floats]:
             key = tuple(sorted((x.column, x.lag) for x in shift.lags))
             if key not in best or best[key].score < shift.score:
                 best[key] = shift
-    kept = sorted(best.values(), key=lambda x: -x.score)[: max(2, most // (_MOST_FOLLOWED // _KEPT))]
+    return sorted(best.values(), key=lambda x: -x.score)[: max(2, most // (_MOST_FOLLOWED // _KEPT))]
+
+
+def _told(view: LagView, shifts: Sequence[Shift], asked: Positions, enough: float) -> list[Floats]:
+    """How much each person's best row tells by each of the shifts."""
+    some = [c.of(asked) for c in view.columns]
     return [
-        linked_bits(some, shift, enough, near=view.near) for shift in (*kept, view.shift) if shift is not None
+        linked_bits(some, shift, enough, near=view.near)
+        for shift in (*shifts, view.shift)
+        if shift is not None
     ]
+
+
+def _outweighing(
+    view: LagView, shifts: Sequence[Shift], ranked: RankedColumns, n_numbers: int
+) -> Iterator[Floats]:
+    """How far one row stands out to each person by the columns of the surest shifts that are near in it."""
+    for shift in shifts[:_WEIGHED] if view.near else ():
+        of = sorted(x.column for x in shift.lags)
+        places = [Place(k, k, False) for k in of if k < n_numbers]
+        if len(places) > 1 and shift.score > _CLEARLY:
+            yield from ranked.told(places, [k - n_numbers for k in of if k >= n_numbers])
 
 
 def _measured(found: list[_Found], member: Bools, second: Bools, level: float, requested: int) -> Findings:
