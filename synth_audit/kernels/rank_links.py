@@ -32,7 +32,7 @@ _SEEDS, _MOST_PLACES = 300, 10
 """Edges that begin a correspondence, and places of one."""
 
 
-class Place(NamedTuple):
+class RankPlace(NamedTuple):
     """A column of people in a column of the release, turned round or not."""
 
     people: int
@@ -50,7 +50,7 @@ def spread_ranks(values: Floats, reference: Floats, rng: np.random.Generator) ->
 
 def correspondences(
     people: Sequence[Floats], release: Sequence[Floats], labels: Sequence[tuple[Codes, Codes]], most: int
-) -> list[tuple[Place, ...]]:
+) -> list[tuple[RankPlace, ...]]:
     """Columns of people that stand in columns of the release together, the surest first.
 
     Args:
@@ -62,7 +62,7 @@ def correspondences(
     if d < 2:
         return []
     edges = _edges(people, release, labels)
-    nodes = [Place(i, j, bool(o)) for i in range(d) for j in range(d) for o in range(2)]
+    nodes = [RankPlace(i, j, bool(o)) for i in range(d) for j in range(d) for o in range(2)]
     upper = np.where(np.tri(len(nodes), dtype=np.bool_), -np.inf, edges).ravel()
     seeds = np.argpartition(-upper, min(_SEEDS, len(upper) - 1))[:_SEEDS]
     found: dict[frozenset[int], float] = {}
@@ -76,7 +76,9 @@ def correspondences(
     return [tuple(nodes[k] for k in sorted(had)) for had in kept[:most]]
 
 
-def _grown(edges: Floats32, nodes: Sequence[Place], seed: tuple[int, int]) -> tuple[frozenset[int], float]:
+def _grown(
+    edges: Floats32, nodes: Sequence[RankPlace], seed: tuple[int, int]
+) -> tuple[frozenset[int], float]:
     """Places that go with two, each added as the surest of all; as many as are least by chance.
 
     With n places, whose n (n − 1) / 2 edges are z standard errors on average, that is ``log`` of how much

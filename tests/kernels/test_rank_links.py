@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.rank_links import Place, correspondences, spread_ranks
+from synth_audit.kernels.rank_links import RankPlace, correspondences, spread_ranks
 
 N = 1000
 
@@ -25,7 +25,7 @@ def planted(rng, share):
 
 def test_columns_in_the_places_of_others_are_found(rng):
     found = correspondences(*planted(rng, 0.05), [], 3)
-    assert found[0] == (Place(0, 1, False), Place(1, 3, True), Place(2, 0, False))
+    assert found[0] == (RankPlace(0, 1, False), RankPlace(1, 3, True), RankPlace(2, 0, False))
 
 
 def test_labels_that_stay_make_coarse_ranks_plain(rng):
@@ -33,7 +33,7 @@ def test_labels_that_stay_make_coarse_ranks_plain(rng):
     release = np.clip(release + rng.normal(size=release.shape) * 0.015, 0, 1)
     labels = rng.integers(0, 8, (2, N))
     labels[1, :150] = labels[0, :150]
-    whole = (Place(0, 1, False), Place(1, 3, True), Place(2, 0, False))
+    whole = (RankPlace(0, 1, False), RankPlace(1, 3, True), RankPlace(2, 0, False))
     assert whole not in correspondences(people, release, [], 3)
     assert correspondences(people, release, [tuple(labels)], 3)[0] == whole
 

@@ -43,7 +43,7 @@ _OFFSET = 0.381966
 """Part of a step by which all values are moved, so that no number lies where two steps meet."""
 
 _FEWEST = 20
-"""Numbers of people that a view of them needs."""
+"""NumbersBeside of people that a view of them needs."""
 
 _EACH = 6
 """Lags of a pair of columns that are looked at."""
@@ -78,8 +78,8 @@ class LagView:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
-    """Numbers of one column of a table, those of the release first."""
+class NumbersBeside:
+    """NumbersBeside of one column of a table, those of the release first."""
 
     numbers: PlainNumbers
     known: Floats = field(repr=False)
@@ -122,7 +122,7 @@ class Numbers:
         )
 
 
-def lag_views(numbers: Sequence[Numbers], labels: Sequence[LagColumn]) -> Iterator[LagView]:
+def lag_views(numbers: Sequence[NumbersBeside], labels: Sequence[LagColumn]) -> Iterator[LagView]:
     """All ways, one after the other; in each numbers come first."""
     largest = _largest(len(numbers))
     plain = [*_exact(numbers, largest), *labels]
@@ -138,8 +138,8 @@ def lag_views(numbers: Sequence[Numbers], labels: Sequence[LagColumn]) -> Iterat
 
 def numbers_beside(
     tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
-) -> list[Numbers]:
-    """Numbers of the release, train and control, also within texts.
+) -> list[NumbersBeside]:
+    """NumbersBeside of the release, train and control, also within texts.
 
     Args:
         tables: these three. reference: train first, and control, which say how columns are read.
@@ -153,7 +153,7 @@ def numbers_beside(
         real = known[n_release:]
         if np.isfinite(real).sum() >= _FEWEST:
             found.append(
-                Numbers(numbers, known, _step(numbers, by_name[numbers.name], real), place, n_release)
+                NumbersBeside(numbers, known, _step(numbers, by_name[numbers.name], real), place, n_release)
             )
     return found
 
@@ -210,33 +210,33 @@ def _largest(n: int) -> int:
     return min(_LARGEST, max(_SMALLEST, most))
 
 
-def _exact(numbers: Sequence[Numbers], largest: int) -> Iterator[LagColumn]:
+def _exact(numbers: Sequence[NumbersBeside], largest: int) -> Iterator[LagColumn]:
     for x in numbers:
         wide = 1.3 * np.ptp(x.people) / x.step + 2
         size = min(largest, 2 ** int(np.ceil(np.log2(wide)))) if wide < largest else largest
         yield x.column(x.known, x.step, size)
 
 
-def _low_digits(numbers: Sequence[Numbers]) -> Iterator[LagColumn]:
+def _low_digits(numbers: Sequence[NumbersBeside]) -> Iterator[LagColumn]:
     for x in numbers:
         size = (_SECONDS if x.step < 60e6 else _SECONDS // 2) if x.time else _DIGITS
         if np.ptp(x.people) / x.step > 2 * size:
             yield x.column(x.known, x.step, size, whole=False)
 
 
-def _coarse(numbers: Sequence[Numbers]) -> Iterator[LagColumn]:
+def _coarse(numbers: Sequence[NumbersBeside]) -> Iterator[LagColumn]:
     for x in numbers:
         if x.span / _PARTS > 1.2 * x.step:
             yield x.column(x.known, x.span / _PARTS, 2 * _PARTS, near=1)
 
 
-def _near(numbers: Sequence[Numbers], parts: int) -> Iterator[LagColumn]:
-    """Numbers that are near if they are within a step of their spread, or of their own if that is coarser."""
+def _near(numbers: Sequence[NumbersBeside], parts: int) -> Iterator[LagColumn]:
+    """NumbersBeside that are near if they are within a step of their spread, or of their own if that is coarser."""
     for x in numbers:
         yield x.column(x.known, max(x.step, x.span / parts), 2 * _PARTS, near=1, fixed=True)
 
 
-def _factors(numbers: Sequence[Numbers]) -> Iterator[LagColumn]:
+def _factors(numbers: Sequence[NumbersBeside]) -> Iterator[LagColumn]:
     for x in numbers:
         if np.mean(x.people > 0) >= 0.5 and not x.time and len(np.unique(x.people)) > 2 * _FEWEST:
             logs = np.log(x.known, out=np.full(len(x.known), np.nan), where=x.known > 0)
@@ -245,9 +245,9 @@ def _factors(numbers: Sequence[Numbers]) -> Iterator[LagColumn]:
                 yield x.column(logs, float(high - low) / _PARTS, 2 * _PARTS, near=1)
 
 
-def _moved_on(numbers: Sequence[Numbers], labels: Sequence[LagColumn]) -> Iterator[LagView]:
+def _moved_on(numbers: Sequence[NumbersBeside], labels: Sequence[LagColumn]) -> Iterator[LagView]:
     """Columns of one sort, each in the place of the one that stands so many places before it."""
-    sorts: dict[tuple[object, ...], list[Numbers]] = {}
+    sorts: dict[tuple[object, ...], list[NumbersBeside]] = {}
     for x in numbers:
         sorts.setdefault((x.numbers.unit, x.step), []).append(x)
     for alike in sorts.values():

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from synth_audit.audits.privacy._lag_views import Numbers
+from synth_audit.audits.privacy._lag_views import NumbersBeside
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.kernels.lag_spikes import MISSING, LagColumn
 from synth_audit.kernels.learnt_linkage import LinkageWeights
 from synth_audit.kernels.linked_columns import Blocks, LinkedColumn
-from synth_audit.kernels.rank_links import Place, correspondences, spread_ranks
+from synth_audit.kernels.rank_links import RankPlace, correspondences, spread_ranks
 
 _MOST_NUMBERS = 14
-"""Numbers of which each may stand in the place of any other."""
+"""NumbersBeside of which each may stand in the place of any other."""
 
 _OF_FEW, _MOST_ROWS = 8, 10_000
-"""Numbers and rows of which so many at most are also laid beside one another by label."""
+"""NumbersBeside and rows of which so many at most are also laid beside one another by label."""
 
 _MOST_LABELS, _FEW_LABELS = 24, 16
 """Columns of labels that are compared, and labels of one by which rows are told apart at first."""
@@ -27,7 +27,7 @@ _KEPT = 3
 
 
 class RankedColumns:
-    """Numbers of people and of a release by their ranks in train, beside labels.
+    """NumbersBeside of people and of a release by their ranks in train, beside labels.
 
     Args:
         numbers: of the release, train and control, one below the other. n_train: people of train.
@@ -36,7 +36,7 @@ class RankedColumns:
 
     def __init__(
         self,
-        numbers: Sequence[Numbers],
+        numbers: Sequence[NumbersBeside],
         labels: Sequence[LagColumn],
         n_train: int,
         asked: Positions,
@@ -59,9 +59,9 @@ class RankedColumns:
         few = [x for x in labels if max(int(of.max(initial=0)) for of in x) < _FEW_LABELS]
         people, release = ([self.ranks[k][side] for k in able] for side in (0, 1))
         for places in correspondences(people, release, few, _KEPT):
-            yield from self.told([Place(able[x.people], able[x.release], x.turned) for x in places])
+            yield from self.told([RankPlace(able[x.people], able[x.release], x.turned) for x in places])
 
-    def told(self, places: Sequence[Place], labels: Sequence[int] | None = None) -> Iterator[Floats]:
+    def told(self, places: Sequence[RankPlace], labels: Sequence[int] | None = None) -> Iterator[Floats]:
         """By how much one row stands out to the people asked, with weights before and after learning.
 
         Args:

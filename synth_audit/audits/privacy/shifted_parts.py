@@ -23,7 +23,7 @@ from synth_audit.core.subject import Subject
 from synth_audit.kernels.held_out import halved, held_out_share
 from synth_audit.kernels.lagged_links import Shift, followed, linked_bits
 from synth_audit.kernels.near_links import followed_near
-from synth_audit.kernels.rank_links import Place
+from synth_audit.kernels.rank_links import RankPlace
 
 SHIFTED = Quantity(
     "linked_people",
@@ -211,7 +211,7 @@ def _outweighing(
     """How far one row stands out to each person by the columns of the surest shifts that are near in it."""
     for shift in shifts[:_WEIGHED] if view.near else ():
         of = sorted(x.column for x in shift.lags)
-        places = [Place(k, k, False) for k in of if k < n_numbers]
+        places = [RankPlace(k, k, False) for k in of if k < n_numbers]
         if len(places) > 1 and shift.score > _CLEARLY:
             yield from ranked.told(places, [k - n_numbers for k in of if k >= n_numbers])
 
