@@ -43,7 +43,7 @@ _OFFSET = 0.381966
 """Part of a step by which all values are moved, so that no number lies where two steps meet."""
 
 _FEWEST = 20
-"""NumbersBeside of people that a view of them needs."""
+"""Numbers of people that a view of them needs."""
 
 _EACH = 6
 """Lags of a pair of columns that are looked at."""
@@ -79,7 +79,7 @@ class LagView:
 
 @dataclass(frozen=True, eq=False)
 class NumbersBeside:
-    """NumbersBeside of one column of a table, those of the release first."""
+    """Numbers of one column of a table, those of the release first."""
 
     numbers: PlainNumbers
     known: Floats = field(repr=False)
@@ -139,7 +139,7 @@ def lag_views(numbers: Sequence[NumbersBeside], labels: Sequence[LagColumn]) -> 
 def numbers_beside(
     tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
 ) -> list[NumbersBeside]:
-    """NumbersBeside of the release, train and control, also within texts.
+    """Numbers of the release, train and control, also within texts.
 
     Args:
         tables: these three. reference: train first, and control, which say how columns are read.
@@ -231,7 +231,7 @@ def _coarse(numbers: Sequence[NumbersBeside]) -> Iterator[LagColumn]:
 
 
 def _near(numbers: Sequence[NumbersBeside], parts: int) -> Iterator[LagColumn]:
-    """NumbersBeside that are near if they are within a step of their spread, or of their own if that is coarser."""
+    """Numbers that are near if they are within a step of their spread, or of their own if that is coarser."""
     for x in numbers:
         yield x.column(x.known, max(x.step, x.span / parts), 2 * _PARTS, near=1, fixed=True)
 

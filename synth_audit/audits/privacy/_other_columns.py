@@ -14,10 +14,10 @@ from synth_audit.kernels.linked_columns import Blocks, LinkedColumn
 from synth_audit.kernels.rank_links import RankPlace, correspondences, spread_ranks
 
 _MOST_NUMBERS = 14
-"""NumbersBeside of which each may stand in the place of any other."""
+"""Numbers of which each may stand in the place of any other."""
 
 _OF_FEW, _MOST_ROWS = 8, 10_000
-"""NumbersBeside and rows of which so many at most are also laid beside one another by label."""
+"""Numbers and rows of which so many at most are also laid beside one another by label."""
 
 _MOST_LABELS, _FEW_LABELS = 24, 16
 """Columns of labels that are compared, and labels of one by which rows are told apart at first."""
@@ -27,7 +27,7 @@ _KEPT = 3
 
 
 class RankedColumns:
-    """NumbersBeside of people and of a release by their ranks in train, beside labels.
+    """Numbers of people and of a release by their ranks in train, beside labels.
 
     Args:
         numbers: of the release, train and control, one below the other. n_train: people of train.
