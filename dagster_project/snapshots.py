@@ -91,6 +91,23 @@ def refuse_unmarked(plan: Plan, snapshots: Snapshots) -> None:
             expected=f"a `path` with {PLACEHOLDER} once, in the name of the file",
             fix="name such a path, or `every: day`, `week` or `month`",
         )
+    if snapshots.every == "file" and _found_again(plan):
+        raise PlanError(
+            "a released file would be found as the next snapshot, or take the place of one",
+            where="release",
+            expected="a path whose name does not fit that of the source, or another folder",
+            fix="let releases go to a folder of their own",
+        )
+
+
+def _found_again(plan: Plan) -> bool:
+    """Whether a release lies where new files of the source are looked for."""
+    pattern, path = pattern_of(plan), plan.release.config.get("path") if plan.release is not None else None
+    if pattern is None or not isinstance(path, str):
+        return False
+    released = plan.base / path.replace(PLACEHOLDER, "0")
+    same = released.parent.resolve() == pattern.parent.resolve()
+    return same and _key_of(released.name, pattern) is not None
 
 
 def of_snapshot(plan: Plan, key: str) -> Plan:
@@ -125,21 +142,24 @@ def pattern_of(plan: Plan) -> Path | None:
 
 def settled_files(pattern: Path, now: float) -> list[str]:
     """Keys of the files that fit a pattern and have not changed for a while, in order."""
+    found = {file: _key_of(file.name, pattern) for file in pattern.parent.glob("*")}
+    return sorted(key for file, key in found.items() if key and _settled(file, now))
+
+
+def _key_of(name: str, pattern: Path) -> str | None:
+    """What stands in the place of the placeholder in a file's name; None where the name does not fit."""
     first, last = pattern.name.split(PLACEHOLDER)
-    found = []
-    for file in pattern.parent.glob("*"):
-        name = file.name
-        if not (name.startswith(first) and name.endswith(last) and len(name) > len(first) + len(last)):
-            continue
-        key = name[len(first) : len(name) - len(last)]
-        if (
-            _KEY.fullmatch(key)
-            and key not in _TAKEN
-            and file.is_file()
-            and now - file.stat().st_mtime >= SETTLED
-        ):
-            found.append(key)
-    return sorted(found)
+    if not (name.startswith(first) and name.endswith(last) and len(name) > len(first) + len(last)):
+        return None
+    key = name[len(first) : len(name) - len(last)]
+    return key if _KEY.fullmatch(key) and key not in _TAKEN else None
+
+
+def _settled(file: Path, now: float) -> bool:
+    try:
+        return file.is_file() and now - file.stat().st_mtime >= SETTLED
+    except OSError:  # gone meanwhile
+        return False
 
 
 def sensor_of(

@@ -138,6 +138,8 @@ def test_new_files_are_found_once_and_only_when_they_are_whole(
         ({"privacy": {"epsilon": 1, "delta": 1e-6, "rows_per_entity": 1}}, "privacy"),
         ({"snapshots": {"every": "file"}, "schedule": "0 3 * * *"}, "schedule"),
         ({"snapshots": {"every": "file"}, "source": "drops/{snapshot}/people.parquet"}, "source"),
+        ({"snapshots": {"every": "file"}, "release": "drops/people-{snapshot}-made.parquet"}, "release"),
+        ({"snapshots": {"every": "file"}, "release": "out/../drops/people-x{snapshot}.parquet"}, "release"),
     ],
 )
 def test_what_snapshots_cannot_be_is_refused(
