@@ -79,7 +79,7 @@ def _column_warning(train: Table, column: Column) -> str:
     if distinct == 1:
         return f"column {column.name!r} is constant in train; it carries no information"
     present = int((~missing).sum())
-    if present < _ENOUGH_TO_JUDGE:
+    if present < _ENOUGH_TO_JUDGE or column.release_text:  # the plan has decided
         return ""
     why = column.kind.like_identifier(distinct, present, train.n_rows)
     return why and f"column {column.name!r} {why}"

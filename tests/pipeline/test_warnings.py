@@ -56,6 +56,13 @@ def test_a_doubtful_column_is_named(values, says):
     assert says in warning
 
 
+def test_text_that_the_plan_lets_leave_is_not_told_to_stay():
+    notes = pa.table(fair() | {"note": [f"seen on ward {i} by {i + 7} and sent home" for i in range(100)]})
+    for specs, told in (({}, 1), ({"note": ColumnSpec(release_text=True)}, 0)):
+        schema = infer_schema(notes, specs)
+        assert len(inspect(read_table(notes, schema, where="train"), None, 10)) == told
+
+
 def test_measurements_and_identifiers_are_no_identifiers_by_mistake():
     assert inspect(*tables({"x": np.linspace(0, 1, 100), "g": ["a", "b"] * 50}), 10) == ()
     assert inspect(*tables(fair() | {"id": list(range(100))}, id="identifier"), 10) == ()
