@@ -82,9 +82,12 @@ def write(seeds: Sequence[Seed], page: Path, wanted: Sequence[float], design: Ma
     """The page, and in a folder of its name a picture for each table."""
     folder = page.parent / page.stem
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [introduction(design)]
-    for table in dict.fromkeys(seed.table for seed in seeds):
-        study = Study.of(table, [seed for seed in seeds if seed.table == table])
+    tables = dict.fromkeys(seed.table for seed in seeds)
+    studies = [Study.of(table, [seed for seed in seeds if seed.table == table]) for table in tables]
+    plain = not any(title.endswith("embedding") for study in studies for title in study.found)
+    lines = [introduction(design, " --plain" * plain)]
+    for study in studies:
+        table = study.table
         (folder / f"{table}.svg").write_text(picture(study), encoding="utf-8")
         alt = f"{table}: losses, attacks and scores by ratio"
         lines += [f"## {table}", "", *told(study, wanted), f"![{alt}]({page.stem}/{table}.svg)", ""]
@@ -92,14 +95,14 @@ def write(seeds: Sequence[Seed], page: Path, wanted: Sequence[float], design: Ma
     page.write_text("\n".join([*lines, CLOSING]), encoding="utf-8")
 
 
-def introduction(design: Mapping[str, float]) -> str:
+def introduction(design: Mapping[str, float], option: str) -> str:
     return f"""# Overfitting and privacy
 
 The privacy paper trains a generator until the loss on validation rows is `f` times its own minimum, `f` from
 1 to 2, and shows that attack risks and distance scores rise with `f`. Here `tvae` is the generator. Tables
 and pictures come from
 
-    benchmarks/overfitting.py FOLDER --out FOLDER --page docs/overfitting.md
+    benchmarks/overfitting.py FOLDER --out FOLDER{option} --page docs/overfitting.md
 
 which goes on where it was stopped. `tvae` without decay of weights (two layers of {design["hidden"]}, codes
 of {design["latent"]}, batches of {design["batch"]}, Adam at {design["rate"]:g}) is trained far beyond the
@@ -115,6 +118,12 @@ the inference attack asks for each column in turn.
 
 CLOSING = """## What rises, and what does not
 
+* **In the embedding**, over the first five of these seeds alone (without `--plain`): the DCR privacy score
+  reached 0.80 on Adult and 0.73 on SUPPORT2, singling out 0.19 and 0.04.
+* **More seeds bring out what is there, and no more.** With five seeds singling out had 0.60 on Adult and
+  inference 0.52 on SUPPORT2; with six and eleven they have 0.87 and 0.80. Linkability on SUPPORT2 rises from
+  .02 to some .10 up to ratio 1.6 and not beyond: 0.70 with five seeds, 0.65 with eleven. The worst secret
+  rises early, to ratio 1.3 or 1.5, and falls again.
 * **Single trainings are too noisy to tell.** A release of 500 rows has a privacy score in steps of .002 and a
   standard error of .006; an attack on 500 people has one of .02. Within one seed few measures reach 0.8, and
   some fall. What the seeds have in common shows in their mean.
