@@ -24,7 +24,7 @@ from synth_audit.pipeline.release import (
 )
 from synth_audit.pipeline.verify import verify
 from synth_audit.store.approvals import approvals_in
-from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence import Evidence, evidence_of
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import Journal, open_journal
@@ -47,7 +47,7 @@ def rollback(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     target, home = release_target(plan), workspace.home
     with in_use(home) as scratch, temporary_folder(scratch) as folder, open_journal(home) as journal:
         filed = _filed_before(home, journal.now)
-        evidence = filed.evidence
+        evidence = evidence_of(filed.evidence_file, filed.where)
         found = Provenance.of(filed, evidence, home)
         _refuse_unless_sound(plan, evidence)
         refuse_unless_filed(replace(found, journal=journal.now))

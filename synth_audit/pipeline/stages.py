@@ -94,7 +94,8 @@ def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
     coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
     train, control = split_source(plan, source, salt)
     if plan.most_reports is not None:  # before a fit, whose privacy would be spent for nothing
-        refuse_spent(people_behind((train, control), workspace), workspace, plan.most_reports)
+        again = "" if plan.privacy is not None else plan.digest  # noise is new in every fit
+        refuse_spent(people_behind((train, control), workspace), workspace, plan.most_reports, again)
     record = SplitRecord(
         plan_sha256=plan.digest,
         salt_commitment=salt.commitment,

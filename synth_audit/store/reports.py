@@ -46,10 +46,20 @@ def people_behind(tables: Iterable[Table | None], workspace: Workspace) -> Peopl
     return PeopleSketch.of((t for t in tables if t is not None), key)
 
 
-def refuse_spent(people: PeopleSketch, workspace: Workspace, most: int | None) -> None:
-    """Raise ``BudgetSpent`` where a report of these people would be refused; nothing is entered."""
-    if most is not None:
-        _refuse(_standing(_ledger(workspace).log.entries(), people, None), most)
+def refuse_spent(people: PeopleSketch, workspace: Workspace, most: int | None, repeated: str = "") -> None:
+    """Raise ``BudgetSpent`` where a report of these people would be refused; nothing is entered.
+
+    Args:
+        repeated: digest of a plan that makes the same candidate of the same people again, and so the same
+            report: of which, after a kill, nobody has seen anything.
+    """
+    if most is None:
+        return
+    entries = _ledger(workspace).log.entries()
+    sets = _sets(entries)
+    made = {"kind": "report", "plan": repeated, "people": sets.index(people) if people in sets else None}
+    if not any(_is(entry, made) for entry in entries):
+        _refuse(_standing(entries, people, None), most)
 
 
 def enter_report(

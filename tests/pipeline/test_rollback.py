@@ -69,6 +69,13 @@ def test_the_release_before_comes_back_with_its_evidence(twice):
     assert there(case) == first
 
 
+def test_evidence_that_is_none_any_more_leads_nowhere(twice):
+    case, _, _ = twice
+    before = read_journal(case.workspace).previous
+    case.workspace.audit(before.digest).evidence.write_text("{}")
+    assert "not evidence" in refused(case, DataError)
+
+
 def test_the_same_release_once_more_forgets_nothing(twice):
     case, first, _ = twice
     pipeline.release_synthetic(case.plan, case.workspace)

@@ -61,8 +61,10 @@ def test_what_would_be_refused_is_known_before_a_fit(room):
     refuse_spent(people, room, 1)
     enter_report(people, room, plan="p", candidate="a", most=1)
     refuse_spent(people, room, None)
-    with pytest.raises(BudgetSpent, match="number 2"):
-        refuse_spent(people, room, 1)
+    for other in ("", "q"):
+        with pytest.raises(BudgetSpent, match="number 2"):
+            refuse_spent(people, room, 1, other)
+    refuse_spent(people, room, 1, "p")  # the same report, which may have been broken off
 
 
 def test_snapshots_of_a_table_share_what_is_counted(room):
