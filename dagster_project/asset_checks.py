@@ -25,10 +25,16 @@ if TYPE_CHECKING:
 VERDICT = "verdict"
 """The whole decision: also held up by what is no gate, such as an audit that ended in an error."""
 
+FIRST = "_verdict"
+"""Its check's name after ``blocking_``: Dagster lists checks by name, and ``_`` comes before any letter."""
+
 
 @dataclass(frozen=True)
 class GateCheck:
-    """A gate as Dagster sees it; ``name`` is its id in the characters that Dagster allows.
+    """A gate as Dagster sees it.
+
+    ``name`` is its severity and its id in the characters that Dagster allows. Dagster lists checks by name:
+    the verdict comes first, then what holds a release, then what warns.
 
     Attributes:
         optional: evidence may leave it out, where its audit had nothing to judge; then nothing is checked.
@@ -42,7 +48,11 @@ class GateCheck:
     @property
     def name(self) -> str:
         """Name of the asset check."""
-        return re.sub(r"\W", "_", self.gate)
+        name = FIRST if self.gate == VERDICT else re.sub(r"\W", "_", self.gate)
+        return f"{'blocking' if self.blocking else 'warning'}_{name}"
+
+
+WHOLE = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
 
 
 def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
@@ -50,7 +60,6 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
 
     They hang on ``report``, so a failed audit still renders and only ``release`` stands behind them.
     """
-    whole = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
     specs = [
         dg.AssetCheckSpec(
             c.name,
@@ -59,7 +68,7 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
             blocking=c.blocking,
             partitions_def=table.partitions,
         )
-        for c in sorted([whole, *known_gates(table)], key=lambda c: not c.blocking)
+        for c in sorted([WHOLE, *known_gates(table)], key=lambda c: c.name)
     ]
 
     @dg.multi_asset_check(name=f"{table.key}__gates", specs=specs, can_subset=True)
@@ -81,7 +90,7 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
     promised = PROMISED if table.plan.privacy is not None else {}
     built_in = (GateCheck(name, title, True) for name, title in {**BUILT_IN, **promised}.items())
     checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking, g.optional) for g in table.suite.gates)]
-    names = [VERDICT, *(c.name for c in checks)]
+    names = [WHOLE.name, *(c.name for c in checks)]
     for check in checks:
         if names.count(check.name) > 1:
             raise GateError(
@@ -105,7 +114,7 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
         if check.gate in judged or not check.optional:
             yield _of_gate(table, check, judged.get(check.gate))
     yield GateCheckResult(
-        check_name=VERDICT,
+        check_name=WHOLE.name,
         asset_key=table.asset("report"),
         passed=evidence.verdict is Result.PASS,
         description=f"The verdict is {evidence.verdict}.",

@@ -29,7 +29,10 @@ DAGSTER = {
         f"assets/{RELEASED}/released?view=lineage&lineageScope=upstream&lineageDepth=5",
         (1280, 600),
     ),
-    "dagster-checks": (f"assets/{REFUSED}/report?view=checks&checkDetail=copied_records", (1280, 760)),
+    "dagster-checks": (
+        f"assets/{REFUSED}/report?view=checks&checkDetail=blocking_copied_records",
+        (1280, 760),
+    ),
 }
 PATIENCE = 120
 

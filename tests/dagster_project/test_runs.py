@@ -44,7 +44,16 @@ def outcome_of(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) 
     """What lists of runs show of one."""
     run = instance.get_run_by_id(result.run_id)
     assert run is not None
-    return {n.removeprefix("synth_audit/"): v for n, v in run.tags.items() if n.startswith("synth_audit/")}
+    return {name: run.tags[f"synth_audit/{name}"] for name in ("verdict", "outcome")}
+
+
+CHECKS = {
+    "blocking__verdict",
+    "blocking_no_copies",
+    "blocking_proven_leak",
+    "blocking_schema_contract",
+    "warning_few_copies",
+}
 
 
 def everything_said(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> str:
@@ -59,14 +68,14 @@ def test_a_safe_table_is_released(run: Run, home: Path, instance: dg.DagsterInst
     train = pq.read_table(home / "people-audit/restricted/train.parquet")
     assert pq.read_table(home / "out/released.parquet").num_rows == train.num_rows
     checks = {c.check_name: c for c in result.get_asset_check_evaluations()}
-    assert set(checks) == {"schema_contract", "proven_leak", "no_copies", "few_copies", "verdict"}
-    assert checks["no_copies"].passed
-    assert checks["verdict"].passed
+    assert set(checks) == CHECKS
+    assert checks["blocking_no_copies"].passed
+    assert checks["blocking__verdict"].passed
 
 
 def test_an_advisory_gate_warns_and_stops_nothing(run: Run) -> None:
     result = run("shuffled")
-    [advisory] = [c for c in result.get_asset_check_evaluations() if c.check_name == "few_copies"]
+    [advisory] = [c for c in result.get_asset_check_evaluations() if c.check_name == "warning_few_copies"]
     assert not advisory.passed
     assert advisory.severity is dg.AssetCheckSeverity.WARN
     assert result.success
@@ -81,7 +90,7 @@ def test_an_optional_gate_that_was_left_out_is_no_check(run: Run, home: Path) ->
     result = run("shuffled", audits=["exact_match", "constraints"])
     assert result.success
     found = {c.check_name for c in result.get_asset_check_evaluations()}
-    assert found == {"schema_contract", "proven_leak", "no_copies", "few_copies", "verdict"}
+    assert found == CHECKS
 
 
 def test_a_refused_table_is_an_outcome_and_no_error(
@@ -100,7 +109,7 @@ def test_a_refused_table_is_an_outcome_and_no_error(
     assert Workspace(home / "people-audit").report.is_file()
     assert not (home / "out").exists()
     failed = {c.check_name for c in result.get_asset_check_evaluations() if not c.passed}
-    assert {"no_copies", "verdict"} <= failed
+    assert {"blocking_no_copies", "blocking__verdict"} <= failed
     assert {c.asset_key.path[-1] for c in result.get_asset_check_evaluations()} == {"report"}
 
 
@@ -159,7 +168,9 @@ def test_a_purge_of_older_audits_leaves_report_checks_and_release_as_they_were(r
     assert len(found.goes) == 1
     result = run("shuffled", "report", "release")
     assert result.success
-    assert {c.passed for c in result.get_asset_check_evaluations() if c.check_name == "verdict"} == {True}
+    assert {
+        c.passed for c in result.get_asset_check_evaluations() if c.check_name == "blocking__verdict"
+    } == {True}
     assert (home / "out/released.parquet").is_file()
 
 
@@ -185,7 +196,7 @@ def test_release_beside_a_single_check_that_passes_still_refuses(
 ) -> None:
     run("copied")
     report, release = (dg.AssetKey(["people", s]) for s in ("report", "release"))
-    contract = dg.AssetCheckKey(report, "schema_contract")
+    contract = dg.AssetCheckKey(report, "blocking_schema_contract")
     job = dg.define_asset_job(
         "picked", selection=dg.AssetSelection.checks(contract) | dg.AssetSelection.assets(release)
     )
@@ -194,7 +205,7 @@ def test_release_beside_a_single_check_that_passes_still_refuses(
         instance=instance, run_config=QUIET, raise_on_error=False
     )
     assert [(c.check_name, c.passed) for c in result.get_asset_check_evaluations()] == [
-        ("schema_contract", True)
+        ("blocking_schema_contract", True)
     ]
     assert "release refused" in str(refusals(result)[0]["reason"])
     assert "release" not in materialised(result)
