@@ -44,7 +44,8 @@ def outcome_of(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) 
     """What lists of runs show of one."""
     run = instance.get_run_by_id(result.run_id)
     assert run is not None
-    return {name: run.tags[f"synth_audit/{name}"] for name in ("verdict", "outcome")}
+    shown = {name: run.tags.get(f"synth_audit/{name}") for name in ("verdict", "outcome")}
+    return {name: value for name, value in shown.items() if value is not None}
 
 
 CHECKS = {
