@@ -113,6 +113,11 @@ def declared(data: pa.Table, target: str) -> dict[str, dict[str, Any]]:
     return columns
 
 
+def repeated(data: pa.Table) -> bool:
+    """Whether two rows are equal, which are then one person's to a guarantee."""
+    return len(data.group_by(data.column_names).aggregate([])) < len(data)
+
+
 def finest(values: pa.ChunkedArray) -> float:
     """The step of the last decimal digit."""
     known = [v for v in values.unique().to_pylist() if v is not None]
@@ -141,7 +146,7 @@ def plan_of(name: str, kind: str, folder: Path, chosen: argparse.Namespace) -> P
         },
     }
     if BUDGETS[kind]:
-        plan["privacy"] = BUDGETS[kind]
+        plan["privacy"] = BUDGETS[kind] | ({"rows_per_entity": 1} if repeated(data) else {})
     if not chosen.whole:
         plan |= {"audits": list(FEW), "known_answer": {"max_rows": 500}}
     return Plan.model_validate(plan).located(chosen.out)

@@ -67,7 +67,7 @@ MODELS: dict[str, Any] = {
     "dp": {"dpgan": {"margins": 0, "steps": 200}},
 }
 """Of the paper's short names: synthpop's CART, DataSynthesizer's network, DPGAN."""
-DIVISIBLE = MODELS | {"ct": "ctgan"}
+DIVISIBLE = MODELS | {"ct": {"ctgan": {"epochs": 100, "averaging": 0.99}}}
 """Models that random parts are made of; the paper's figure 2 has a CTGAN among them."""
 
 AUDITS: dict[str, dict[str, Any]] = {

@@ -257,12 +257,13 @@ def test_the_chosen_point_has_a_ring_and_unknown_directions_no_arrow() -> None:
     assert "1: privacy 0.3, utility 0.4, pass, chosen" in drawing
 
 
-def test_points_upon_each_other_keep_their_labels_apart() -> None:
+@pytest.mark.parametrize("n", [4, 20])
+def test_points_upon_each_other_keep_their_labels_apart(n: int) -> None:
     axis = Axis("P", "", True)
-    drawing = sweep_scatter.scatter_svg(dots(*[(0.5, 0.5)] * 4), axis, axis, anchor="p", title="T")
+    drawing = sweep_scatter.scatter_svg(dots(*[(0.5, 0.5)] * n), axis, axis, anchor="p", title="T")
     labels = [n for n in ElementTree.fromstring(drawing).iter(f"{SPACE}text") if n.get("paint-order")]  # noqa: S314
     places = [(float(n.get("x", 0)), float(n.get("y", 0))) for n in labels]
-    assert len(places) == 4
+    assert len(places) == n
     apart = [abs(a[0] - b[0]) > 6 or abs(a[1] - b[1]) > 11 for i, a in enumerate(places) for b in places[:i]]
     assert all(apart)
 
