@@ -20,7 +20,6 @@ from synth_audit.judging.privacy_budget import PROMISED
 if TYPE_CHECKING:
     from synth_audit.core.verdict import GateResult
     from synth_audit.pipeline.check import Check
-    from synth_audit.store.evidence import Evidence
 
 VERDICT = "verdict"
 """The whole decision: also held up by what is no gate, such as an audit that ended in an error."""
@@ -108,7 +107,8 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     from synth_audit.store.locate import locate_evidence
 
     evidence, found = verify_filed(locate_evidence(table.workspace.root))
-    _refuse_foreign(table, evidence, found)
+    _refuse_altered(table, found)
+    table.refuse_foreign(evidence)
     judged = {result.gate: result for result in evidence.gates.results}
     for check in known_gates(table):
         if check.gate in judged or not check.optional:
@@ -122,18 +122,16 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     )
 
 
-def _refuse_foreign(table: TableEntry, evidence: "Evidence", found: "Iterable[Check]") -> None:
-    """Checks must speak of today's plan and suite; ``release`` makes sure of it once more."""
+def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:
+    """Checks must speak of what was filed; ``release`` makes sure of it once more."""
     from synth_audit.pipeline.provenance import RELEASED
     from synth_audit.store.evidence_store import evidence_store
 
-    same = (evidence.plan_sha256, evidence.gates.suite_sha256) == (table.plan.digest, table.suite.sha256)
-    faults = [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != RELEASED]
-    if faults or not same:
+    if faults := [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != RELEASED]:
         raise NotAsAudited(
-            f"the evidence was altered ({faults[0]})" if faults else "it is of another plan or gate suite",
+            f"the evidence was altered ({faults[0]})",
             where=str(evidence_store(table.workspace).where()["evidence"]),
-            expected="evidence as it was filed, of today's plan and suite",
+            expected="evidence as it was filed",
             fix="run the table from its split; `synth-audit verify` shows all that does not agree",
         )
 

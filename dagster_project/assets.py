@@ -193,6 +193,7 @@ def _report(table: TableEntry, context: "RunContext") -> Told:
 
     path = write_report(table.workspace)
     evidence = newest_evidence(table.workspace)
+    table.refuse_foreign(evidence)
     link = report_link(table.plan.name, evidence.digest, path)
     return metadata.report(evidence, path, link), evidence.digest
 

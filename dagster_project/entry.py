@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from synth_audit import __version__
+from synth_audit.core.errors import NotAsAudited
 from synth_audit.core.plan import Plan
 from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
     from dagster_project.external_tables import MadeElsewhere
     from synth_audit.judging.suite import Suite
+    from synth_audit.store.evidence import Evidence
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,18 @@ class TableEntry:
         key = context.partition_key
         plan = of_snapshot(self.plan, key)
         return replace(self, plan=plan, workspace=Workspace(self.workspace.root / key, table=self.workspace))
+
+    def refuse_foreign(self, evidence: Evidence) -> None:
+        """Raise ``NotAsAudited`` for evidence of another plan or suite than today's: a run must not bear the
+        verdict of another."""
+        if (evidence.plan_sha256, evidence.gates.suite_sha256) == (self.plan.digest, self.suite.sha256):
+            return
+        raise NotAsAudited(
+            "the newest evidence is of another plan or gate suite",
+            where=str(self.workspace.root),
+            expected="evidence of today's plan and suite",
+            fix="run the table from its split",
+        )
 
     @property
     def released(self) -> dg.AssetKey:

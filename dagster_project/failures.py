@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from synth_audit.core.errors import (
+    Altered,
     ApprovalMissing,
     BudgetSpent,
     NotAsAudited,
@@ -56,7 +57,7 @@ def without_values(stage: str) -> Iterator[None]:
 
 def kind_of(error: SynthAuditError) -> str:
     """Waiting, refusal, mismatch, outage or input."""
-    if isinstance(error, NotAsAudited):
+    if isinstance(error, (NotAsAudited, Altered)):
         return MISMATCH
     if isinstance(error, ApprovalMissing):
         return WAITING

@@ -25,7 +25,7 @@ OUTCOME, VERDICT = "synth_audit/outcome", "synth_audit/verdict"
 
 RELEASED, OPEN = "released", "open"
 
-_TOLD_BY = "synth_audit/told_by"
+_TOLD_BY = "synth_audit_told_by"
 """Tag: id of the run that the others are about."""
 
 

@@ -15,8 +15,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from synth_audit.core.errors import PlanError
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
-_SECRET = re.compile(r"passw(or)?d|secret|token|credential|pkcs8|api_?key", re.IGNORECASE)
-_LOGIN = re.compile(r"//[^/@]*:[^/@]*@|password\s*=", re.IGNORECASE)
+_SECRET = re.compile(
+    r"passw(or)?d|passphrase|\bpwd\b|secret|token|credential|pkcs8|(api|account|access)[-_.]?key$"
+    r"|connection[-_.]?string",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(
+    r"//[^/@]*:[^/@]*@|(passw(or)?d|\bpwd|secret|token|api_?key|accountkey|\bsig)\s*=", re.IGNORECASE
+)
 
 
 def _without_secrets(options: dict[str, str]) -> dict[str, str]:

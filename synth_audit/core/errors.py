@@ -54,6 +54,10 @@ class Unavailable(DataError):
     """Something is locked, or does not answer: the same may succeed a little later."""
 
 
+class Altered(DataError):
+    """What was filed is not there as it was filed."""
+
+
 class ReleaseUncertain(SynthAuditError):
     """A target was lost in the moment of replacing the table, so nobody knows here whether it has."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth_audit.core.errors import DataError
+from synth_audit.core.errors import Altered
 from synth_audit.store.evidence import Evidence, evidence_of
 from synth_audit.store.filed_audit import EVIDENCE
 from synth_audit.store.journal import read_journal
@@ -15,7 +15,7 @@ def newest_evidence(workspace: Workspace) -> Evidence:
     """The evidence that was filed last, if it still is what was filed.
 
     Raises:
-        DataError: there is none, or it was altered; see :func:`checked_evidence`.
+        DataError: there is none. Altered: it was; see :func:`checked_evidence`.
     """
     return checked_evidence(locate_newest(workspace))
 
@@ -26,8 +26,9 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
     A page about forged numbers would carry the name of this program, whatever ``verify`` says of them.
 
     Raises:
-        DataError: it cannot be read, its digest is not its own, or the journal at hand has it otherwise or
-            knew of a newer one than the pointer that led here named.
+        DataError: it cannot be read.
+        Altered: its digest is not its own, or the journal at hand has it otherwise or knew of a newer one than
+            the pointer that led here named.
     """
     content, _ = found.content()
     evidence = evidence_of(content, found.file)
@@ -44,8 +45,8 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
     return evidence
 
 
-def _turned(found: LocatedEvidence) -> DataError:
-    return DataError(
+def _turned(found: LocatedEvidence) -> Altered:
+    return Altered(
         "the pointer in the review folder does not name the newest audit",
         where=str(found.file),
         expected="the audit that the journal in the restricted folder has as the newest",
@@ -54,8 +55,8 @@ def _turned(found: LocatedEvidence) -> DataError:
     )
 
 
-def _altered(found: LocatedEvidence, expected: str) -> DataError:
-    return DataError(
+def _altered(found: LocatedEvidence, expected: str) -> Altered:
+    return Altered(
         "the evidence was altered after the audit",
         where=str(found.file),
         expected=expected,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from synth_audit.core.errors import DataError
+from synth_audit.core.errors import Altered
 from synth_audit.store.approvals import is_approval
 from synth_audit.store.audit_folder import AuditFolder
 from synth_audit.store.evidence import Evidence, parse_evidence
@@ -43,7 +43,7 @@ class FiledAudit:
         """What is in a folder; hidden files may be left from a kill and do not count.
 
         Raises:
-            DataError: it is missing, it or something in it is a link or no file, or it holds no evidence.
+            Altered: it is missing, it or something in it is a link or no file, or it holds no evidence.
         """
         try:
             among = folder.path.parent
@@ -99,9 +99,9 @@ class FiledAudit:
         return tuple(n for n in sorted({*found, *entry.files}) if found.get(n) != entry.files.get(n))
 
 
-def altered_folder(folder: AuditFolder, what: str) -> DataError:
+def altered_folder(folder: AuditFolder, what: str) -> Altered:
     """The error for a folder that is not as this program left it."""
-    return DataError(
+    return Altered(
         f"the folder of an audit {what}",
         where=str(folder.path),
         expected="what this program filed, unaltered, and no link in its place",

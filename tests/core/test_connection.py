@@ -32,6 +32,11 @@ def test_a_source_gets_what_its_connection_stands_for(monkeypatch):
         {"options": {"adbc.snowflake.sql.auth_token": PASSWORD}},
         {"options": {"uri": f"postgresql://me:{PASSWORD}@db/clinic"}},
         {"options": {"uri": f"host=db password={PASSWORD}"}},
+        {"options": {"uri": f"https://db/clinic?access_token={PASSWORD}"}},
+        {"options": {"uri": f"Driver=x;Server=db;UID=me;PWD={PASSWORD}"}},
+        {"options": {"adls.account-key": PASSWORD}},
+        {"options": {"adls.connection-string": PASSWORD}},
+        {"options": {"warehouse": f"abfss://c@a.example.org/x?sv=1&sig={PASSWORD}"}},
         {"secrets": {"password": PASSWORD}},
         {"password": PASSWORD},
     ],
@@ -80,4 +85,4 @@ def test_the_plans_in_the_docs_are_plans():
     servers = blocks[0]["connections"]
     for block in blocks:
         parse_plan({"connections": servers} | block).check()
-    assert len(blocks) == 5
+    assert len(blocks) == 6

@@ -49,6 +49,20 @@ def test_failures_are_told_apart(run: Run, home: Path) -> None:
     assert failed(run("shuffled", "split", source="none.parquet"))["kind"] == "input"
 
 
+def test_a_run_bears_no_verdict_of_another_plan_or_of_forged_evidence(
+    run: Run, home: Path, instance: dg.DagsterInstance
+) -> None:
+    run("copied", "split", "synthetic", "audit")
+    foreign = run("shuffled", "report")
+    [evidence] = (home / "people-audit/review/audits").glob("*/evidence.json")
+    evidence.write_text(evidence.read_text().replace('"fail"', '"pass"'))
+    for result in (foreign, run("copied", "report")):
+        assert failed(result)["kind"] == "mismatch"
+        found = instance.get_run_by_id(result.run_id)
+        assert found is not None
+        assert VERDICT not in found.tags
+
+
 class Flaky:
     """Stands in for a method: fails so often, then does its work."""
 

@@ -195,6 +195,8 @@ def test_a_type_that_would_be_changed_is_refused_by_the_columns_name(kind):
 def test_a_plan_names_neither_code_nor_secrets():
     with pytest.raises(ValueError, match="names code to run"):
         made(**{"py-catalog-impl": "os.system"})
+    with pytest.raises(ValueError, match="code to run"):
+        Iceberg(connection=ConnectionSpec(secrets={"py-io-impl": "ANY"}), table="clinic.people")
     with pytest.raises(PlanError, match="namespace"):
         build("source", "iceberg", {"connection": ConnectionSpec(), "table": "alone"})
 

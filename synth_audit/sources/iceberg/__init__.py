@@ -75,7 +75,8 @@ class Iceberg:
             raise ValueError(
                 "a part of the table's name would lead out of the warehouse: it becomes a folder"
             )
-        if code := next((name for name in self.connection.options if name.startswith(_CODE)), ""):
+        named = (*self.connection.options, *self.connection.secrets)
+        if code := next((name for name in named if name.startswith(_CODE)), ""):
             raise ValueError(f"option {code!r} names code to run; a plan names options alone")
 
     def read(self, base: Path) -> pa.Table:
