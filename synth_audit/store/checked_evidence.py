@@ -27,8 +27,8 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
 
     Raises:
         DataError: it cannot be read.
-        Altered: its digest is not its own, or the journal at hand has it otherwise or knew of a newer one than
-            the pointer that led here named.
+        Altered: its digest is not its own, or the journal at hand has it otherwise or knew of a newer one
+            than the pointer that led here named.
     """
     content, _ = found.content()
     evidence = evidence_of(content, found.file)
