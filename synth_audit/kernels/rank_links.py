@@ -16,8 +16,11 @@ import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats, Floats32, Positions
 
-_FINE, _COARSE, _AMONG_EQUALS = 512, (64, 128), (32, 64)
-"""Parts of a distribution: in the finest grid, in others, and in those of pairs that share a label."""
+_GRIDS = ((64, 64), (64, 512), (512, 64), (512, 512))
+"""Parts of two distributions: columns of few values and fine ones may lead to a person together."""
+
+_AMONG_EQUALS = ((32, 32), (64, 512), (512, 64))
+"""The same of pairs that share a label."""
 
 _MOST_CELLS = 5_000_000
 """Cells of pairs of columns that are counted; of more rows some are looked at."""
@@ -25,7 +28,7 @@ _MOST_CELLS = 5_000_000
 _LARGEST = 8.0
 """Standard errors that one edge counts at most, lest it carry others along."""
 
-_LEAST = -4.0
+_LEAST = 0.0
 """Logarithm of how much likelier than by chance a correspondence must be."""
 
 _SEEDS, _MOST_PLACES = 300, 10
@@ -116,7 +119,7 @@ def _edges(
     some = [_evenly(len(x[0]), most) for x in (people, release)]
     ranks = [[x[rows] for x in side] for side, rows in zip((people, release), some, strict=True)]
     by_people, by_release = (np.zeros(len(rows), np.int64) for rows in some)
-    ways = [(parts, by_people, by_release) for parts in (*_COARSE, _FINE)]
+    ways = [(parts, by_people, by_release) for parts in _GRIDS]
     ways += [(parts, a[some[0]], b[some[1]]) for a, b in labels for parts in _AMONG_EQUALS]
     for parts, by_people, by_release in ways:
         grids = _Grid.of(ranks[0], parts, by_people), _Grid.of(ranks[1], parts, by_release)
@@ -133,31 +136,36 @@ def _evenly(n: int, most: int) -> Positions:
 
 
 class _Grid(NamedTuple):
-    """Rows of one table in parts of the distribution of each column.
+    """Rows of one table in parts of the distribution of each column, for the first and second of two.
 
     Attributes:
-        cells: −1 where there is none, shape (columns, n). groups: of rows, below 0 for none, shape (n,).
+        cells: −1 where there is none, shape (columns, n) each.
+        groups: of rows, below 0 for none, shape (n,). parts: of each.
     """
 
-    cells: Codes
+    cells: tuple[Codes, Codes]
     groups: Codes
-    parts: int
+    parts: tuple[int, int]
 
     @classmethod
-    def of(cls, ranks: Sequence[Floats], parts: int, groups: Codes) -> _Grid:
-        whole = np.nan_to_num(np.array(ranks))
-        cells = np.minimum(whole * parts, parts - 1).astype(np.int64)
-        return cls(np.where(np.isfinite(np.array(ranks)), cells, -1), groups, parts)
+    def of(cls, ranks: Sequence[Floats], parts: tuple[int, int], groups: Codes) -> _Grid:
+        known = np.array(ranks)
+        first, second = (
+            np.where(np.isfinite(known), np.minimum(np.nan_to_num(known) * k, k - 1).astype(np.int64), -1)
+            for k in parts
+        )
+        return cls((first, second), groups, parts)
 
-    def turned(self, turned: int) -> Codes:
-        return np.where(self.cells >= 0, self.parts - 1 - self.cells, -1) if turned else self.cells
+    def turned(self, which: int, turned: int) -> Codes:
+        cells = self.cells[which]
+        return np.where(cells >= 0, self.parts[which] - 1 - cells, -1) if turned else cells
 
     def pairs(self, which: Positions, turned: Sequence[int], size: int) -> Any:
         """How many rows are in each cell of each two columns, a sparse array."""
         from scipy.sparse import csr_matrix  # here, since a code location must not load it
 
-        x, y = (self.turned(o)[of] for o, of in zip(turned, which.T, strict=True))
-        codes = (self.groups * self.parts + x) * self.parts + y
+        x, y = (self.turned(k, turned[k])[which[:, k]] for k in range(2))
+        codes = (self.groups * self.parts[0] + x) * self.parts[1] + y
         there = (x >= 0) & (y >= 0) & (self.groups >= 0)
         starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
         return csr_matrix((np.ones(starts[-1], np.float32), codes[there], starts), (len(which), size))
@@ -170,19 +178,22 @@ class _Grid(NamedTuple):
         """
         from scipy.sparse import csr_matrix
 
-        known = (self.cells >= 0) & (self.groups >= 0)
-        d = len(self.cells)
-        same = np.array(
-            [
-                (x == y) & k
-                for o in range(2)
-                for x, k in zip(self.cells, known, strict=True)
-                for y in self.turned(o)
-            ],
-            np.float32,
+        d = len(self.cells[0])
+        first, second = (
+            csr_matrix(
+                np.array(
+                    [
+                        (x == y) & (x >= 0) & (self.groups >= 0)
+                        for o in range(2)
+                        for x in self.cells[k]
+                        for y in self.turned(k, o)
+                    ],
+                    np.float32,
+                )
+            )
+            for k in range(2)
         )
-        of_rows = csr_matrix(same)
-        by_column = (of_rows @ of_rows.T).toarray().reshape(2, d, d, 2, d, d)
+        by_column = (first @ second.T).toarray().reshape(2, d, d, 2, d, d)
         (i1, i2), (j1, j2) = both.T[:, :, None], ordered.T[:, None, :]
         found: Floats32 = by_column.transpose(0, 3, 1, 2, 4, 5)[:, :, i1, j1, i2, j2]
         return found
@@ -198,7 +209,7 @@ def _beyond_chance(
     Yields:
         which columns of the release are turned round, and for each two of people beside each two of it.
     """
-    size = people.parts**2 * (1 + max(int(x.groups.max()) for x in (people, release)))
+    size = people.parts[0] * people.parts[1] * (1 + max(int(x.groups.max()) for x in (people, release)))
     mine, theirs = (x.pairs(both, (0, 0), size) for x in (people, release))
     n_mine, n_theirs = (_sizes(x) for x in (mine, theirs))
     crowd = _others_beside(mine)

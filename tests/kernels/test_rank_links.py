@@ -30,7 +30,7 @@ def test_columns_in_the_places_of_others_are_found(rng):
 
 def test_labels_that_stay_make_coarse_ranks_plain(rng):
     people, release = planted(rng, 0.15)
-    release = np.clip(release + rng.normal(size=release.shape) * 0.015, 0, 1)
+    release = np.clip(release + rng.normal(size=release.shape) * 0.008, 0, 1)
     labels = rng.integers(0, 8, (2, N))
     labels[1, :150] = labels[0, :150]
     whole = (RankPlace(0, 1, False), RankPlace(1, 3, True), RankPlace(2, 0, False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,13 @@ _KEPT = 3
 """Correspondences that are followed."""
 
 
+class _Ranks(NamedTuple):
+    """Ranks of one column."""
+
+    people: Floats
+    release: Floats
+
+
 class RankedColumns:
     """Numbers of people and of a release by their ranks in train, beside labels.
 
@@ -43,21 +51,20 @@ class RankedColumns:
         rng: np.random.Generator,
     ) -> None:
         self._labels, self._asked = labels[:_MOST_LABELS], asked
-        self.ranks: list[tuple[Floats, Floats]] = []
-        for x in numbers:
-            n = x.n_release
-            found = spread_ranks(x.known, x.known[n : n + n_train], rng)
-            self.ranks.append((found[n:], found[:n]))
+        self._n_release = numbers[0].n_release if numbers else 0
+        n = self._n_release
+        found = [spread_ranks(x.known, x.known[n : n + n_train], rng) for x in numbers]
+        self._ranks = [_Ranks(x[n:], x[:n]) for x in found]
         self._different = [len(np.unique(x.people)) for x in numbers]
 
     def told_in_others(self) -> Iterator[Floats]:
         """For each correspondence of numbers by how much one row stands out to the people asked."""
         able = np.argsort([-n for n in self._different], kind="stable")[:_MOST_NUMBERS].tolist()
-        rows = sum(map(len, self.ranks[0])) if self.ranks else 0
+        rows = self._n_release + (len(self._ranks[0].people) if able else 0)
         beside = self._labels if len(able) <= _OF_FEW and rows <= _MOST_ROWS else []
         labels = [(x.people, x.release) for x in beside]
         few = [x for x in labels if max(int(of.max(initial=0)) for of in x) < _FEW_LABELS]
-        people, release = ([self.ranks[k][side] for k in able] for side in (0, 1))
+        people, release = ([self._ranks[k][side] for k in able] for side in (0, 1))
         for places in correspondences(people, release, few, _KEPT):
             yield from self.told([RankPlace(able[x.people], able[x.release], x.turned) for x in places])
 
@@ -69,9 +76,9 @@ class RankedColumns:
         """
         columns = []
         for x in places:
-            release = self.ranks[x.release][1]
+            release = self._ranks[x.release].release
             values = np.concatenate(
-                [1 - release if x.turned else release, self.ranks[x.people][0][self._asked]]
+                [1 - release if x.turned else release, self._ranks[x.people].people[self._asked]]
             )
             columns.append(LinkedColumn.of(np.nan_to_num(values, nan=-1.0), len(release), numeric=True))
         for k in range(len(self._labels)) if labels is None else labels:
@@ -81,7 +88,7 @@ class RankedColumns:
                 LinkedColumn.of(np.where(codes == MISSING, -1.0, codes), len(label.release), numeric=False)
             )
         weights = LinkageWeights.before(columns, Blocks.of(columns), labels_known=True)
-        repeats = max(1, round(len(columns[0].release) / max(1, len(self.ranks[0][0]))))
+        repeats = max(1, round(len(columns[0].release) / max(1, len(self._ranks[0].people))))
         at_once, learnt = weights.standing_out_and_learnt(repeats)
         yield at_once
         yield learnt.standing_out(repeats)

@@ -54,7 +54,7 @@ _WORK, _MOST_FOLLOWED, _FEWEST_FOLLOWED = 5e6, 120, 8
 _KEPT = 12
 """Shifts of a view of which the worst is chosen."""
 
-_WEIGHED, _CLEARLY = 2, 5.0
+_WEIGHED, _CLEARLY = 1, 5.0
 """Shifts of a view of near values whose columns are weighed by how near they are, and standard errors above
 chance that they must have."""
 
