@@ -28,7 +28,9 @@ ROOT = Path(__file__).parent.parent
 @dg.definitions
 def defs() -> dg.Definitions:
     """All tables, from a checkout as well as from an installed wheel, which has no project file."""
-    return load_tables(tables)
+    found = load_tables(tables)
+    gc.freeze()  # what Dagster does next would look through all of it for garbage: 0.3 of 3.5 CPU seconds
+    return found
 
 
 def load_tables(module: ModuleType) -> dg.Definitions:
