@@ -50,7 +50,7 @@ class Composite:
         distinct = dict.fromkeys(labels)
         if len(distinct) <= FEWEST_LABELS:
             return None
-        form, n = Counter(map(_form, distinct)).most_common(1)[0]
+        form, n = Counter(map(form_of, distinct)).most_common(1)[0]
         able = n >= LEAST_READ * len(distinct) and 2 <= form.count("#") <= _MOST_NUMBERS
         return cls(form) if able else None
 
@@ -58,7 +58,7 @@ class Composite:
         """The numbers of labels in standard form; NaN for those of another form, shape (n, width)."""
         found = np.full((len(labels), self.width), np.nan)
         for i, label in enumerate(labels):
-            if label is not None and _form(label) == self.form:
+            if label is not None and form_of(label) == self.form:
                 found[i] = [_value(text) for text in _NUMBER.findall(label)]
         return found
 
@@ -73,7 +73,8 @@ def numbers_of_texts(texts: Sequence[str | None]) -> Floats:
     return found
 
 
-def _form(text: str) -> str:
+def form_of(text: str) -> str:
+    """What stands between a text's numbers, each of which is a ``#``; empty for what is too long."""
     return "" if len(text) > _LONGEST or "#" in text else _NUMBER.sub("#", text)
 
 

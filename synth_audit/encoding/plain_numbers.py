@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from synth_audit.core.arrays import Floats
 from synth_audit.core.parts import NumberPart, VectorPart
@@ -14,7 +16,7 @@ from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.core.text_form import column_forms
 from synth_audit.encoding.codes import cells_of
-from synth_audit.encoding.composites import numbers_of_texts
+from synth_audit.encoding.composites import form_of, numbers_of_texts
 from synth_audit.kernels.robust_scale import CENTRAL
 
 _FEWEST = 13
@@ -22,6 +24,9 @@ _FEWEST = 13
 
 _OFTEN = 0.5
 """Share of the texts that have a number at a place, for it to be read there."""
+
+_OF_A_FORM = 50
+"""Texts of train that stand round their number alike, as with one unit, for it to be read among theirs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +70,8 @@ def numbers_in_text(
 ) -> list[PlainNumbers]:
     """Numbers within texts by their place among those of the text, six at most; likewise.
 
-    Of free text and of labels so many that they are compared by their letters.
+    Of free text and of labels so many that they are compared by their letters. Where texts of one number
+    stand round it in two ways or more, as with units, it is also read by its place among those of its way.
     """
     found: list[PlainNumbers] = []
     for column in columns:
@@ -76,6 +82,9 @@ def numbers_in_text(
                 if np.isfinite(values).mean() >= _OFTEN:
                     read = partial(_read_texts, column, tables, place)
                     found.extend(_plain(column.name, values, read, None))
+            if references := _by_form(real[0], column):
+                read = partial(_read_places, column, tables, references)
+                found.extend(_plain(column.name, _places(real[0], column, references), read, None))
     return found
 
 
@@ -90,6 +99,34 @@ def _plain(name: str, train: Floats, read: Callable[[], Floats], unit: str | Non
 def _read_texts(column: Column, tables: Sequence[Table], place: int) -> Floats:
     texts = [column_forms(column.kind.labels(cells_of(table, column))).to_pylist() for table in tables]
     return np.concatenate([numbers_of_texts(part)[:, place] for part in texts])
+
+
+def _by_form(train: pa.ChunkedArray, column: Column) -> dict[str, Floats]:
+    """Numbers of train in order, by what stands round them; empty with fewer than two ways of most texts."""
+    texts = [x for x in column_forms(column.kind.labels(train)).to_pylist() if x is not None]
+    forms = Counter(map(form_of, texts))
+    often = {form for form, n in forms.items() if n >= _OF_A_FORM and form.count("#") == 1}
+    if len(often) < 2 or sum(forms[form] for form in often) < _OFTEN * len(texts):
+        return {}
+    numbers = numbers_of_texts(texts)[:, 0]
+    of = np.array([form_of(x) for x in texts], dtype=object)
+    return {form: np.sort(numbers[of == form]) for form in often}
+
+
+def _places(cells: pa.ChunkedArray, column: Column, references: Mapping[str, Floats]) -> Floats:
+    """Places of the numbers of texts among those of train that stand alike, from 0 to 1."""
+    texts = column_forms(column.kind.labels(cells)).to_pylist()
+    numbers, found = numbers_of_texts(texts)[:, 0], np.full(len(texts), np.nan)
+    of = np.array(["" if x is None else form_of(x) for x in texts], dtype=object)
+    for form, order in references.items():
+        rows = of == form
+        low, high = (np.searchsorted(order, numbers[rows], side) for side in ("left", "right"))
+        found[rows] = (low + high) / (2 * len(order))
+    return found
+
+
+def _read_places(column: Column, tables: Sequence[Table], references: Mapping[str, Floats]) -> Floats:
+    return np.concatenate([_places(cells_of(table, column), column, references) for table in tables])
 
 
 def _read(part: NumberPart, column: Column, tables: Sequence[Table]) -> Floats:
