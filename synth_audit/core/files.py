@@ -18,6 +18,18 @@ TEMPORARY = "synth-audit-"
 _SCRATCH: ContextVar[Path | None] = ContextVar("scratch", default=None)
 
 
+def place(path: Path) -> str:
+    """One name for a file however its path is spelt: device and inode, else the path without links.
+
+    Hard links, symbolic links and a file system that ignores case lead to one inode.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return os.path.realpath(path)
+    return f"{found.st_dev}:{found.st_ino}"
+
+
 @contextmanager
 def scratch_in(folder: Path) -> Iterator[None]:
     """Let temporary folders be made in this one for the length of a block, where nobody says otherwise.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 
 from synth_audit.core.canonical import canonical
 from synth_audit.core.errors import DataError, NotAsAudited, PlanError, ReleaseRefused
+from synth_audit.core.files import place
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
@@ -97,7 +99,12 @@ def written(
 
     Args:
         previous: what a rollback leads to from now on.
+
+    Raises:
+        PlanError: they would take the place of a file of the workspace.
+        DataError: writing failed; what was there before is intact.
     """
+    _refuse_own_files(plan, target, journal.path.parent.parent)
     before, sha256 = journal.now, evidence.tables["synthetic"].sha256
     assert sha256 is not None  # what passed has one
     out = Released(
@@ -115,6 +122,18 @@ def written(
         raise
     journal.write(replace(journal.now.with_release(replace(out, target=where)), previous=previous))
     return where
+
+
+def _refuse_own_files(plan: Plan, target: Target, root: Path) -> None:
+    """Raise ``PlanError`` for a release in the place of a file of the workspace, such as its salt."""
+    there = target.place(plan.base)[0]
+    if any(there == place(Path(folder) / name) for folder, *_, names in os.walk(root) for name in names):
+        raise PlanError(
+            "the release would replace a file of the workspace",
+            where="release",
+            expected="a place of its own",
+            fix="name another file under `release`",
+        )
 
 
 def salt_of(workspace: Workspace, found: Provenance) -> Salt | None:

@@ -10,8 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from synth_audit.core.errors import DataError
-from synth_audit.core.files import replacing
+from synth_audit.core.files import place, replacing
 from synth_audit.core.paths import in_utf8
+
+__all__ = ["existing", "locate", "place", "replacing_target", "unreadable", "unwritable"]
 
 
 def locate(path: str, base: Path) -> Path:
@@ -29,18 +31,6 @@ def locate(path: str, base: Path) -> Path:
             fix="rename the folder",
         )
     return found
-
-
-def place(path: Path) -> str:
-    """One name for a file however its path is spelt: device and inode, else the path without links.
-
-    Hard links, symbolic links and a file system that ignores case lead to one inode.
-    """
-    try:
-        found = path.stat()
-    except OSError:
-        return os.path.realpath(path)
-    return f"{found.st_dev}:{found.st_ino}"
 
 
 def existing(path: Path, what: str) -> Path:

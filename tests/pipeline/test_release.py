@@ -22,6 +22,7 @@ from synth_audit.pipeline.write_evidence import Audited, write_evidence
 from synth_audit.sources.csv import Csv
 from synth_audit.sources.duckdb import DuckDB
 from synth_audit.store.evidence import parse_evidence, read_evidence
+from synth_audit.store.journal import read_journal
 from synth_audit.store.salts import known_salt
 
 
@@ -296,6 +297,19 @@ def test_no_spelling_of_the_source_table_is_replaced(case, source, target):
     with pytest.raises(PlanError, match="replace the source"):
         release(filed_for(case, plan), case.workspace, case.synthetic)
     assert DuckDB(path="house.duckdb", table="people").read(case.folder).num_rows == 240
+
+
+@pytest.mark.parametrize("place", ["restricted/salt", "restricted/journal.json", "restricted/train.parquet"])
+def test_no_file_of_the_workspace_is_replaced(case, place):
+    file = case.workspace.root / place
+    (case.folder / "link").symlink_to(file)
+    before = file.read_bytes()
+    plan = case.replan(release={"parquet": {"path": "link"}})
+    with pytest.raises(PlanError, match="replace a file of the workspace"):
+        release(filed_for(case, plan), case.workspace, case.synthetic)
+    if "journal" not in place:  # which has been written to
+        assert file.read_bytes() == before
+    assert read_journal(case.workspace).releasing is None
 
 
 @pytest.mark.parametrize("source", [{"table": "people"}, {"query": "SELECT * FROM people"}])
