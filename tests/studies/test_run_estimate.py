@@ -12,9 +12,16 @@ from synth_audit.studies.run_estimate import _stage
     [((1.0, 4.0), 1.0, 16.0), ((1.0, 2.0), 0.5, 4.0), ((3.0, 2.0), 0.0, 2.0), ((0.1, 100.0), 2.0, 1600.0)],
 )
 def test_a_stage_grows_as_a_power_of_the_rows_and_no_more_than_their_square(seconds, exponent, expected):
-    stage = _stage("audits", seconds, (1_000, 4_000), 16_000)
+    stage = _stage("fit and draw", seconds, (1_000, 4_000), 16_000)
     assert stage.exponent == pytest.approx(exponent)
     assert stage.expected == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("rows", "exponent"), [(8_000, 1.0), (10_001, 0.5), (10**6, 0.5)])
+def test_audits_of_large_tables_look_at_samples_and_grow_with_the_root_at_most(rows, exponent):
+    stage = _stage("audits", (1.0, 4.0), (1_000, 4_000), rows)
+    assert stage.exponent == pytest.approx(exponent)
+    assert stage.expected == pytest.approx(4 * (rows / 4_000) ** exponent)
 
 
 def test_an_estimate_leaves_nothing_behind(tmp_path, make_case):
