@@ -49,6 +49,10 @@ DELTA, ROWS = 1e-5, 5_000
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0, 100.0, 1000.0)
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "TableDiffusion": ("table_diffusion", {}),
+    "TableDiffusion, cooler": (
+        "table_diffusion",
+        {"steps": 600, "hidden": 96, "falling": True, "averaging": 0.98, "temperature": 0.85},
+    ),
     "TableDiffusion, denoiser": ("table_diffusion_denoiser", {}),
     "DP-WGAN": ("dp_wgan", {}),
     "DP-auto-GAN": ("dp_auto_gan", {}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,10 @@ class DiffusionTraining:
         hidden, blocks: width and number of the residual blocks.
         margins: share of ε that buys how often the values of each column occur: numbers become ranks, and
             what is drawn is set right by them. 0 for none, as published: numbers lie between their bounds.
+        falling: whether the learning rate falls to 0 over the second half of the steps.
+        averaging: decay of the running mean of the weights that rows are drawn with; 0 for the last.
+        temperature: of the noise that rows are drawn from. Below 1 they lie nearer to the mean than real
+            rows do: what is rare becomes rarer, and margins are no longer those that were bought.
     """
 
     levels: int = 10
@@ -47,6 +51,9 @@ class DiffusionTraining:
     hidden: int = 128
     blocks: int = 2
     margins: float = 0.2
+    falling: bool = False
+    averaging: float = 0.0
+    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         counts = {"levels": self.levels, "steps": self.steps, "hidden": self.hidden, "blocks": self.blocks}
@@ -56,8 +63,10 @@ class DiffusionTraining:
         if not 0 < self.sampling_rate <= 1:
             raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
         check_part(self.margins)
-        for name, size in {"learning_rate": self.learning_rate, "clip": self.clip}.items():
-            if not 0 < size < float("inf"):
+        if not 0 <= self.averaging < 1:
+            raise PlanError("the decay is no share", where="generator.averaging", expected="0 to below 1")
+        for name in ("learning_rate", "clip", "temperature"):
+            if not 0 < getattr(self, name) < float("inf"):
                 raise PlanError(f"{name} is not positive", where=f"generator.{name}", expected="above 0")
 
 
@@ -89,7 +98,8 @@ def fit_diffusion(
         draws = steps.draws()
         rows = transformer.encode(train, draws)
         weights = diffusion.fitted(rows, layout, _of(settings, target), loop, noise, draws, device)
-    return NetworkModel.calibrated(transformer, weights, draw, context.rng)
+    usual = _draw(replace(settings, temperature=1.0), target)  # margins are those of rows as they were learnt
+    return replace(NetworkModel.calibrated(transformer, weights, usual, context.rng), draw=draw)
 
 
 def load_diffusion(settings: DiffusionTraining, target: Target, folder: Path) -> NetworkModel:
@@ -110,5 +120,12 @@ def _of(settings: DiffusionTraining, target: Target) -> DiffusionSettings:
     from synth_audit.kernels.deep.diffusion import DiffusionSettings
 
     return DiffusionSettings(
-        target, settings.levels, settings.hidden, settings.blocks, settings.learning_rate
+        target,
+        settings.levels,
+        settings.hidden,
+        settings.blocks,
+        settings.learning_rate,
+        settings.falling,
+        settings.averaging,
+        settings.temperature,
     )

@@ -61,6 +61,38 @@ def test_it_learns_how_columns_hang_together(name):
     assert np.mean(label == "high") == pytest.approx(0.5, abs=0.15)
 
 
+@pytest.mark.parametrize("epsilon", [None, 50.0])
+def test_less_noise_draws_rows_nearer_to_the_mean_from_the_same_weights(epsilon, tmp_path):
+    table, spread = rows(**DECLARED), {}
+    settings = {"steps": 60, "hidden": 16, "levels": 3}
+    usual = registry.build("generator", "table_diffusion", settings)
+    usual.fit(table, context(epsilon, table)).save(tmp_path)
+    for heat in (1.0, 0.5):
+        generator = registry.build("generator", "table_diffusion", settings | {"temperature": heat})
+        drawn = generator.load(tmp_path).sample(2000, np.random.default_rng(1))
+        spread[heat] = np.std(drawn.numbers("x"))
+    assert spread[0.5] < 0.7 * spread[1.0]
+    model = generator.fit(table, context(epsilon, table))
+    assert np.std(model.sample(2000, np.random.default_rng(1)).numbers("x")) < 0.75, "margins are learnt hot"
+
+
+def test_the_mean_of_the_weights_lags_behind_the_last_ones():
+    trained = {}
+    for decay in (0.0, 0.5, 0.99):
+        generator = registry.build(
+            "generator", "table_diffusion", {"steps": 30, "hidden": 8, "averaging": decay}
+        )
+        trained[decay] = generator.fit(rows(200), context()).weights
+    away = {d: max(np.abs(w - trained[0.0][k]).max() for k, w in trained[d].items()) for d in trained}
+    assert 0 < away[0.5] < away[0.99]
+
+
+def test_a_falling_rate_ends_near_nothing():
+    settings = diffusion.DiffusionSettings("noise", 3, 8, 2, 0.01, falling=True)
+    assert [settings.rate(done) for done in (0, 0.5, 0.75, 1)] == pytest.approx([0.01, 0.01, 0.005, 0])
+    assert replace(settings, falling=False).rate(1) == 0.01
+
+
 def test_what_is_claimed_is_what_was_spent_within_the_budget():
     table = rows(**DECLARED)
     handed = context(2.0, table)
@@ -198,7 +230,11 @@ def test_free_text_is_refused_by_name():
 
 
 @pytest.mark.parametrize(
-    "odd", [{"levels": 0}, {"steps": 0}, {"sampling_rate": 0}, {"sampling_rate": 1.5}, {"clip": 0}]
+    "odd",
+    [
+        *({"levels": 0}, {"steps": 0}, {"sampling_rate": 0}, {"sampling_rate": 1.5}, {"clip": 0}),
+        *({"averaging": 1.0}, {"temperature": 0.0}),
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(odd):
     with pytest.raises(PlanError):

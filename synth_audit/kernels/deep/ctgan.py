@@ -18,6 +18,7 @@ from synth_audit.kernels.deep.training import (
     Loop,
     Weights,
     as_arrays,
+    averaged,
     built,
     drawn_in_blocks,
     generator_from,
@@ -182,7 +183,7 @@ class _CtganTraining:
             size = max(1, len(loop.sample()) // self.settings.pack) * self.settings.pack
             self._teach_critic(size)
             loss = self._teach_generator(size)
-            self._average(step)
+            averaged(self.mean, self.generator, self.settings.averaging, step)
             refuse_lost(loss, step + 1)
             loop.told(step + 1, loss)
         kept = {"counts": self.conditions.counts.astype(np.float32)}
@@ -211,13 +212,6 @@ class _CtganTraining:
         loss.backward()
         self.of_generator.step()
         return float(loss.detach())
-
-    def _average(self, step: int) -> None:
-        """Move the mean of weights, and of what layers keep of batches, towards those after this step."""
-        decay = min(self.settings.averaging, (1 + step) / (10 + step))
-        pairs = zip(self.mean.state_dict().values(), self.generator.state_dict().values(), strict=True)
-        for mean, now in pairs:
-            mean.copy_(torch.lerp(now, mean, decay) if now.is_floating_point() else now)
 
     def _judged(self, rows: torch.Tensor) -> torch.Tensor:
         """Scores of packs; rows that follow one another are one pack."""

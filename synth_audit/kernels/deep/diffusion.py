@@ -8,6 +8,7 @@ that a row takes part in one gradient only.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +24,7 @@ from synth_audit.kernels.deep.training import (
     Loop,
     Weights,
     as_arrays,
+    averaged,
     built,
     generator_from,
     one_thread,
@@ -46,7 +48,9 @@ class DiffusionSettings:
     Attributes:
         target: what the network predicts.
         levels: T, at least 1. hidden, blocks: of the residual net.
-        learning_rate: of Adam.
+        learning_rate: of Adam. falling: whether it falls to 0 over the second half of the steps.
+        averaging: decay of the running mean of the weights that is kept, in [0, 1); 0 for the last.
+        temperature: of the noise that rows are drawn from, above 0; less than 1 for rows nearer to the mean.
     """
 
     target: Target
@@ -54,6 +58,13 @@ class DiffusionSettings:
     hidden: int
     blocks: int
     learning_rate: float
+    falling: bool = False
+    averaging: float = 0.0
+    temperature: float = 1.0
+
+    def rate(self, done: float) -> float:
+        """The learning rate after a share of the steps."""
+        return self.learning_rate * min(1.0, 2 * (1 - done)) if self.falling else self.learning_rate
 
 
 def noise_levels(levels: int) -> Floats:
@@ -109,6 +120,7 @@ def fitted(
     """
     with one_thread() if noise is None else nullcontext():  # nothing repeats where noise is secret
         network = built(lambda: _network(layout, settings), rng).to(device)
+        mean = deepcopy(network)
         optimiser = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
         data, draws = torch.as_tensor(rows, device=device), generator_from(rng)
         scales = torch.as_tensor(noise_levels(settings.levels), dtype=data.dtype)[:, None]
@@ -116,7 +128,7 @@ def fitted(
         def losses(rows: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
             return row_losses(network, layout, settings.target, rows, added)
 
-        parts = {"network": network, "optimiser": optimiser, "draws": draws}
+        parts = {"network": network, "mean": mean, "optimiser": optimiser, "draws": draws}
         for step in loop.taken("network", parts, settings, layout, data):
             batch = data[torch.as_tensor(loop.sample(), device=device)]
             added = torch.randn((len(batch), settings.levels, layout.width), generator=draws) * scales
@@ -124,16 +136,18 @@ def fitted(
                 lost = mean_gradient(network, losses, batch, added.to(device))
             else:
                 lost = private_gradient(network, losses, noise, batch, added.to(device))
+            optimiser.param_groups[0]["lr"] = settings.rate(step / loop.steps)
             optimiser.step()
+            averaged(mean, network, settings.averaging, step)
             refuse_lost(lost if noise is None else probed(network, layout.width), step + 1)
             loop.told(step + 1, lost)
-        return as_arrays(network)
+        return as_arrays(mean)
 
 
 def drawn(
     weights: Weights, layout: RowLayout, settings: DiffusionSettings, n: int, rng: np.random.Generator
 ) -> Floats32:
-    """``n`` row vectors: from standard normal noise down to level 0.
+    """``n`` row vectors: from normal noise, whose deviation is the temperature, down to level 0.
 
     At level t the network tells the row: ``x̂ = x_t − M(x_t)``, or M itself. What then stays of the noise is
     ``x_{t−1} = x̂ + (√β_{t−1} / √β_t) (x_t − x̂)``.
@@ -146,6 +160,7 @@ def drawn(
             rows = min(_BLOCK, n - start)
             x = torch.zeros((_BLOCK, layout.width))
             x[:rows] = torch.as_tensor(rng.standard_normal((rows, layout.width), dtype=np.float32))
+            x *= settings.temperature
             for t in range(settings.levels, 0, -1):
                 told = _told(network(x), x, layout, settings.target)
                 x = told + float(scales[t - 1] / scales[t]) * (x - told)

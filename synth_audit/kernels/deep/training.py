@@ -127,6 +127,18 @@ def drawn_in_blocks(
     return np.concatenate(parts)
 
 
+def averaged(mean: nn.Module, network: nn.Module, decay: float, step: int) -> None:
+    """Move the mean of weights, and of what layers keep of batches, towards those after a step.
+
+    Args:
+        mean: of the same shape, first as the network was. decay: of the mean, less in the first steps; with 0
+            it is the network itself. step: from 0 on.
+    """
+    decay = min(decay, (1 + step) / (10 + step))
+    for kept, now in zip(mean.state_dict().values(), network.state_dict().values(), strict=True):
+        kept.copy_(torch.lerp(now, kept, decay) if now.is_floating_point() else now)
+
+
 def refuse_lost(loss: float, step: int) -> None:
     """Raise where a loss is no number any more.
 
