@@ -13,6 +13,7 @@ from synth_audit.core.verdict import Result
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.journal import Journal, read_journal
 from synth_audit.store.release_history import released_evidence
+from synth_audit.store.salts import known_salt
 from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.store.workspace_files import read_parquet
@@ -61,9 +62,14 @@ def releases_together(workspace: Workspace) -> Together:
     tables = [rows for _, rows in found.values()]
     if any(not table.schema.equals(tables[0].schema) for table in tables):
         raise _refused("the releases have different columns", workspace)
+    train, control = (read_parquet(x, made_by="split") for x in (workspace.train, workspace.control))
+    salt = known_salt(workspace)
+    for real, record in ((train, split.train), (control, split.control)):
+        if salt.digest(fingerprint(real).encode()) != record.hmac:
+            raise _refused("the real rows are not those that the split left", workspace)
     return Together(
-        read_parquet(workspace.train, made_by="split"),
-        read_parquet(workspace.control, made_by="split"),
+        train,
+        control,
         pa.concat_tables(tables),
         tuple(digest for digest, _ in found.values()),
     )

@@ -62,3 +62,12 @@ def test_rows_that_were_exchanged_are_refused(twice):
     pq.write_table(pq.read_table(kept).slice(1), kept)
     with pytest.raises(DataError, match="not those that were audited"):
         api.exposure(case.plan, case.workspace.root)
+
+
+@pytest.mark.parametrize("which", ["train", "control"])
+def test_real_rows_that_the_split_did_not_leave_are_refused(twice, which):
+    case, _ = twice
+    file = getattr(case.workspace, which)
+    pq.write_table(pq.read_table(file).slice(1), file)
+    with pytest.raises(DataError, match="not those that the split left"):
+        api.exposure(case.plan, case.workspace.root)
