@@ -38,6 +38,7 @@ from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import (
     about_clipping,
     about_delta,
+    about_equal_rows,
     about_external,
     about_formulas,
     about_index,
@@ -215,7 +216,7 @@ def examine(
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
     warnings += about_suite(plan, suite) + about_delta(plan, subject.train)
-    warnings += about_rare_labels(subject)
+    warnings += about_rare_labels(subject) + about_equal_rows(subject)
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)

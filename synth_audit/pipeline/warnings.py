@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrow_types import is_text
-from synth_audit.core.entities import persons
+from synth_audit.core.entities import key_columns, persons
 from synth_audit.core.generator import FEWEST_PEOPLE, minimum_people, refits
 from synth_audit.core.plan import Plan
 from synth_audit.core.rare_labels import rare_label_columns
@@ -32,6 +32,9 @@ _WIDE = 200
 
 _LOWERED = {"level": "the confidence level of every interval", "suppression": "the smallest count shown"}
 """Keys of a plan by which less is held back."""
+
+_OFTEN_EQUAL = 0.02
+"""Share of rows that equal another, from which on natural duplicates may look like copies."""
 
 _MANY_REPORTS = 10
 """Of the same people, from which on evidence tells of it where the plan sets no number."""
@@ -221,6 +224,23 @@ def about_rare_labels(subject: Subject) -> tuple[str, ...]:
     return (
         f"labels of {named} that fewer than {fewest} people in train have {gone}; group them, or declare "
         "the column's `categories` where they are known to everybody",
+    )
+
+
+def about_equal_rows(subject: Subject) -> tuple[str, ...]:
+    """Rows that equal others, where no key tells people apart and our split kept them on one side."""
+    train, ours = subject.train, subject.random_split is not None and subject.random_split.ours
+    if not ours or key_columns(train.schema):
+        return ()
+    (groups,) = row_groups([train], train.schema.features)
+    times = np.unique(groups, return_counts=True)[1]
+    equal = int(times[times > 1].sum())
+    if equal < max(subject.suppression, _OFTEN_EQUAL * train.n_rows):
+        return ()
+    return (
+        f"{equal:,} of {train.n_rows:,} train rows equal another, and no key tells whose they are: "
+        "equal rows share a side of the split, so that a release which meets them by chance looks copied; if "
+        "each row is a person of its own, give the table a column of row numbers with `role: identifier`",
     )
 
 

@@ -8,9 +8,15 @@ from synth_audit.core import registry
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.plan_file import parse_plan
 from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
+from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import read_table
-from synth_audit.pipeline.warnings import about_formulas, about_rare_labels, inspect, shown_count
+from synth_audit.pipeline.warnings import (
+    about_equal_rows,
+    about_formulas,
+    about_rare_labels,
+    inspect,
+    shown_count,
+)
 
 
 def tables(columns, control=None, **roles):
@@ -146,3 +152,25 @@ def test_labels_that_a_generator_leaves_out_by_itself_are_told_of(generator, dra
     release = train if drawn else train.take(np.arange(81))
     found = about_rare_labels(Subject(train=train, control=None, synthetic=release, generator=made))
     assert [("'class'" in text, "odd" in text) for text in found] == [(True, False)] * (not drawn)
+
+
+@pytest.mark.parametrize(
+    ("values", "key", "ours", "told"),
+    [
+        ([0, 0, 0, 0, 0, 1, 1, 1, 1, 1], False, True, True),
+        ([0, 0, 0, 0, 0, 1, 1, 1, 1, 1], True, True, False),
+        ([0, 0, 0, 0, 0, 1, 1, 1, 1, 1], False, False, False),
+        (range(10), False, True, False),
+    ],
+    ids=["natural duplicates", "with a key", "files made elsewhere", "no equal rows"],
+)
+def test_equal_rows_without_a_key_are_told_of_where_they_share_a_coin(values, key, ours, told):
+    columns = {"x": list(values), "key": [f"P{i}" for i in range(10)]}
+    if not key:
+        del columns["key"]
+    train, _ = tables(columns, **({"key": "identifier"} if key else {}))
+    split = RandomSplit(0.7, ours=ours)
+    found = about_equal_rows(
+        Subject(train=train, control=None, synthetic=train, generator=None, random_split=split)
+    )
+    assert ["10 of 10 train rows equal another" in text for text in found] == [True] * told
