@@ -148,6 +148,20 @@ def in_the_places_of_others(mine, _):
     }
 
 
+def answered(n, seed):
+    """Six numbers beside more labels than are compared where none are named."""
+    rng = np.random.default_rng([12, seed])
+    answers = rng.choice(["yes", "no", "once"], (32, n))
+    return {f"n{i}": rng.integers(0, 300, n) for i in range(6)} | {f"q{i}": x for i, x in enumerate(answers)}
+
+
+def about(mine, _):
+    """Numbers with noise, and the last answers."""
+    rng = np.random.default_rng(5)
+    numbers = {k: x + rng.integers(-3, 4, len(x)) for k, x in mine.items() if k[0] == "n"}
+    return numbers | {f"q{i}": mine[f"q{i}"] for i in (26, 28, 30, 31)}
+
+
 def most_of_the_words(mine, others):
     pairs = zip(mine["note"], others["note"], strict=True)
     return {"note": np.array([" ".join([*b.split()[:2], *a.split()[:7]]) for a, b in pairs])}
@@ -171,6 +185,7 @@ def linked(subject_of, measure):
         (told, in_other_words, 0.2, "as they are"),
         (series, a_step_off_each, 0.2, "near"),
         (listing, in_another_order, 0.2, "near"),
+        (answered, about, 0.2, "near"),
         (spoken, most_of_the_words, 0.2, "words"),
         (people, in_the_places_of_others, 0.2, "distributions of others"),
     ],

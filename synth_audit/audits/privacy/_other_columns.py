@@ -21,7 +21,8 @@ _OF_FEW, _MOST_ROWS = 8, 10_000
 """Numbers and rows of which so many at most are also laid beside one another by label."""
 
 _MOST_LABELS, _FEW_LABELS = 24, 16
-"""Columns of labels that are compared, and labels of one by which rows are told apart at first."""
+"""Columns of labels that are compared where none are named, and labels of one by which rows are told apart at
+first."""
 
 _KEPT = 3
 """Correspondences that are followed."""
@@ -50,7 +51,7 @@ class RankedColumns:
         asked: Positions,
         rng: np.random.Generator,
     ) -> None:
-        self._labels, self._asked = labels[:_MOST_LABELS], asked
+        self._labels, self._asked = labels, asked
         self._n_release = numbers[0].n_release if numbers else 0
         n = self._n_release
         found = [spread_ranks(x.known, x.known[n : n + n_train], rng) for x in numbers]
@@ -61,7 +62,7 @@ class RankedColumns:
         """For each correspondence of numbers by how much one row stands out to the people asked."""
         able = np.argsort([-n for n in self._different], kind="stable")[:_MOST_NUMBERS].tolist()
         rows = self._n_release + (len(self._ranks[0].people) if able else 0)
-        beside = self._labels if len(able) <= _OF_FEW and rows <= _MOST_ROWS else []
+        beside = self._labels[:_MOST_LABELS] if len(able) <= _OF_FEW and rows <= _MOST_ROWS else []
         labels = [(x.people, x.release) for x in beside]
         few = [x for x in labels if max(int(of.max(initial=0)) for of in x) < _FEW_LABELS]
         people, release = ([self._ranks[k][side] for k in able] for side in (0, 1))
@@ -72,7 +73,7 @@ class RankedColumns:
         """By how much one row stands out to the people asked, with weights before and after learning.
 
         Args:
-            labels: which are compared; all if left out.
+            labels: which are compared; the first ones if left out.
         """
         columns = []
         for x in places:
@@ -81,8 +82,7 @@ class RankedColumns:
                 [1 - release if x.turned else release, self._ranks[x.people].people[self._asked]]
             )
             columns.append(LinkedColumn.of(np.nan_to_num(values, nan=-1.0), len(release), numeric=True))
-        for k in range(len(self._labels)) if labels is None else labels:
-            label = self._labels[k]
+        for label in self._labels[:_MOST_LABELS] if labels is None else [self._labels[k] for k in labels]:
             codes = np.concatenate([label.release, label.people[self._asked]]).astype(np.float64)
             columns.append(
                 LinkedColumn.of(np.where(codes == MISSING, -1.0, codes), len(label.release), numeric=False)
