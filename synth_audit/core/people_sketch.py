@@ -10,6 +10,7 @@ import numpy as np
 from synth_audit.core.arrays import Integers
 from synth_audit.core.entities import entities_of, key_columns
 from synth_audit.core.fingerprint import Bytes
+from synth_audit.core.framing import count
 from synth_audit.core.keyed_hash import KeyedHash
 from synth_audit.core.table import BATCH, Table
 
@@ -26,7 +27,8 @@ class PeopleSketch:
     else with a standard deviation of √(2/256) = 9 %.
 
     Attributes:
-        people: how many there are; equal rows of a table without keys are people of their own.
+        people: how many there are; equal rows of a table without keys are people of their own, and the k-th
+            of them has signs of its own: those of all would leave with the square of their number.
         sums: of their signs, 256.
     """
 
@@ -45,8 +47,14 @@ class PeopleSketch:
             named = named or bool(key_columns(table.schema))
             parts += (b"".join(map(keyed, entities_of(part))) for part in table.parts(BATCH))
         digests = np.frombuffer(b"".join(parts), np.uint8).reshape(-1, _BYTES)
+        earlier = _earlier_equals(digests)
         if named:  # one person may have several rows
-            digests = digests[_first_of_each(digests)]
+            digests = digests[earlier == 0]
+        else:
+            again = np.flatnonzero(earlier)
+            others = b"".join(keyed(digests[i].tobytes() + count(int(earlier[i]))) for i in again)
+            digests = digests.copy()
+            digests[again] = np.frombuffer(others, np.uint8).reshape(-1, _BYTES)
         sums = sum(
             (_signs(digests[start : start + BATCH]) for start in range(0, len(digests), BATCH)),
             start=np.zeros(SIGNS, np.int64),
@@ -62,8 +70,14 @@ class PeopleSketch:
         return (self.people + other.people - self.differing(other)) / 2
 
 
-def _first_of_each(digests: Bytes) -> Integers:
-    return np.unique(np.ascontiguousarray(digests[:, :8]).view(np.uint64).ravel(), return_index=True)[1]
+def _earlier_equals(digests: Bytes) -> Integers:
+    """How many digests before each one are equal to it, shape (n,)."""
+    heads = np.ascontiguousarray(digests[:, :8]).view(np.uint64).ravel()
+    order = np.argsort(heads, kind="stable")
+    _, starts, sizes = np.unique(heads[order], return_index=True, return_counts=True)
+    earlier = np.empty(len(heads), np.int64)
+    earlier[order] = np.arange(len(heads)) - np.repeat(starts, sizes)
+    return earlier
 
 
 def _signs(digests: Bytes) -> Integers:

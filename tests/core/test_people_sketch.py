@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -48,3 +49,12 @@ def test_a_person_with_several_rows_is_one_where_there_is_a_key():
     rows = people(*range(50))
     doubled = read_table(pa.concat_tables([rows.data, rows.data]), rows.schema, where="people")
     assert sketch(doubled).people == 100
+
+
+def test_equal_rows_that_leave_are_as_many_people():
+    known = people(*range(200))
+    places = np.array([*range(200), *[7] * 12])
+    rows = known.take(places)
+    assert sketch(rows).people == 212
+    assert sketch(rows).differing(sketch(known.take(places[:206]))) == pytest.approx(6, rel=0.4)
+    assert sketch(rows) == sketch(known.take(places[::-1]))
