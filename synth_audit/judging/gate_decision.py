@@ -14,7 +14,7 @@ from synth_audit.judging.limit import Limit, LimitSide, format_number, in_bracke
 _MOST_TIMES = 100
 """Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
 
-MORE = "attempts, or rows of the smaller real table (as a rule control) with the other growing alike"
+MORE = "attempts (or rows of the smaller real table, as a rule control, the other growing alike)"
 """What more evidence is counted in, for advice."""
 
 _SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}

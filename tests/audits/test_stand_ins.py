@@ -45,7 +45,7 @@ def test_the_same_release_is_known_more_surely(quantity, subject_of, measure):
             assert interval.low <= 0.01
             assert interval.high >= 0
             room.append(interval.high)
-            assert any("each beside the others" in note for note in findings.notes) == (split is OURS)
+            assert any("each beside those of others" in note for note in findings.notes) == (split is OURS)
     assert np.mean(rooms[OURS]) < 0.75 * np.mean(rooms[None])
 
 

@@ -169,7 +169,7 @@ class ClosestRecord:
         series, notes = list[Series](), list[str]()
         if stand_ins:
             notes.append(
-                f"{len(stand_ins.rows):,} people of train, each beside the others, say with control how near "
+                f"{len(stand_ins.rows):,} rows of train, each beside those of others, say with control how near "
                 "strangers are"
             )
         within_train = most_queries(self.max_within, subject.train.n_rows)
