@@ -169,8 +169,8 @@ class ClosestRecord:
         series, notes = list[Series](), list[str]()
         if stand_ins:
             notes.append(
-                f"{len(stand_ins.rows):,} rows of train, each beside those of others, say with control how near "
-                "strangers are"
+                f"{len(stand_ins.rows):,} rows of train, each beside those of others, say with control how "
+                "near strangers are"
             )
         within_train = most_queries(self.max_within, subject.train.n_rows)
         for name in self.distances:
