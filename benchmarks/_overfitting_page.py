@@ -87,12 +87,17 @@ def write(seeds: Sequence[Seed], page: Path, wanted: Sequence[float], design: Ma
     plain = not any(title.endswith("embedding") for study in studies for title in study.found)
     lines = [introduction(design, " --plain" * plain)]
     for study in studies:
-        table = study.table
-        (folder / f"{table}.svg").write_text(picture(study), encoding="utf-8")
-        alt = f"{table}: losses, attacks and scores by ratio"
-        lines += [f"## {table}", "", *told(study, wanted), f"![{alt}]({page.stem}/{table}.svg)", ""]
-        lines += [*table_of(study), "", *verdict(study), ""]
+        lines += section(study, folder, wanted, "##")
     page.write_text("\n".join([*lines, CLOSING]), encoding="utf-8")
+
+
+def section(study: Study, folder: Path, wanted: Sequence[float], mark: str) -> list[str]:
+    """What was found of a table, behind a heading of this mark; its picture goes into the folder."""
+    (folder / f"{study.table}.svg").write_text(picture(study), encoding="utf-8")
+    alt = f"{study.table}: losses, attacks and scores by ratio"
+    shown = f"![{alt}]({folder.name}/{study.table}.svg)"
+    lines = [f"{mark} {study.table}", "", *told(study, wanted), shown, ""]
+    return [*lines, *table_of(study), "", *verdict(study), ""]
 
 
 def introduction(design: Mapping[str, float], option: str) -> str:

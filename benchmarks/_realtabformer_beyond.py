@@ -73,7 +73,7 @@ def main(folder: Path, told: dict[str, Any]) -> None:
     rates = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), told["dropout"])
     size = GPT2Config(n_layer=told["layers"], n_embd=told["width"], n_head=told["heads"], **rates)
     made = REaLTabFormer(
-        *("tabular",),
+        model_type="tabular",
         tabular_config=size,
         checkpoints_dir=str(folder / "states"),
         random_state=told["seed"],

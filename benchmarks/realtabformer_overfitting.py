@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from _overfitting_page import Seed, Study, picture, table_of, told, verdict  # beside this script
+from _overfitting_page import Seed, Study, section  # beside this script
 from overfitting import RATIOS, TABLES, Sides, collect, on_file
 
 from synth_audit.core.environment import for_other_programs
@@ -53,10 +53,7 @@ def sections(studies: Sequence[Seed], folder: Path) -> Iterator[str]:
     folder.mkdir(exist_ok=True)
     for table in dict.fromkeys(seed.table for seed in studies):
         study = Study.of(table, [seed for seed in studies if seed.table == table])
-        (folder / f"{table}.svg").write_text(picture(study), encoding="utf-8")
-        alt = f"{table}: losses, attacks and scores by ratio"
-        yield from [f"### {table}", "", *told(study, RATIOS), f"![{alt}]({folder.name}/{table}.svg)", ""]
-        yield from [*table_of(study), "", *verdict(study), ""]
+        yield from section(study, folder, RATIOS, "###")
 
 
 def main() -> None:
