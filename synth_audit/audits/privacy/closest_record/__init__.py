@@ -10,12 +10,12 @@ import numpy as np
 from synth_audit.audits.privacy._fellows import Fellows
 from synth_audit.audits.privacy.closest_record import closer_shares, neighbour_measures
 from synth_audit.audits.privacy.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
+from synth_audit.audits.privacy.closest_record.distance_curve import distance_curve
 from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, space_of
 from synth_audit.audits.privacy.closest_record.stand_ins import StandIns
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
-from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import (
     Direction,
     Findings,
@@ -212,7 +212,7 @@ class ClosestRecord:
         asked = self._draw(n_train, most_queries(self.max_within, n_train), rng)
         within = space.nearest_other("train", asked, Fellows.of(subject.train).whose)
         medians, notes = self._medians(to_train, real, within.first, level, rng)
-        curve = _curve(to_train, real, subject.suppression)
+        curve = distance_curve(to_train, real, subject.suppression)
         return Findings((score, *share, *medians), (curve,), notes)
 
     def _draw(self, n: int, most: int, rng: np.random.Generator) -> Positions:
@@ -293,22 +293,3 @@ class ClosestRecord:
             n_achieved=len(values),
             reference=Reference(float(np.median(real)), "control rows", interval(real)),
         )
-
-
-def _curve(to_train: Nearest, real: Nearest, suppression: int) -> Series:
-    """Cumulative distribution of both distances, in steps of the smallest count that may be shown."""
-    grid = np.linspace(0.0, float(np.quantile(np.concatenate([to_train.first, real.first]), 0.99)), 61)
-
-    def cumulative(values: Floats) -> tuple[float, ...]:
-        counts = np.searchsorted(np.sort(values), grid, side="right")
-        return tuple((counts // suppression * suppression / len(values)).tolist())
-
-    return Series(
-        id=MeasurementId("", "distance_to_train"),
-        title="Distance to the closest training row",
-        kind="line",
-        x_label="distance (standard deviations)",
-        y_label="share of rows at most this far",
-        x=tuple(grid.tolist()),
-        lines={"synthetic rows": cumulative(to_train.first), "control rows": cumulative(real.first)},
-    )
