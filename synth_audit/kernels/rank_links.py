@@ -209,7 +209,8 @@ def _beyond_chance(
     Yields:
         which columns of the release are turned round, and for each two of people beside each two of it.
     """
-    size = people.parts[0] * people.parts[1] * (1 + max(int(x.groups.max()) for x in (people, release)))
+    n_groups = max(1, *(1 + int(x.groups.max()) for x in (people, release)))  # a label may lack everywhere
+    size = people.parts[0] * people.parts[1] * n_groups
     mine, theirs = (x.pairs(both, (0, 0), size) for x in (people, release))
     n_mine, n_theirs = (_sizes(x) for x in (mine, theirs))
     crowd = _others_beside(mine)

@@ -38,6 +38,11 @@ def test_labels_that_stay_make_coarse_ranks_plain(rng):
     assert correspondences(people, release, [tuple(labels)], 3)[0] == whole
 
 
+def test_a_label_that_nobody_has_changes_nothing(rng):
+    tables, nobody = planted(rng, 0.05), np.full(N, -1)
+    assert correspondences(*tables, [(nobody, nobody)], 3) == correspondences(*tables, [], 3)
+
+
 def test_columns_that_go_together_are_no_correspondence(rng):
     def alike(seed):
         z = np.random.default_rng(seed).normal(size=(4, N))
