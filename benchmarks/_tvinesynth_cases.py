@@ -121,10 +121,11 @@ def subject_of(folder: Path, table: str, candidate: Candidate) -> Subject:
 
 
 def clipped(data: pa.Table, bounds: Mapping[str, tuple[float, float]]) -> pa.Table:
-    """Numbers within the declared ranges, which a table must keep to."""
+    """Numbers within the declared ranges, which a table must keep to; what is missing stays missing."""
     for name in data.column_names:
         if name in bounds and name != "Y":
             low, high = (pa.scalar(end, data[name].type) for end in bounds[name])
-            inside = pc.min_element_wise(pc.max_element_wise(data[name], low), high)
+            above = pc.max_element_wise(data[name], low, skip_nulls=False)
+            inside = pc.min_element_wise(above, high, skip_nulls=False)
             data = data.set_column(data.column_names.index(name), name, inside)
     return data
