@@ -7,6 +7,7 @@ for each would only pay the imports again; tables run beside each other as separ
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import warnings
@@ -30,6 +31,7 @@ def defs() -> dg.Definitions:
     """All tables, from a checkout as well as from an installed wheel, which has no project file."""
     found = load_tables(tables)
     gc.freeze()  # what Dagster does next would look through all of it for garbage: 0.3 of 3.5 CPU seconds
+    atexit.register(gc.unfreeze)  # or nanobind's modules complain at the end of what was not freed
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -219,3 +220,10 @@ def test_a_plug_in_field_that_does_not_exist_is_named() -> None:
 
 def test_a_table_without_a_source_does_not_load() -> None:
     assert "the plan has no source" in str(_load(source=None))
+
+
+def test_a_process_that_loaded_the_location_ends_without_complaint(tmp_path):
+    code = "import duckdb\nfrom dagster_project.definitions import defs\ndefs()"
+    where = {**os.environ, "SYNTH_AUDIT_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=where)
+    assert "leaked" not in done.stderr
