@@ -16,6 +16,8 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.report_marks import gate_marks
 
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
+_WITHIN_QUOTES = str.maketrans("“”", "‘’")
+
 _NAMED = 2
 """Advisory gates that did not pass are named beside the verdict where they are no more."""
 _BOUNDS = {
@@ -117,7 +119,8 @@ def _named(gates: Sequence[GateResult], outcomes: Outcomes) -> str:
     """What a few found, in brackets; of many a reader finds it in the list."""
     if len(gates) > _NAMED:
         return ""
-    return f" ({', '.join(f'“{outcomes.sentence(g)}”' for g in sorted(gates, key=_rank))})"
+    told = (outcomes.sentence(g).translate(_WITHIN_QUOTES) for g in sorted(gates, key=_rank))
+    return f" ({', '.join(f'“{text}”' for text in told)})"
 
 
 def _silence(unmeasured: Sequence[str]) -> str:
