@@ -112,8 +112,8 @@ of the defaults:
 
 Rows are then nearer to the mean than real ones, rare labels rarer, and every other score is worse, so that
 this is no default. **With it AUPRC comes to the thesis' 0.115**, and pMSE, MD and βR stay reached: `{steps:
-600, hidden: 96, falling: true, averaging: 0.98, temperature: 0.85}`, *cooler* above: 0.1146 ± 0.0028 over five
-seeds. One seed of it at other temperatures:
+600, hidden: 96, falling: true, averaging: 0.98, temperature: 0.85}`, *cooler* above: 0.1146 ± 0.0028 over
+five seeds. One seed of it at other temperatures:
 
 | τ | pMSE | MD | αP | βR | AUPRC | of four times 5,000 rows | KS | TV |
 |---|---|---|---|---|---|---|---|---|
