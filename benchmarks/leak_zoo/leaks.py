@@ -177,7 +177,7 @@ def numbers_as_text(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]
 
 def numbers_in_one_text(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
     """Every table keeps the three numbers with the most values in one text, parted by slashes."""
-    first, *others = sorted(_numbers(dealt.train), key=lambda c: -dealt.train[c].nunique())[:3]
+    first, *others = sorted(_numbers(dealt.fresh), key=lambda c: -dealt.fresh[c].nunique())[:3]
 
     def joined(rows: Rows) -> Rows:
         text = rows[[first, *others]].map(lambda x: f"{x:.10g}").agg("/".join, axis=1)
