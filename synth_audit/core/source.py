@@ -5,7 +5,7 @@ A source is one file in its room holding one frozen dataclass with a class varia
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,6 +178,24 @@ class Selective(Target, Protocol):
     def refuse_types(self, schema: pa.Schema) -> None:
         """Raise ``DataError``, which names the column, where one has a type that cannot be written."""
         ...
+
+
+def refuse_unkept(
+    schema: pa.Schema, kept: Callable[[pa.DataType], bool], target: str, *, where: str, expected: str
+) -> None:
+    """Raise ``DataError`` for the first column of a type that such a table does not give back as it was.
+
+    Args:
+        target: such as "Delta table". expected: what it keeps.
+    """
+    for field in schema:
+        if not kept(field.type):
+            raise DataError(
+                f"column {field.name!r} has type {field.type}, which no {target} keeps as it is",
+                where=f"release, {where}",
+                expected=expected,
+                fix="cast it in the source, or release elsewhere",
+            )
 
 
 def hand_over(table: Table, target: Target, base: Path) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from synth_audit.core.errors import DataError, PlanError, Unavailable
 from synth_audit.core.paths import problem_of
 from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo, empty_batch
+from synth_audit.core.source import SourceInfo, empty_batch, refuse_unkept
 from synth_audit.sources import _files
 
 _SUB_MICROSECOND = "ns"
@@ -80,14 +80,8 @@ class Delta:
 
     def refuse_types(self, schema: pa.Schema) -> None:
         """Raise ``DataError`` for a column that would not come back as it went."""
-        for field in schema:
-            if not _kept(field.type):
-                raise DataError(
-                    f"column {field.name!r} has type {field.type}, which no Delta table keeps as it is",
-                    where=f"release, {self.path}",
-                    expected="signed numbers, decimals, text, booleans, dates, times to the microsecond",
-                    fix="cast it in the source, or release elsewhere",
-                )
+        kept = "signed numbers, decimals, text, booleans, dates, times to the microsecond"
+        refuse_unkept(schema, _kept, "Delta table", where=self.path, expected=kept)
 
     def write(self, data: pa.Table, base: Path) -> str:
         """Commit ``data`` as the table's next version, wholly or not at all; return where it went.

@@ -16,7 +16,7 @@ from synth_audit.core.connection import Connection
 from synth_audit.core.errors import DataError, PlanError, ReleaseUncertain, Unavailable
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo, empty_batch
+from synth_audit.core.source import SourceInfo, empty_batch, refuse_unkept
 from synth_audit.sources.iceberg.staging import existing, stage
 from synth_audit.sources.iceberg.storage import stored_type
 
@@ -112,14 +112,13 @@ class Iceberg:
 
     def refuse_types(self, schema: pa.Schema) -> None:
         """Raise ``DataError`` for a column whose values no Iceberg table keeps."""
-        for field in schema:
-            if stored_type(field.type) is None:
-                raise DataError(
-                    f"column {field.name!r} has type {field.type}, which no Iceberg table keeps as it is",
-                    where=f"release, {self._where}",
-                    expected="numbers of at most 64 bits, decimals, text, booleans, dates, microseconds",
-                    fix="cast it in the source, or release elsewhere",
-                )
+        refuse_unkept(
+            schema,
+            lambda kind: stored_type(kind) is not None,
+            "Iceberg table",
+            where=self._where,
+            expected="numbers of at most 64 bits, decimals, text, booleans, dates, microseconds",
+        )
 
     def write(self, data: pa.Table, base: Path) -> str:
         """Commit ``data`` as the table's next snapshot, wholly or not at all; return where it went.
