@@ -26,7 +26,7 @@ _OFTEN = 0.5
 """Share of the texts that have a number at a place, for it to be read there."""
 
 _OF_A_FORM = 50
-"""Texts of train that stand round their number alike, as with one unit, for it to be read among theirs."""
+"""Real texts that stand round their number alike, as with one unit, for it to be read among theirs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def numbers_in_text(
                 if np.isfinite(values).mean() >= _OFTEN:
                     read = partial(_read_texts, column, tables, place)
                     found.extend(_plain(column.name, values, read, None))
-            if references := _by_form(real[0], column):
+            if references := _by_form(real, column):
                 read = partial(_read_places, column, tables, references)
                 found.extend(_plain(column.name, _places(real[0], column, references), read, None))
     return found
@@ -101,9 +101,13 @@ def _read_texts(column: Column, tables: Sequence[Table], place: int) -> Floats:
     return np.concatenate([numbers_of_texts(part)[:, place] for part in texts])
 
 
-def _by_form(train: pa.ChunkedArray, column: Column) -> dict[str, Floats]:
-    """Numbers of train in order, by what stands round them; empty with fewer than two ways of most texts."""
-    texts = [x for x in column_forms(column.kind.labels(train)).to_pylist() if x is not None]
+def _by_form(real: Sequence[pa.ChunkedArray], column: Column) -> dict[str, Floats]:
+    """Real numbers in order, by what stands round them; empty with fewer than two ways of most texts.
+
+    Of train and control alike: among train's alone, only strangers' numbers would lie between two of them.
+    """
+    of_tables = [column_forms(column.kind.labels(cells)).to_pylist() for cells in real]
+    texts = [x for of_table in of_tables for x in of_table if x is not None]
     forms = Counter(map(form_of, texts))
     often = {form for form, n in forms.items() if n >= _OF_A_FORM and form.count("#") == 1}
     if len(often) < 2 or sum(forms[form] for form in often) < _OFTEN * len(texts):
@@ -114,7 +118,7 @@ def _by_form(train: pa.ChunkedArray, column: Column) -> dict[str, Floats]:
 
 
 def _places(cells: pa.ChunkedArray, column: Column, references: Mapping[str, Floats]) -> Floats:
-    """Places of the numbers of texts among those of train that stand alike, from 0 to 1."""
+    """Places of the numbers of texts among real ones that stand alike, from 0 to 1."""
     texts = column_forms(column.kind.labels(cells)).to_pylist()
     numbers, found = numbers_of_texts(texts)[:, 0], np.full(len(texts), np.nan)
     of = np.array(["" if x is None else form_of(x) for x in texts], dtype=object)

@@ -39,3 +39,14 @@ def test_a_number_keeps_its_place_in_another_unit():
 def test_one_unit_needs_no_places(pounds):
     tables, columns = tables_of(in_unit(KILOS[:N], pounds))
     assert len(numbers_in_text(tables, columns, tables)) <= 1
+
+
+def test_places_do_not_tell_who_is_in_train():
+    pounds = np.random.default_rng(3).random(2 * N) < 0.5
+    texts = np.array(in_unit(KILOS, pounds))
+    (train, control), columns = tables_of(texts[:N], texts[N:])
+    read = [
+        numbers_in_text([train, control], columns, reference)[1].read()
+        for reference in ([train, control], [control, train])
+    ]
+    assert np.array_equal(*read)
