@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Positions
-from synth_audit.kernels.lag_spikes import LagColumn, LagSpike, different
+from synth_audit.core.arrays import Floats, Integers, Positions
+from synth_audit.kernels.lag_spikes import MISSING, LagColumn, LagSpike, different
 
 _MOST_PAIRS = 200_000
 """Pairs of a person and a row that are followed at most."""
@@ -36,6 +36,9 @@ _FEW = 4
 _MOST_COLUMNS = 12
 _JOINED_BY = 6
 """Columns of which any two lead to a row."""
+
+_MOST_LEAD = 0.5
+"""Share of people whose values lead to rows, in a column that leads."""
 
 
 class Lag(NamedTuple):
@@ -97,17 +100,17 @@ def moved_by(columns: Sequence[LagColumn], lag: int = 0, score: float = 0.0) -> 
 def linked_bits(columns: Sequence[LagColumn], shift: Shift, enough: float, *, near: bool = False) -> Floats:
     """How much each person's best row tells by the lags that hold for it, in bits, shape (n,); 0 without one.
 
-    Rows are those that two of the six most telling lags hold for. What a row tells of further people is
-    deducted: people who lack a thing have nought in all columns that measure it, and so have rows, of which
-    none is anybody's, however much so many noughts would tell were they independent.
+    Rows are those that two of the six most telling lags hold for; where most people have only common values
+    in these columns, which lead to nobody, as many lags together as lead to a few rows each. What a row tells
+    of further people is deducted: people who lack a thing have nought in all columns that measure it, and so
+    have rows, of which none is anybody's, however much so many noughts would tell were they independent.
 
     Args:
         enough: bits below which a row tells of nobody, and nothing is deducted.
         near: rows near in those two are enough, and lags that do not hold speak against a row.
     """
     found, telling = np.zeros(len(columns[0].people)), []
-    for pair in combinations(shift.lags[:_JOINED_BY], 2):
-        people, rows = joined(columns, tuple((x.column, x.lag) for x in pair), whole=True, near=near)
+    for people, rows in _led_to(columns, shift.lags[:_JOINED_BY], near=near):
         bits = np.zeros(len(people))
         for lag in shift.lags:
             column = columns[lag.column]
@@ -124,6 +127,38 @@ def linked_bits(columns: Sequence[LagColumn], shift: Shift, enough: float, *, ne
     for people, rows, bits in telling:
         np.maximum.at(found, people, bits - of_others[rows])
     return found
+
+
+def _led_to(
+    columns: Sequence[LagColumn], lags: Sequence[Lag], *, near: bool
+) -> Iterator[tuple[Positions, Positions]]:
+    """Pairs of a person and a row that some of the lags hold for, by each choice of these."""
+    of = [columns[x.column] for x in lags]
+    if near or sum(bool(c.leading[0].mean() >= _MOST_LEAD) for c in of) > 1:
+        for pair in combinations(lags, 2):
+            yield joined(columns, tuple((x.column, x.lag) for x in pair), whole=True, near=near)
+        return
+    chances = sorted((c.chance(x.lag, leading=False) for c, x in zip(of, lags, strict=True)), reverse=True)
+    pairs = len(of[0].people) * len(of[0].release) * np.cumprod(chances)
+    size = min(len(lags), 2 + int((pairs[1:] > _MOST_PAIRS).sum()))
+    for some in combinations(lags, size):
+        yield _joined_by_common(columns, some)
+
+
+def _joined_by_common(columns: Sequence[LagColumn], lags: Sequence[Lag]) -> tuple[Positions, Positions]:
+    """Pairs of a person and a row that all of the lags hold for, common values or not."""
+    keys = np.zeros(len(columns[0].people) + len(columns[0].release), np.int64)
+    known = np.ones(len(keys), np.bool_)
+    for lag in lags:
+        c = columns[lag.column]
+        steps = np.concatenate([c.people, c.release])
+        here = steps != MISSING
+        moved = np.where(here, steps, 0) + np.where(np.arange(len(steps)) < len(c.people), lag.lag, 0)
+        values, codes = np.unique(moved if c.whole else moved % c.size, return_inverse=True)
+        keys = np.unique(keys * len(values) + codes, return_inverse=True)[1]
+        known &= here
+    keys = np.where(known, keys, -1)
+    return _pairs(keys[: len(columns[0].people)], keys[len(columns[0].people) :], 0, _MOST_PAIRS)
 
 
 def _fifth(rows: Positions, bits: Floats) -> tuple[Positions, Floats]:
@@ -191,18 +226,26 @@ def joined(
             key = key * size + (steps // (_BINS * c.near) if near and c.near else steps)
             leads = leads & c.leading[side]
         keys.append(np.where(leads, key, -1))
-    asked = np.flatnonzero(keys[0] >= 0)
-    wanted = np.unique(keys[0][asked])
+    return _pairs(keys[0], keys[1], sum(k for k, _ in pair), most)
+
+
+def _pairs(people: Integers, rows: Integers, offset: int, most: int) -> tuple[Positions, Positions]:
+    """Every person with every row of the same key, -1 being none; of some people if there are too many.
+
+    Args:
+        offset: moves who these are. most: pairs.
+    """
+    asked = np.flatnonzero(people >= 0)
+    wanted = np.unique(people[asked])
     if not len(wanted):
         return asked, asked
-    place = np.minimum(np.searchsorted(wanted, keys[1]), len(wanted) - 1)
-    able = np.flatnonzero(wanted[place] == keys[1])
-    order = able[np.argsort(keys[1][able], kind="stable")]
-    low, high = (np.searchsorted(keys[1][order], keys[0][asked], side) for side in ("left", "right"))
+    place = np.minimum(np.searchsorted(wanted, rows), len(wanted) - 1)
+    able = np.flatnonzero(wanted[place] == rows)
+    order = able[np.argsort(rows[able], kind="stable")]
+    low, high = (np.searchsorted(rows[order], people[asked], side) for side in ("left", "right"))
     n = high - low
     one_of = max(1, -(-int(n.sum()) // most))
-    some = slice(sum(k for k, _ in pair) % one_of, None, one_of)  # others for each pair
+    some = slice(offset % one_of, None, one_of)
     asked, low, n = asked[some], low[some], n[some]
-    people = np.repeat(asked, n)
     starts = np.repeat(low - np.cumsum(n) + n, n)
-    return people, order[starts + np.arange(len(people))]
+    return np.repeat(asked, n), order[starts + np.arange(len(starts))]

@@ -210,7 +210,20 @@ def test_copies_are_seen_plain_and_moved(linked, altered):
     assert found.value > 0.9
 
 
-@pytest.mark.parametrize("make", [people, series, told, listing, spoken])
+def answers(n, seed):
+    """A questionnaire: whole numbers from 1 to 6, of which none is rare, and an age."""
+    rng = np.random.default_rng([12, seed])
+    items = np.clip(np.rint(3.5 + 0.6 * rng.normal(size=(n, 1)) + 1.5 * rng.normal(size=(n, 18))), 1, 6)
+    return {**{f"q{i}": x for i, x in enumerate(items.T)}, "age": rng.integers(18, 80, n)}
+
+
+def test_values_of_which_each_is_common_lead_to_people_together(linked):
+    train = answers(N, 1)
+    found, _ = linked({**train, "age": train["age"] + 7}, answers)
+    assert found.interval.low > 0.03
+
+
+@pytest.mark.parametrize("make", [people, series, told, listing, spoken, answers])
 def test_an_honest_release_links_nobody(linked, make):
     found, _ = linked(make(N, 3), make)
     assert found.interval.low < 0.01

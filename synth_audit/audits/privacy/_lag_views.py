@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from synth_audit.core.arrays import Floats, Integers
-from synth_audit.core.parts import TIME, LabelPart, VectorPart
+from synth_audit.core.parts import TIME, LabelPart, NumberPart, VectorPart
 from synth_audit.core.resolution import decimal_grids, resolution_of, time_grids
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
@@ -170,13 +170,22 @@ def _step(numbers: PlainNumbers, column: Column, real: Floats) -> float:
 
 
 def labels_beside(
-    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
+    tables: Sequence[Table],
+    columns: Sequence[Column],
+    reference: Sequence[Table],
+    numbers: Sequence[NumbersBeside] = (),
 ) -> list[LagColumn]:
-    """Labels of the same tables; texts are equal that have the same words in whatever order."""
-    found = []
+    """Labels of the same tables; texts are equal that have the same words in whatever order.
+
+    Args:
+        numbers: what :func:`numbers_beside` found; other columns of numbers have so few that they are labels.
+    """
+    found, read = [], {x.numbers.name for x in numbers}
     for place, column in enumerate(columns):
         parts = column.kind.parts([cells_of(t, column) for t in reference])
         many = any(isinstance(part, VectorPart) for part in parts)
+        if column.name not in read and all(isinstance(part, NumberPart) for part in parts):
+            parts = (LabelPart(column.kind.codes),)
         for part in parts:
             if isinstance(part, LabelPart):
                 codes = _bags(tables, column) if many else part.read([cells_of(t, column) for t in tables])

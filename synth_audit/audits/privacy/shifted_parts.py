@@ -152,7 +152,8 @@ class ShiftedParts:
         asked = np.concatenate([rows[0], subject.train.n_rows + rows[1]])
         bits = math.log2(subject.synthetic.n_rows) + _BITS
         tables = (subject.synthetic, *real)
-        numbers, labels = numbers_beside(tables, columns, real), labels_beside(tables, columns, real)
+        numbers = numbers_beside(tables, columns, real)
+        labels = labels_beside(tables, columns, real, numbers)
         ranked = RankedColumns(numbers, labels, subject.train.n_rows, asked, context.rng)
         found: list[_Found] = []
         for view in lag_views(numbers, labels):
