@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from synth_audit.core.kind import Bounds, Kind
-from synth_audit.core.schema import Schema
+from synth_audit.core.schema import Column, Schema
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PublicDomain:
         return cls(
             {
                 c.name: PublicColumn(
-                    c.kind if c.kind_declared else None, c.declared_bounds, c.declared_categories, c.nullable
+                    c.kind if c.kind_declared else None, _bounds_of(c), c.declared_categories, c.nullable
                 )
                 for c in schema.features
             }
@@ -59,3 +59,9 @@ class PublicDomain:
     def unknown(self) -> tuple[str, ...]:
         """The columns whose bounds or categories the plan leaves out."""
         return tuple(name for name, column in self.columns.items() if not column.known)
+
+
+def _bounds_of(column: Column) -> Bounds | None:
+    """Those that are declared, or that every column of a declared kind has."""
+    fixed = column.kind.fixed_domain if column.kind_declared else None
+    return column.declared_bounds or (fixed.bounds if fixed else None)

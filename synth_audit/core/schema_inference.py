@@ -142,7 +142,7 @@ def _infer_kind(
     raise DataError(
         f"column {name!r} has type {values.type}, which cannot be audited",
         where=where,
-        expected="numbers, text, booleans, dates or timestamps",
+        expected="numbers, text, booleans, dates or times",
         fix=f"cast {name!r} in the source query, or give it `role: identifier`",
     )
 

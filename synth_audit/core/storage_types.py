@@ -24,7 +24,7 @@ FARTHEST = 1e100
 
 _EXACT_DIGITS = 15
 _DIGITS_128 = 38
-_EXPECTED = "numbers, text, booleans, dates or timestamps"
+_EXPECTED = "numbers, text, booleans, dates or times"
 _YEARS = (date.min, date.max)
 _EPOCH = date(1970, 1, 1)
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

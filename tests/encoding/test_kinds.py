@@ -25,6 +25,12 @@ EXAMPLES = {
         pa.array([0, 86_400], pa.timestamp("s", "Europe/Oslo")),
         pa.array([18_000, None], pa.date32()),
     ],
+    "time": [
+        pa.array([0, None, 86_399, 43_200], pa.time32("s")),
+        pa.array([60_000, 7_200_000], pa.time32("ms")),
+        pa.array([10**9, 86_399_999_999, None], pa.time64("us")),
+        pa.array([10**12, 5 * 10**12], pa.time64("ns")),
+    ],
     "boolean": [pa.array([True, None, False]), pa.array([1, 0, None], pa.int8()), pa.array([1.0, 0.0])],
     "categorical": [
         pa.array(["b", None, "a"]),
@@ -119,7 +125,8 @@ def test_a_kind_is_plain_to_a_reader(kind, values):
         (pa.array([1, 2], pa.timestamp("s")), Clues(categories=True), "categorical"),
         (pa.array([1, 2], pa.time32("s")), Clues(released=False), "categorical"),
         (pa.array([b"a"]), Clues(released=False), "categorical"),
-        (pa.array([1, 2], pa.time32("s")), Clues(), None),
+        (pa.array([1, 2], pa.time32("s")), Clues(), "time"),
+        (pa.array([1, 2], pa.time32("s")), Clues(categories=True), "categorical"),
         (pa.array([[1]]), Clues(released=False), None),
         (NOTES, Clues(), "text"),
         (NOTES.dictionary_encode(), Clues(), "text"),

@@ -40,6 +40,8 @@ def storage_limits(storage: pa.DataType) -> Bounds:
     """What the storage type can hold."""
     if pa.types.is_timestamp(storage) and storage.unit == "ns":
         return _NANOSECONDS
+    if pa.types.is_time(storage):
+        return 0.0, DAY - 1
     if pa.types.is_temporal(storage):
         return _YEARS_1_TO_9999
     if pa.types.is_decimal(storage):

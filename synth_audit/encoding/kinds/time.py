@@ -1,0 +1,64 @@
+"""Times of day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from synth_audit.core.arrays import Floats, Labels
+from synth_audit.core.kind import Bounds, Clues, Domain, DomainTerm, KindInfo
+from synth_audit.core.kind_novelty import Precision
+from synth_audit.core.resolution import TIME_UNITS, Resolution, resolution_of, time_grids
+from synth_audit.encoding.kinds._number_margin import DAY
+from synth_audit.encoding.kinds._numbers import Numbers, rounded
+
+_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+
+
+@dataclass(frozen=True)
+class Time(Numbers):
+    """Times of day without a date, as microseconds since midnight."""
+
+    info: ClassVar[KindInfo] = KindInfo(title="Time", summary="Times of day.", frame_types=("float64",))
+    order = None
+    unit = "time of day"
+    domain_terms: frozenset[DomainTerm] = frozenset()
+    fixed_domain = Domain(bounds=(0.0, DAY - 1))
+
+    def allows(self, storage: pa.DataType) -> bool:
+        """Times of day, and what has no type."""
+        return bool(pa.types.is_time(storage) or pa.types.is_null(storage))
+
+    def suits(self, values: pa.ChunkedArray, clues: Clues) -> bool:
+        """What is stored as a time of day, unless it names rows or the plan lists its labels."""
+        return bool(pa.types.is_time(values.type)) and clues.released and not clues.categories
+
+    def step(self, storage: pa.DataType) -> float:
+        """The unit of the storage."""
+        return max(1.0, _MICROSECONDS[storage.unit]) if pa.types.is_time(storage) else 0.0
+
+    def support(self, declared: Bounds | None) -> Bounds | None:
+        """A day."""
+        return self.fixed_domain.bounds
+
+    def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
+        """Rounded to the unit of the storage; past midnight a day begins anew."""
+        numbers = np.asarray(values, dtype=np.float64)
+        if pa.types.is_null(storage):
+            return pa.nulls(len(numbers))
+        unit = _MICROSECONDS[storage.unit]
+        whole = rounded(np.rint(numbers / unit) % (DAY / unit), np.isnan(numbers))
+        return whole.cast(pa.int32() if storage.bit_width == 32 else pa.int64()).cast(storage)
+
+    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
+        """Hours, minutes, seconds and their parts."""
+        return resolution_of(self._floats(values), time_grids(), decimal=False)
+
+    def declared_resolution(self, precision: Precision) -> Resolution:
+        """A unit of time."""
+        if not isinstance(precision, str):
+            raise TypeError(f"a {self.name} column has a unit of time as its precision")
+        return Resolution(TIME_UNITS[precision])
