@@ -45,7 +45,7 @@ def values_of(labels: pa.StringArray, storage: pa.DataType) -> pa.Array:
 
 
 def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values as float64, missing as null; datetimes as microseconds since 1970 (UTC), times since midnight."""
+    """As float64, missing as null; datetimes as microseconds since 1970 (UTC), times since midnight."""
     if pa.types.is_time(values.type):
         values = values.cast(pa.time64("us"), safe=False).cast(pa.int64())
     elif pa.types.is_temporal(values.type):
