@@ -1,0 +1,185 @@
+"""Partial agreement: do rows keep a part of a person, another in each row, beside other people's values?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.audits.privacy._asked_people import different_people
+from synth_audit.audits.privacy._lag_views import NumbersBeside, labels_beside, numbers_beside
+from synth_audit.audits.privacy._targets import drawn
+from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import Findings, Quantity, Reference
+from synth_audit.core.subject import Subject
+from synth_audit.kernels.agreement_columns import THRESHOLDS, AgreementColumn, standing_out
+from synth_audit.kernels.held_out import halved, held_out_share
+from synth_audit.kernels.lag_spikes import LagColumn
+
+KEPT = Quantity(
+    "linked_people",
+    "People of whom one row keeps much, whatever stands beside it",
+    range=(-1.0, 1.0),
+    proportional=False,
+    help="Share of people in the training data of whom one row of the release keeps so many values, beside "
+    "whatever others, as of hardly any stranger, less the share of strangers; 0 is none.",
+)
+
+_MOST_COLUMNS = 50
+"""Columns that are compared."""
+
+_QUANTILE, _OF_FEW, _HARDLY_ANY = 0.98, 60, 0.99
+"""Quantile of strangers above which a row stands out, times one and this over their number, of few it being
+uncertain; and above this one in any case."""
+
+_WORK, _FEWEST_PEOPLE = 1.2e9, 800
+"""Cells compared in one pass over the people, and people looked up in any case."""
+
+_HALVINGS = 8
+"""Times that the people are halved, to choose a way on one half and count on the other."""
+
+_FEWEST_STRANGERS = 100
+"""Control people with fewer of whom nothing is decided."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialAgreement:
+    """Links people to the row that keeps most of their values, whichever these are, and counts the linked.
+
+    A row that keeps half of a person's numbers, moved a little, beside those of somebody else is near to
+    the person in no way that asks all columns, and where each row keeps other columns, in no set of columns
+    either. So agreement alone counts: ``T_t = Σ_c w_c max(0, e_c − t)``, with
+    ``e_c = −log2 P(a row or person is as near as the row is)`` bits for numbers by rank and for labels that
+    are equal, 0 where a value is missing; t of 0, 1, 2 and 3 bits leaves out what agrees by luck. Columns
+    that agree together among strangers share their weight. Shares are means of the release and of the people
+    of both sides.
+
+    Somebody is linked whose best row agrees by more above the mean of the fifth to eighth best (further down
+    where the release has more rows than train) than 98 % of the k of control, times ``1 + 60 / k``, and than
+    99 % of them. ``linked_people`` is the share of train people who are, less that of control, by the worst
+    of eight ways (the four thresholds, numbers as they are or all mirrored by rank), chosen on one half of
+    the people and counted on the other, both ways round and on average over several halvings.
+
+    Fields:
+        max_people: at most this many train people, and as many control people, are looked up; fewer where
+            people times columns times rows is above 1.2·10⁹ (2,049 in Adult, of which half are of control),
+            but 800. Of more than 50 columns so many are compared, drawn at random.
+
+    Raises:
+        ValueError: the field is out of range.
+        NotApplicable: there is only one person on a side, fewer than three release rows or no column that
+            differs.
+
+    Source: ours; frequency weights as in Fellegi & Sunter 1969, soft thresholds as in Donoho & Johnstone
+    1994.
+    """
+
+    max_people: int = 2000
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Partial agreement",
+        question="Do rows keep a part of a person's values, another in each row, beside other people's?",
+        threat_model=(
+            "An adversary who knows a person's record finds the row that agrees with it in more than luck "
+            "allows, whatever the others of its values are, and reads off it what he did not know."
+        ),
+        not_covered=(
+            "Parts of a person that tell little more than it takes to find one row among all; the same few "
+            "of many columns in every row, which shifted_parts and partial_knowledge look for."
+        ),
+        quantities=(KEPT,),
+        risk="membership",
+        needs=(Need.CONTROL,),
+        cost="seconds",
+        source="Fellegi & Sunter 1969; Donoho & Johnstone 1994",
+    )
+
+    def __post_init__(self) -> None:
+        if self.max_people < 1:
+            raise ValueError("max_people must be at least 1")
+
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Look people of train and of control up in the release."""
+        assert subject.control is not None
+        if subject.synthetic.n_rows < 3:
+            raise NotApplicable("no row can stand out among fewer than three")
+        real = (subject.train, subject.control)
+        every = subject.features
+        columns = [every[i] for i in drawn(np.arange(len(every)), _MOST_COLUMNS, context.rng)]
+        tables = (subject.synthetic, *real)
+        numbers, labels = numbers_beside(tables, columns, real), labels_beside(tables, columns, real)
+        rows = self._people(subject, len(numbers) + len(labels), context)
+        asked = np.concatenate([rows[0], subject.train.n_rows + rows[1]])
+        member = np.arange(len(asked)) < len(rows[0])
+        second = halved(member, _HALVINGS, context.rng)
+        repeats = math.ceil(subject.synthetic.n_rows / subject.train.n_rows)
+        names, told = [], []
+        for name, beside in _ways(numbers, labels, asked):
+            names += [f"{name}, {t:g} bits left out" for t in THRESHOLDS]
+            told.append(standing_out(beside, repeats, context.rng))
+        if not told:
+            raise NotApplicable("no column differs")
+        requested = max(self.max_people, len(rows[1]))
+        return _measured(names, np.hstack(told), member, second, subject.level, requested)
+
+    def _people(self, subject: Subject, d: int, context: RunContext) -> tuple[Positions, Positions]:
+        """Positions in train and control; of either as many, where not all can be looked up."""
+        assert subject.control is not None
+        train, control = (
+            different_people(t, self.max_people, context.rng) for t in (subject.train, subject.control)
+        )
+        if min(len(train), len(control)) < 2:
+            raise NotApplicable("a share needs two people on either side")
+        most = max(_FEWEST_PEOPLE, int(_WORK / (subject.synthetic.n_rows * max(1, d))))
+        n_control = min(len(control), max(most // 2, most - len(train)))
+        n_train = min(len(train), most - n_control)
+        return drawn(train, n_train, context.rng), drawn(control, n_control, context.rng)
+
+
+def _ways(
+    numbers: Sequence[NumbersBeside], labels: Sequence[LagColumn], asked: Positions
+) -> Iterator[tuple[str, list[AgreementColumn]]]:
+    """Columns that differ, numbers as they are and then all mirrored by rank."""
+    same = [AgreementColumn.of_labels(c.people[asked], c.release) for c in labels]
+    for mirrored in (False, True) if numbers else (False,):
+        near = [
+            AgreementColumn.of_numbers(
+                x.known[x.n_release :][asked], x.known[: x.n_release], mirrored=mirrored
+            )
+            for x in numbers
+        ]
+        if found := [c for c in (*near, *same) if c.bits.any()]:
+            yield "numbers mirrored" if mirrored else "numbers as they are", found
+
+
+def _measured(
+    names: Sequence[str], told: Floats, member: Bools, second: Bools, level: float, requested: int
+) -> Findings:
+    """The worst way by either half of the people, on the other."""
+    linked = told > np.apply_along_axis(_limit, 0, told[~member])
+    share, worst = held_out_share(linked, np.ones_like(linked), member, second, level)
+    return Findings(
+        (
+            KEPT.at(
+                share.value,
+                interval=share.interval,
+                n_requested=requested,
+                n_achieved=int(min(np.bincount(member))),
+                n_minimum=_FEWEST_STRANGERS,
+                reference=Reference(0.0, "rows keep as much of strangers"),
+            ),
+        ),
+        notes=(f"most people were linked by {names[worst[0]]}",),
+    )
+
+
+def _limit(strangers: Floats) -> float:
+    """What a row must tell to be somebody's."""
+    usual, most = np.quantile(strangers, (_QUANTILE, _HARDLY_ANY))
+    return float(max((1 + _OF_FEW / len(strangers)) * usual, most))
