@@ -27,7 +27,7 @@ def zoo(monkeypatch):
     import leaks
 
     yield leaks
-    for name in ("leaks", "tables"):
+    for name in ("leaks", "disclosure_control", "values", "tables"):
         sys.modules.pop(name)
 
 
@@ -124,6 +124,21 @@ def test_whoever_leaves_a_part_leaves_it_beside_strangers(zoo):
         made = zoo.release_of(dealt, kind, 0.5, 7)[1]
         strange = sum(not set(made[c]) <= set(dealt.fresh[c]) for c in made)
         assert 1 <= strange <= numbers
+
+
+def test_disclosure_control_leaves_real_people_beside_what_it_changes(zoo):
+    dealt = zoo.Dealt(people(80, 3), people(60, 2), people(60, 1))
+    numbers, labels = dealt.train.columns[:5], dealt.train.columns[5:]
+    for kind in ("rank_swapped", "microaggregated", "partly_synthetic", "continued"):
+        leave = zoo.KINDS[kind].leaves
+        made = leave(dealt.train, dealt, np.random.default_rng(0))
+        assert list(made.dtypes) == list(dealt.train.dtypes)
+        own = {c for c in made if made[c].equals(dealt.train[c])}
+        whose = {"partly_synthetic": set(), "continued": {*numbers[:4]}}
+        assert own >= whose.get(kind, set(labels))
+        assert len(own) == 4
+    assert made[labels[0]].isin(dealt.train[labels[0]]).all()
+    assert (made[numbers[4]].sort_values().to_numpy() == dealt.train[numbers[4]].sort_values()).all()
 
 
 def test_it_tells_which_honest_releases_were_held_and_what_a_subsample_hides(table):

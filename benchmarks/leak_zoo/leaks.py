@@ -13,40 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from disclosure_control import continued, microaggregated, partly_synthetic, rank_swapped
 from sklearn.neighbors import NearestNeighbors
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tables import Dealt
-
-Rows = pd.DataFrame
-Rng = np.random.Generator
-
-
-def _numbers(rows: Rows) -> list[str]:
-    """Columns of numbers with more than a dozen values: fewer are labels that happen to be digits."""
-    return [str(c) for c in rows if pd.api.types.is_numeric_dtype(rows[c]) and rows[c].nunique() > 12]
-
-
-def _spread(column: pd.Series) -> float:
-    """A column's 5 % to 95 % range; its whole range where that is empty."""
-    low, high = column.quantile([0.05, 0.95])
-    return float(high - low) or float(column.max() - column.min()) or 1.0
-
-
-def _like(made: np.ndarray, column: pd.Series) -> np.ndarray:
-    """Numbers rounded as the column's are."""
-    if pd.api.types.is_integer_dtype(column):
-        return np.asarray(np.rint(made), dtype=column.dtype)
-    text = column.head(200).map(lambda x: f"{x:.6f}".rstrip("0").partition(".")[2])
-    return np.round(made, int(text.str.len().max()))
-
-
-def _plane(rows: Rows, anchor: Rows) -> np.ndarray:
-    """Rows as points: numbers by the anchor's spread, labels as ones and zeros."""
-    numbers = _numbers(anchor)
-    scaled = np.column_stack([rows[c] / _spread(anchor[c]) for c in numbers]) if numbers else None
-    labels = pd.get_dummies(rows.drop(columns=numbers).astype(str)).to_numpy(float) / np.sqrt(2)
-    return labels if scaled is None else np.hstack([scaled, labels])
-
+from values import Rng, Rows, as_points, number_columns, rounded_like, spread_of
 
 # ------------------------------------------------------------------ what a person leaves in the release
 
@@ -59,9 +30,9 @@ def copies(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
 def last_digits(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """The row with every number moved by a normal of 2 % of its column's range."""
     made, train = people.copy(), dealt.train
-    for c in _numbers(train):
-        made[c] = _like(
-            people[c].to_numpy() + rng.normal(scale=0.02 * _spread(train[c]), size=len(people)), train[c]
+    for c in number_columns(train):
+        made[c] = rounded_like(
+            people[c].to_numpy() + rng.normal(scale=0.02 * spread_of(train[c]), size=len(people)), train[c]
         )
     return made
 
@@ -69,7 +40,7 @@ def last_digits(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
 def relabelled(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """The row with a fifth of its labels drawn anew, and its numbers' last digits moved."""
     made = last_digits(people, dealt, rng)
-    for c in people.columns.difference(_numbers(dealt.train)):
+    for c in people.columns.difference(number_columns(dealt.train)):
         other = dealt.fresh[c].sample(len(people), replace=True, random_state=rng).to_numpy()
         made[c] = made[c].where(rng.random(len(people)) > 0.2, other)
     return made
@@ -78,13 +49,13 @@ def relabelled(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
 def smote(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """A point between the person and the nearest other person in train, labels of either."""
     train = dealt.train
-    points = _plane(pd.concat([people, train]), train)
+    points = as_points(pd.concat([people, train]), train)
     search = NearestNeighbors(n_neighbors=2).fit(points[len(people) :])
     other = train.iloc[search.kneighbors(points[: len(people)])[1][:, 1]].reset_index(drop=True)
     weight, made = rng.random(len(people)), people.copy()
     for c in train:
-        if c in _numbers(train):
-            made[c] = _like((people[c] + weight * (other[c] - people[c])).to_numpy(), train[c])
+        if c in number_columns(train):
+            made[c] = rounded_like((people[c] + weight * (other[c] - people[c])).to_numpy(), train[c])
         else:
             made[c] = people[c].where(weight < 0.5, other[c])
     return made
@@ -92,7 +63,7 @@ def smote(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
 
 def memorising_trees(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """Columns drawn one after another from trees with one person a leaf, grown on these people alone."""
-    numbers = _numbers(dealt.train)
+    numbers = number_columns(dealt.train)
     codes = people.apply(lambda c: c if c.name in numbers else c.astype("category").cat.codes)
     order = [str(c) for c in rng.permutation(people.columns)]
     made = pd.DataFrame({order[0]: codes[order[0]].sample(frac=1, replace=True, random_state=rng).to_numpy()})
@@ -130,8 +101,8 @@ def one_block(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
 def shifted_part(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """Three numbers of the person, each moved by one constant for everybody, beside a stranger's others."""
     train = dealt.train
-    known = sorted(_numbers(train), key=lambda c: -train[c].nunique())[:3]
-    moved = {c: _like((people[c] + 0.1 * _spread(train[c])).to_numpy(), train[c]) for c in known}
+    known = sorted(number_columns(train), key=lambda c: -train[c].nunique())[:3]
+    moved = {c: rounded_like((people[c] + 0.1 * spread_of(train[c])).to_numpy(), train[c]) for c in known}
     return _beside(people.assign(**moved), known, dealt)
 
 
@@ -145,7 +116,7 @@ def anybody(train: Rows, n: int, rng: Rng) -> np.ndarray:
 
 def minority(train: Rows, n: int, rng: Rng) -> np.ndarray:
     """People of the rarest group that is large enough, by one column; the first of them."""
-    nominal = train.columns.difference(_numbers(train))
+    nominal = train.columns.difference(number_columns(train))
     groups = [train[c].eq(v).to_numpy() for c in nominal for v in train[c].unique()]
     rarest = min((g for g in groups if g.sum() >= n), key=np.sum)
     return np.flatnonzero(rarest)[:n]
@@ -153,7 +124,7 @@ def minority(train: Rows, n: int, rng: Rng) -> np.ndarray:
 
 def extremes(train: Rows, n: int, rng: Rng) -> np.ndarray:
     """People with the most unusual numbers, by the sum of their distances from each column's median."""
-    away = sum((train[c] - train[c].median()).abs() / _spread(train[c]) for c in _numbers(train))
+    away = sum((train[c] - train[c].median()).abs() / spread_of(train[c]) for c in number_columns(train))
     return np.argsort(-np.asarray(away), kind="stable")[:n]
 
 
@@ -169,7 +140,7 @@ def numbers_as_text(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]
     """Every table keeps its numbers as text with a decimal comma."""
 
     def spelled(rows: Rows) -> Rows:
-        text = {c: rows[c].map(lambda x: f"{x:g}".replace(".", ",")) for c in _numbers(dealt.train)}
+        text = {c: rows[c].map(lambda x: f"{x:g}".replace(".", ",")) for c in number_columns(dealt.train)}
         return rows.assign(**text)
 
     return Dealt(*map(spelled, dealt)), spelled(release)
@@ -177,7 +148,7 @@ def numbers_as_text(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]
 
 def numbers_in_one_text(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
     """Every table keeps the three numbers with the most values in one text, parted by slashes."""
-    first, *others = sorted(_numbers(dealt.fresh), key=lambda c: -dealt.fresh[c].nunique())[:3]
+    first, *others = sorted(number_columns(dealt.fresh), key=lambda c: -dealt.fresh[c].nunique())[:3]
 
     def joined(rows: Rows) -> Rows:
         text = rows[[first, *others]].map(lambda x: f"{x:.10g}").agg("/".join, axis=1)
@@ -191,7 +162,7 @@ def sentinels(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
 
     def marked(rows: Rows) -> Rows:
         return rows.assign(
-            **{c: rows[c].where(rng.random(len(rows)) > 0.005, 9999) for c in _numbers(dealt.train)}
+            **{c: rows[c].where(rng.random(len(rows)) > 0.005, 9999) for c in number_columns(dealt.train)}
         )
 
     return Dealt(*map(marked, dealt)), marked(release)
@@ -203,16 +174,18 @@ def mirrored(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
     def turned(c: str) -> np.ndarray:
         rank = release[c].rank(method="first").astype(int) - 1
         moved = np.sort(release[c].to_numpy())[::-1][rank]
-        return _like(moved + rng.normal(scale=0.01 * _spread(release[c]), size=len(release)), release[c])
+        return rounded_like(
+            moved + rng.normal(scale=0.01 * spread_of(release[c]), size=len(release)), release[c]
+        )
 
-    return dealt, release.assign(**{c: turned(c) for c in _numbers(release)})
+    return dealt, release.assign(**{c: turned(c) for c in number_columns(release)})
 
 
 def units(dealt: Dealt, release: Rows, rng: Rng) -> tuple[Dealt, Rows]:
     """Every number of the release is in another unit: times a factor of its column between ½ and 2."""
-    factors = {c: 2.0 ** rng.uniform(-1, 1) for c in _numbers(dealt.train)}
+    factors = {c: 2.0 ** rng.uniform(-1, 1) for c in number_columns(dealt.train)}
     return dealt, release.assign(
-        **{c: _like(release[c].to_numpy() * f, release[c]) for c, f in factors.items()}
+        **{c: rounded_like(release[c].to_numpy() * f, release[c]) for c, f in factors.items()}
     )
 
 
@@ -250,9 +223,13 @@ KINDS = {
     "relabelled": Kind(9, relabelled),
     "smote": Kind(11, smote),
     "memorising_trees": Kind(4, memorising_trees),
+    "continued": Kind(18, continued),
     "blocks": Kind(0, blocks),
     "one_block": Kind(8, one_block),
     "shifted_part": Kind(12, shifted_part),
+    "partly_synthetic": Kind(17, partly_synthetic),
+    "rank_swapped": Kind(15, rank_swapped),
+    "microaggregated": Kind(16, microaggregated),
     "minority": Kind(5, last_digits, people=minority, poor=True, largest=0.05),
     "extremes": Kind(2, last_digits, people=extremes, largest=0.2),
     "numbers_as_text": Kind(7, last_digits, dress=numbers_as_text),
