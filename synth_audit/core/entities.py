@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from synth_audit.core.arrays import Bools, Integers, Labels
+from synth_audit.core.equal_rows import alike_by_chance
 from synth_audit.core.errors import DataError
 from synth_audit.core.framing import count, frame
 from synth_audit.core.keyed_hash import KeyedHash
@@ -15,10 +17,10 @@ from synth_audit.core.table import BATCH, Table
 
 _SCALE = 2**64
 
-_BY_KEY, _BY_ROW = frame("entity"), frame("row")
+_BY_KEY, _BY_ROW, _AGAIN = frame("entity"), frame("row"), frame("again")
 
 
-def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
+def split(table: Table, control: float, key: bytes, *, apart: bool = False) -> tuple[Table, Table]:
     """Divide a table into train and control.
 
     Each entity goes to control when ``HMAC-SHA256(key, entity) / 2**64 < control`` (first 8 bytes): an
@@ -28,6 +30,7 @@ def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
     Args:
         control: expected share of entities set aside, in (0, 1); the actual share varies with the coins.
         key: decides the coins; who lacks it cannot tell train from control.
+        apart: see :func:`set_aside`.
 
     Returns:
         (train, control), each in the table's row order.
@@ -35,17 +38,25 @@ def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
     Raises:
         DataError: one of the two would be empty.
     """
-    aside = set_aside(table, control, key)
+    aside = set_aside(table, control, key, apart=apart)
     return table.take(~aside), table.take(aside)
 
 
-def set_aside(table: Table, control: float, key: bytes) -> Bools:
+def set_aside(table: Table, control: float, key: bytes, *, apart: bool = False) -> Bools:
     """Which rows :func:`split` gives to control, shape (n,).
+
+    Args:
+        apart: of equal rows in a table without keys, all but the first of those that chance explains get
+            coins of their own (:func:`different_people`). The table decides which, so that one row more may
+            move others: not for what is proved of one person more or less.
 
     Raises:
         DataError: all of them, or none.
     """
     aside = np.concatenate([in_control(entities_of(part), control, key) for part in table.parts(BATCH)])
+    again = different_people(table) if apart else np.zeros(table.n_rows, dtype=bool)
+    if again.any():
+        aside[again] = in_control(_repeated(table.take(again)), control, key)
     if aside.all() or not aside.any():
         raise DataError(
             f"the split leaves no {'train' if aside.all() else 'control'} rows",
@@ -79,8 +90,8 @@ def has_key(entity: bytes) -> bool:
 def entities_of(table: Table) -> list[bytes]:
     """The entity of each row as bytes that no other entity has.
 
-    Rows without a key stand for themselves, and so do rows of a keyless table: equal rows then share a side,
-    so that a duplicate cannot sit in train and control at once. The order of columns does not matter, nor the
+    Rows without a key stand for themselves, and so do rows of a keyless table: equal rows are one entity,
+    unless :func:`set_aside` tells them apart. The order of columns does not matter, nor the
     type that a key is stored in: 7, 7.0 and "7" are one key, so that a table keeps its split when it moves
     between a file and a warehouse.
     """
@@ -94,6 +105,21 @@ def entities_of(table: Table) -> list[bytes]:
         keyless, _labelled(_BY_ROW, table.take(keyless), table.schema.features), strict=True
     ):
         found[place] = row
+    return found
+
+
+def different_people(table: Table) -> Bools:
+    """Rows of a keyless table with equals that chance explains: each is a person of its own, shape (n,)."""
+    return np.zeros(table.n_rows, dtype=bool) if key_columns(table.schema) else alike_by_chance(table)
+
+
+def _repeated(table: Table) -> list[bytes]:
+    """The entity of each row, of the second and later ones of its equals with their number."""
+    before, found = Counter[bytes](), list[bytes]()
+    for part in table.parts(BATCH):
+        for entity in entities_of(part):
+            found.append(_AGAIN + count(before[entity]) + entity if before[entity] else entity)
+            before[entity] += 1
     return found
 
 

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from synth_audit.core.accounting.guarantee import PrivacyGuarantee
 from synth_audit.core.accounting.terms import NO_BUDGET, FitTerms
+from synth_audit.core.arrays import Bools
 from synth_audit.core.coarsening import NO_COARSENING, Coarsening
+from synth_audit.core.entities import different_people
 from synth_audit.core.schema import Column, Schema
-from synth_audit.core.table import Table
+from synth_audit.core.table import Table, joined
 
 if TYPE_CHECKING:
     from synth_audit.core.generator import Generator
@@ -24,10 +28,13 @@ class RandomSplit:
         train: probability of train, by an independent coin for each entity, in (0, 1); None where the sizes
             were fixed and every division of these sizes was equally likely.
         ours: this program tossed the coins; else that chance did is somebody's word.
+        apart: equal rows of a table without keys had coins of their own where chance explains them, see
+            :func:`~synth_audit.core.entities.different_people`.
     """
 
     train: float | None = None
     ours: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +81,11 @@ class Subject:
     def features(self) -> tuple[Column, ...]:
         """The columns that audits compare: all but identifiers and split keys."""
         return self.schema.features
+
+    @property
+    def own_coins(self) -> Bools:
+        """Rows of train with equals that had coins of their own all the same, shape (n_train,)."""
+        n = self.train.n_rows
+        if self.random_split is None or not self.random_split.apart:
+            return np.zeros(n, dtype=bool)
+        return different_people(joined([t for t in (self.train, self.control) if t is not None]))[:n]

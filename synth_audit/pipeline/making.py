@@ -64,9 +64,18 @@ def pull_source(plan: Plan, clipping: BoundClipping | None = None) -> Table:
 
 def split_source(plan: Plan, source: Table, salt: Salt) -> tuple[Table, Table]:
     """Train and control; raises ``DataError`` when one would be too small."""
-    train, control = source.divided(set_aside(source, plan.split.control, salt.key("split")))
+    aside = set_aside(source, plan.split.control, salt.key("split"), apart=divides_equals(plan))
+    train, control = source.divided(aside)
     known, other = anchored(train, control, plan)
     return known, other
+
+
+def divides_equals(plan: Plan) -> bool:
+    """Whether equal rows without a key get coins of their own where chance explains them.
+
+    Not where differential privacy is promised: one person more would then move others.
+    """
+    return plan.privacy is None
 
 
 def anchored(train: Given, control: Given | None, plan: Plan) -> tuple[Table, Any]:

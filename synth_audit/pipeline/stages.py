@@ -32,7 +32,7 @@ from synth_audit.pipeline.coarsening import (
 )
 from synth_audit.pipeline.drift import refuse_drift
 from synth_audit.pipeline.made_candidate import MadeCandidate
-from synth_audit.pipeline.making import Given, anchored, fit_plan, pull_source, split_source
+from synth_audit.pipeline.making import Given, anchored, divides_equals, fit_plan, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import (
@@ -299,7 +299,7 @@ def subject_of(plan: Plan, train: Table, control: Table | None, synthetic: Table
         plan.suppression,
         terms=plan.fit_terms,
         base=plan.base,
-        random_split=RandomSplit(1 - plan.split.control, ours=True),
+        random_split=RandomSplit(1 - plan.split.control, ours=True, apart=divides_equals(plan)),
         coarsening=rules,
     )
 

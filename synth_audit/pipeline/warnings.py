@@ -228,20 +228,27 @@ def about_rare_labels(subject: Subject) -> tuple[str, ...]:
 
 
 def about_equal_rows(subject: Subject) -> tuple[str, ...]:
-    """Rows that equal others, where no key tells people apart and our split kept them on one side."""
-    train, ours = subject.train, subject.random_split is not None and subject.random_split.ours
-    if not ours or key_columns(train.schema):
+    """Rows that equal others, and no key tells whose they are: what our split took them for."""
+    train, divided = subject.train, subject.random_split
+    if divided is None or not divided.ours or key_columns(train.schema):
         return ()
     (groups,) = row_groups([train], train.schema.features)
-    times = np.unique(groups, return_counts=True)[1]
-    equal = int(times[times > 1].sum())
-    if equal < max(subject.suppression, _OFTEN_EQUAL * train.n_rows):
-        return ()
-    return (
-        f"{equal:,} of {train.n_rows:,} train rows equal another, and no key tells whose they are: "
-        "equal rows share a side of the split, so that a release which meets them by chance looks copied; if "
-        "each row is a person of its own, give the table a column of row numbers with `role: identifier`",
-    )
+    equal = np.bincount(groups)[groups] > 1
+    own = subject.own_coins
+    told, enough = [], max(subject.suppression, _OFTEN_EQUAL * train.n_rows)
+    if (n := int((equal & own).sum())) >= enough:
+        told.append(
+            f"{n:,} of {train.n_rows:,} train rows equal another, as many as chance makes alike in so few "
+            "values, and no key tells whose they are: they were taken for different people's, each divided "
+            "by a coin of its own; if somebody may be in the table twice, name the key"
+        )
+    if (n := int((equal & ~own).sum())) >= enough:
+        told.append(
+            f"{n:,} of {train.n_rows:,} train rows equal another, and no key tells whose they are: "
+            "these share a side of the split, so that a release which meets them by chance looks copied; if "
+            "each row is a person of its own, give the table a column of row numbers with `role: identifier`"
+        )
+    return tuple(told)
 
 
 def about_suite(plan: Plan, suite: Suite) -> tuple[str, ...]:

@@ -76,3 +76,14 @@ def test_equal_rows_are_one_entity_as_their_coin_was(subject_of):
     assert few is not None
     assert (few.whose[:15] == few.whose[15:]).all()
     assert len(np.unique(few.whose)) == 15
+
+
+def test_equal_rows_that_had_coins_of_their_own_are_people_of_their_own(subject_of):
+    rng = np.random.default_rng(3)
+    train, control = ({f"q{i}": rng.integers(0, 8, n) for i in range(3)} for n in (900, 200))
+    subject = subject_of(train, control, train)
+    apart, together = (
+        StandIns.of(replace(subject, random_split=replace(OURS, apart=how)), rng) for how in (True, False)
+    )
+    assert len(np.unique(together.whose)) < 450
+    assert apart.whose is None or len(np.unique(apart.whose)) > 850

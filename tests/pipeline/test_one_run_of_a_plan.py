@@ -18,6 +18,7 @@ from synth_audit.core.errors import PlanError
 from synth_audit.core.generator import GeneratorInfo
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan_file import parse_plan
+from synth_audit.core.plan_sections.privacy import PrivacySpec
 from synth_audit.core.subject import RandomSplit
 from synth_audit.core.table import Table
 from synth_audit.core.verdict import Result
@@ -95,7 +96,10 @@ def numbers(n, seed):
 def test_a_plans_own_split_is_made_of_coins():
     plan = parse_plan({"split": {"control": 0.3}, "generator": "independent"})
     table = pipeline.anchored_subject(numbers(40, 0), numbers(20, 1), numbers(40, 2), plan).train
-    assert pipeline.subject_of(plan, table, table, table).random_split == RandomSplit(0.7, ours=True)
+    divided = RandomSplit(0.7, ours=True, apart=True)
+    assert pipeline.subject_of(plan, table, table, table).random_split == divided
+    under = plan.model_copy(update={"privacy": PrivacySpec(epsilon=1.0)})
+    assert not pipeline.subject_of(under, table, table, table).random_split.apart, "one more moves no other"
 
 
 @pytest.mark.parametrize(

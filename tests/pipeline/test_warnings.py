@@ -174,3 +174,14 @@ def test_equal_rows_without_a_key_are_told_of_where_they_share_a_coin(values, ke
         Subject(train=train, control=None, synthetic=train, generator=None, random_split=split)
     )
     assert ["10 of 10 train rows equal another" in text for text in found] == [True] * told
+
+
+def test_equal_rows_that_chance_explains_are_told_of_as_different_people():
+    rng = np.random.default_rng(0)
+    train, control = tables({f"q{i}": rng.integers(0, 8, 900) for i in range(3)})
+    for apart in (True, False):
+        split = RandomSplit(0.5, ours=True, apart=apart)
+        subject = Subject(train=train, control=control, synthetic=train, generator=None, random_split=split)
+        first, *others = about_equal_rows(subject)
+        assert ("different people's" in first, "share a side" in first) == (apart, not apart)
+        assert len(others) <= apart, "some groups may be left"

@@ -47,9 +47,11 @@ class StandIns:
 
 
 def _entities(subject: Subject) -> Integers | None:
-    """Numbers of entities; equal rows without a key are one, as their coin was."""
+    """Numbers of those who had a coin: of equal rows without a key one, or each, as they were divided."""
     train = subject.train
     if key_columns(train.schema):
         return persons(train)
     found = np.unique(np.array(entities_of(train), dtype=object), return_inverse=True)[1]
+    own = np.flatnonzero(subject.own_coins)
+    found[own] = len(found) + own
     return None if len(np.unique(found)) == len(found) else found

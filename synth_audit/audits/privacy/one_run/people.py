@@ -51,9 +51,9 @@ class ClaimablePeople:
 def gather(subject: Subject, most: int, beside: int, key: bytes, *, single: bool) -> ClaimablePeople:
     """Draw people of whom claims may be made.
 
-    The coin of a row without a key belongs to all rows that are equal to it, so only those without an equal
-    are taken; who has a key is one person with all of its rows. The draw depends on the entities and ``key``
-    alone, not on the order of their rows.
+    Rows without a key are told by what they hold, and equal ones may share a coin, so only those without an
+    equal are taken; who has a key is one person with all of its rows. The draw depends on the entities and
+    ``key`` alone, not on the order of their rows.
 
     Args:
         most: at most so many rows of theirs. beside: at most so many further rows in the pooled table.
