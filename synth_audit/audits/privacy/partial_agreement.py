@@ -113,7 +113,8 @@ class PartialAgreement:
         every = subject.features
         columns = [every[i] for i in drawn(np.arange(len(every)), _MOST_COLUMNS, context.rng)]
         tables = (subject.synthetic, *real)
-        numbers, labels = numbers_beside(tables, columns, real), labels_beside(tables, columns, real)
+        numbers = numbers_beside(tables, columns, real)
+        labels = labels_beside(tables, columns, real, numbers)
         rows = self._people(subject, len(numbers) + len(labels), context)
         asked = np.concatenate([rows[0], subject.train.n_rows + rows[1]])
         member = np.arange(len(asked)) < len(rows[0])
