@@ -9,13 +9,14 @@ those of the next best rows, which are alike for the same reasons without being 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from synth_audit.core.arrays import Codes, Floats, Floats32, Positions
+from synth_audit.kernels.compared_rows import ComparedRows, compared
 from synth_audit.kernels.linked_columns import LEVELS, Blocks, LinkedColumn
 
 _RUNNERS_UP = 16
@@ -34,10 +35,7 @@ _LIGHTEST, _HEAVIEST = -4.0, 7.0
 """Weights of a pair of cells at most."""
 
 _CANDIDATES = 256
-"""Rows among which the best by all columns but one are; see :meth:`LinkageWeights._best_without`."""
-
-_OUT = np.float32(-1e5)
-"""Added to the weight of a row that was compared already."""
+"""Rows among which the best by all columns but one are; see :func:`_best_without`."""
 
 _FIRST, _LAST = 4, 8
 """The best row must stand out from those at these places, where further copies of one person do not reach."""
@@ -71,7 +69,7 @@ class LinkageWeights:
 
     def learnt(self) -> LinkageWeights:
         """Weights after a look at the best rows and the next best ones of all people."""
-        return self._after([self._best(*found) for found in enumerate(self._people())])
+        return self._looked_at(repeats=None)[1]
 
     def standing_out(self, repeats: int = 1) -> Floats:
         """By how much each person's best row outweighs the mean of the fifth to eighth best, shape (n,).
@@ -79,37 +77,47 @@ class LinkageWeights:
         Args:
             repeats: release rows for each person of train; so many times further down the others are.
         """
-        return np.array([_outweighs(total, repeats) for _, total in self._people()])
+        out = np.empty(self.blocks.starts.shape[1])
+        for some in compared(self.columns, self.blocks, self.tables, lightest=False):
+            out[some.people] = _outweighs(some.total, repeats)
+        return out
 
     def standing_out_and_learnt(self, repeats: int = 1) -> tuple[Floats, LinkageWeights]:
         """Both, at one look at all people."""
-        out, best = [], []
-        for person, (weights, total) in enumerate(self._people()):
-            out.append(_outweighs(total, repeats))
-            best.append(self._best(person, (weights, total)))
-        return np.array(out), self._after(best)
+        return self._looked_at(repeats)
 
     def best(self) -> tuple[Positions, Floats]:
         """The rows that weigh most of those compared, from the best down, shape (n, some), and by how much
         the best is above those further down, shape (n,)."""
-        rows, clear = [], []
-        n = min(_RUNNERS_UP + 1, self.blocks.compared)
-        for _, total in self._people():
-            top = np.argpartition(total, -n)[-n:]
-            rows.append(top[np.argsort(-total[top], kind="stable")])
-            clear.append(_outweighs(total, 1))
-        return np.array(rows), np.array(clear)
+        n_people, n = self.blocks.starts.shape[1], min(_RUNNERS_UP + 1, self.blocks.compared)
+        rows, clear = np.empty((n_people, n), np.intp), np.empty(n_people)
+        for some in compared(self.columns, self.blocks, self.tables, lightest=False):
+            top = np.argpartition(some.total, -n, axis=1)[:, -n:]
+            order = np.argsort(-np.take_along_axis(some.total, top, axis=1), axis=1, kind="stable")
+            rows[some.people] = np.take_along_axis(top, order, axis=1)
+            clear[some.people] = _outweighs(some.total, 1)
+        return rows, clear
 
-    def _best(self, person: int, found: tuple[Floats32, Floats32]) -> tuple[Codes, Floats32]:
-        """Cells of the rows that weigh most by all other columns, from the best down, shape (d, some), and by
-        how much the best is above those further down, shape (d,)."""
-        rows, weighs = _best_without(*found)
-        clear = weighs[:, 0] - weighs[:, min(_FIRST, weighs.shape[1] - 1) : _LAST].mean(axis=1)
-        return self.blocks.cells_of(person, rows), clear
+    def _looked_at(self, repeats: int | None) -> tuple[Floats, LinkageWeights]:
+        """How far rows stand out, where that is asked for, and weights after a look at them."""
+        (d, _), n = self.blocks.first_cells.shape, self.blocks.starts.shape[1]
+        out, clear = np.empty(n), np.empty((n, d), np.float32)
+        best = np.empty((n, d, min(_RUNNERS_UP + 1, self.blocks.compared)), np.intp)
+        for some in compared(self.columns, self.blocks, self.tables, lightest=True):
+            rows, weighs = _best_without(some, self.blocks)
+            further = weighs[..., min(_FIRST, weighs.shape[2] - 1) : _LAST]
+            clear[some.people] = weighs[..., 0] - further.mean(axis=2)
+            best[some.people] = self.blocks.places_of(some.people, rows) - self.blocks.first_cells
+            if repeats is not None:
+                out[some.people] = _outweighs(some.total, repeats)
+        return out, self._after(best, clear)
 
-    def _after(self, found: Sequence[tuple[Codes, Floats32]]) -> LinkageWeights:
-        """Weights by the best rows of all people."""
-        best, clear = (np.array(x) for x in zip(*found, strict=True))
+    def _after(self, best: Codes, clear: Floats32) -> LinkageWeights:
+        """Weights by the cells of the rows that weigh most by all other columns, from the best down.
+
+        Args:
+            best: shape (n, d, some). clear: by how much the best is above those further down, shape (n, d).
+        """
         tables = []
         for j, c in enumerate(self.columns):
             pairs = c.people[:, None] * c.size + best[:, j]
@@ -121,31 +129,13 @@ class LinkageWeights:
             tables.append(_ready((_by_level if c.numeric else _by_label)(first, usual, c), c))
         return LinkageWeights(self.columns, self.blocks, tables)
 
-    def _people(self) -> Iterator[tuple[Floats32, Floats32]]:
-        """For each person what the rows compared weigh in each column, shape (d, rows), and in all.
 
-        Both are overwritten by those of the next person.
-        """
-        weights = np.empty((len(self.columns), self.blocks.compared), np.float32)
-        rows = np.hstack([table[c.people] for c, table in zip(self.columns, self.tables, strict=True)])
-        for person, row in enumerate(rows):
-            parts, again = self.blocks.of_person(person)
-            start = 0
-            for places in parts:
-                end = start + places.shape[1]
-                row.take(places, out=weights[:, start:end], mode="clip")
-                start = end
-            total = weights.sum(axis=0)
-            if again is not None:
-                total[-len(again) :][again] += _OUT
-            yield weights, total
-
-
-def _outweighs(total: Floats32, repeats: int) -> float:
-    """By how much the largest of a person's weights is above those further down."""
-    n = min(_LAST * repeats, len(total))
-    top = np.sort(np.partition(total, -n)[-n:])
-    return float(top[-1] - top[: max(1, n - _FIRST * repeats)].mean())
+def _outweighs(total: Floats32, repeats: int) -> Floats32:
+    """By how much the largest of each person's weights is above those further down, shape (people,)."""
+    n = min(_LAST * repeats, total.shape[1])
+    top = np.sort(np.partition(total, -n, axis=1)[:, -n:], axis=1)
+    found: Floats32 = top[:, -1] - top[:, : max(1, n - _FIRST * repeats)].mean(axis=1)
+    return found
 
 
 def _weighed(cells: Codes, weights: Floats, size: int) -> Floats:
@@ -162,22 +152,25 @@ def shares_below(values: Floats | Floats32) -> Floats:
     return below
 
 
-def _best_without(weights: Floats32, total: Floats32) -> tuple[Positions, Floats32]:
-    """Rows that weigh most by all columns but one, from the best down, and what; shape (d, some) each.
+def _best_without(some: ComparedRows, blocks: Blocks) -> tuple[Positions, Floats32]:
+    """Rows that weigh most by all columns but one, from the best down, and what; (people, d, some) each.
 
     They are looked for among those that weigh most without their lightest column: no row weighs more without
     another one.
     """
-    n = min(_RUNNERS_UP + 1, len(total))
-    able = np.arange(len(total))
-    if len(able) > _CANDIDATES:
-        able = np.argpartition(total - weights.min(axis=0), -_CANDIDATES)[-_CANDIDATES:]
-    without = total[able] - weights[:, able]
-    top = np.argpartition(without, -n, axis=1)[:, -n:]
-    weighs = np.take_along_axis(without, top, axis=1)
-    order = np.argsort(-weighs, axis=1, kind="stable")
-    found: Positions = able[np.take_along_axis(top, order, axis=1)]
-    return found, np.take_along_axis(weighs, order, axis=1)
+    total, lightest = some.total, some.lightest
+    assert lightest is not None
+    able = np.broadcast_to(np.arange(total.shape[1]), total.shape)
+    if total.shape[1] > _CANDIDATES:
+        able = np.argpartition(total - lightest, -_CANDIDATES, axis=1)[:, -_CANDIDATES:]
+        total = np.take_along_axis(total, able, axis=1)
+    without = total[:, None] - some.weights_at(blocks.places_of(some.people, able))
+    n = min(_RUNNERS_UP + 1, total.shape[1])
+    top = np.argpartition(without, -n, axis=2)[..., -n:]
+    weighs = np.take_along_axis(without, top, axis=2)
+    order = np.argsort(-weighs, axis=2, kind="stable")
+    found = np.take_along_axis(able[:, None], np.take_along_axis(top, order, axis=2), axis=2)
+    return found, np.take_along_axis(weighs, order, axis=2)
 
 
 def _by_label(first: Floats, usual: Floats, column: LinkedColumn) -> Floats:

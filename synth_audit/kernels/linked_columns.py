@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from synth_audit.core.arrays import Bools, Codes, Counts, Floats, Integers, Positions
 
@@ -102,41 +103,23 @@ def _rare(counts: Counts) -> Bools:
 
 
 @dataclass(frozen=True, eq=False)
-class _Order:
-    """The release in the order of one column.
-
-    Attributes:
-        starts: of each person's block among its rows, shape (n,).
-        places: of every column's cells in this order, as :class:`Blocks` has them, shape (d, m).
-    """
-
-    starts: Positions
-    places: Places
-
-    @classmethod
-    def by(cls, column: LinkedColumn, rows: Positions, columns: Sequence[LinkedColumn]) -> Self:
-        """By a column in whose order these rows are."""
-        m, ends = len(rows), np.concatenate([[0], np.cumsum(column.counts)])
-        middle = (ends[column.people] + ends[column.people + 1]) // 2
-        starts = np.clip((m - middle if column.mirrored else middle) - BLOCK // 2, 0, m - BLOCK)
-        return cls(starts, _places(columns, rows))
-
-
-@dataclass(frozen=True, eq=False)
 class Blocks:
     """Which rows of the release each person is compared with: all, or those near in one of two numbers.
 
     Attributes:
         first_cells: the place of each column's cell 0, shape (d, 1).
         places: cells of every column counted on through all columns, so that one look into a row of all
-            their weights finds them, shape (d, m); of no row where there are orders, which have them.
-        orders: none where all rows are compared.
-        first_place: of the rows in the second order, their place in the first.
+            their weights finds them; of the release in each of the orders, one after the other, shape
+            (d, orders · m).
+        starts: of each person's block among the rows of each order, shape (orders, n).
+        width: rows of a block.
+        first_place: of the rows in the second order, their place in the first; None with one order.
     """
 
     first_cells: Codes
     places: Places
-    orders: Sequence[_Order] = ()
+    starts: Positions
+    width: int
     first_place: Positions | None = None
 
     @classmethod
@@ -145,45 +128,63 @@ class Blocks:
         m, first_cells = len(columns[0].release), _first_cells(columns)[:, None]
         best = sorted((c for c in columns if c.numeric), key=lambda c: -c.telling)[:2]
         if m <= 2 * BLOCK or not best:
-            return cls(first_cells, _places(columns, np.arange(m)))
+            nowhere_else = np.zeros((1, len(columns[0].people)), np.intp)
+            return cls(first_cells, _places(columns, [np.arange(m)]), nowhere_else, m)
         rows = [np.argsort(c.release, kind="stable") for c in best]
-        orders = [_Order.by(c, r, columns) for c, r in zip(best, rows, strict=True)]
-        in_first = np.empty(m, np.intp)
-        in_first[rows[0]] = np.arange(m)
-        none = np.empty((len(columns), 0), np.intp)
-        return cls(first_cells, none, orders, in_first[rows[1]] if len(orders) > 1 else None)
+        starts = np.array([_starts(c, m) for c in best])
+        first_place = None
+        if len(rows) > 1:
+            in_first = np.empty(m, np.intp)
+            in_first[rows[0]] = np.arange(m)
+            first_place = in_first[rows[1]]
+        return cls(first_cells, _places(columns, rows), starts, BLOCK, first_place)
 
     @property
     def compared(self) -> int:
-        """Rows compared with one person, at most."""
-        return len(self.orders) * BLOCK or self.places.shape[1]
+        """Rows compared with one person."""
+        return len(self.starts) * self.width
 
-    def of_person(self, person: int) -> tuple[list[Places], Bools | None]:
-        """Places of the rows of each block, shape (d, rows), and which of the second were in the first."""
-        if not self.orders:
-            return [self.places], None
-        starts = [int(o.starts[person]) for o in self.orders]
-        found = [o.places[:, s : s + BLOCK] for o, s in zip(self.orders, starts, strict=True)]
-        if self.first_place is None:
-            return found, None
-        place = self.first_place[starts[1] : starts[1] + BLOCK] - starts[0]
-        return found, (place >= 0) & (place < BLOCK)
+    @property
+    def n_release(self) -> int:
+        """Rows of the release."""
+        return int(self.places.shape[1]) // len(self.starts)
 
-    def cells_of(self, person: int, chosen: Positions) -> Codes:
-        """In each column the cells of some of the rows compared with a person.
+    def places_of(self, people: Positions, chosen: Positions) -> Codes:
+        """In each column the places of some of the rows that people are compared with.
 
         Args:
-            chosen: which of these rows, for each column, shape (d, some).
+            chosen: which of these rows, shape (people, some), or for each column, shape (people, d, some).
+
+        Returns:
+            shape (people, d, some).
         """
-        of_column = np.arange(len(chosen))[:, None]
-        if not self.orders:
-            return self.places[of_column, chosen] - self.first_cells
-        found = np.empty(chosen.shape, np.int64)
-        for k, order in enumerate(self.orders):
-            here = chosen // BLOCK == k
-            at = int(order.starts[person]) + np.where(here, chosen - k * BLOCK, 0)
-            np.copyto(found, order.places[of_column, at], where=here)
-        return found - self.first_cells
+        block = np.arange(len(self.starts))
+        before = (self.starts[:, people] + (block * (self.n_release - self.width))[:, None]).T
+        each = chosen if chosen.ndim == 3 else chosen[:, None]
+        at = each + (
+            before[:, :1, None]
+            if len(block) == 1
+            else np.where(each < self.width, before[:, :1, None], before[:, 1:, None])
+        )
+        first = np.arange(len(self.places))[:, None] * self.places.shape[1]
+        found: Codes = self.places.ravel().take(at + first, mode="clip").astype(np.int64)
+        return found
+
+    def seen_before(self, people: Positions) -> Bools:
+        """Which rows of the second block of each of some people are in the first, shape (people, width)."""
+        assert self.first_place is not None
+        first, second = self.starts[:, people]
+        place = sliding_window_view(self.first_place, self.width)[second] - first[:, None]
+        seen: Bools = (place >= 0) & (place < self.width)
+        return seen
+
+
+def _starts(column: LinkedColumn, m: int) -> Positions:
+    """Of each person's block among the m rows in the order of a column."""
+    ends = np.concatenate([[0], np.cumsum(column.counts)])
+    middle = (ends[column.people] + ends[column.people + 1]) // 2
+    starts: Positions = np.clip((m - middle if column.mirrored else middle) - BLOCK // 2, 0, m - BLOCK)
+    return starts
 
 
 def _first_cells(columns: Sequence[LinkedColumn]) -> Codes:
@@ -191,12 +192,11 @@ def _first_cells(columns: Sequence[LinkedColumn]) -> Codes:
     return np.cumsum([0, *(c.size for c in columns[:-1])])
 
 
-def _places(columns: Sequence[LinkedColumn], rows: Positions) -> Places:
-    """Places of the cells of some rows, shape (d, rows): of few as positions, which are looked up fastest."""
-    most = sum(c.size for c in columns) - 1
-    found = np.empty(
-        (len(columns), len(rows)), np.intp if len(rows) <= 2 * BLOCK else np.min_scalar_type(most)
-    )
+def _places(columns: Sequence[LinkedColumn], orders: Sequence[Positions]) -> Places:
+    """Places of the cells of all rows in each of the orders, shape (d, orders · m)."""
+    most, m = sum(c.size for c in columns) - 1, len(orders[0])
+    found = np.empty((len(columns), len(orders) * m), np.min_scalar_type(most))
     for place, column, first in zip(found, columns, _first_cells(columns), strict=True):
-        np.add(column.release[rows], first, out=place, dtype=found.dtype, casting="unsafe")
+        for k, rows in enumerate(orders):
+            np.add(column.release[rows], first, out=place[k * m : (k + 1) * m], casting="unsafe")
     return found

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth_audit.core.arrays import Codes, Floats, Floats32, Positions
+from synth_audit.core.arrays import Codes, Floats, Floats32, Integers, Positions
 
 _GRIDS = ((64, 64), (64, 512), (512, 64), (512, 512))
 """Parts of two distributions: columns of few values and fine ones may lead to a person together."""
@@ -24,6 +24,9 @@ _AMONG_EQUALS = ((32, 32), (64, 512), (512, 64))
 
 _MOST_CELLS = 5_000_000
 """Cells of pairs of columns that are counted; of more rows some are looked at."""
+
+_DENSE = 2**15
+"""Cells of two columns that are multiplied whether anybody is in them or not, if many are."""
 
 _LARGEST = 8.0
 """Standard errors that one edge counts at most, lest it carry others along."""
@@ -89,6 +92,7 @@ def _grown(
     """
     of_people, of_release = (np.array([n[side] for n in nodes]) for side in (0, 1))
     chosen = list(seed)
+    taken = np.isin(of_people, of_people[chosen]) | np.isin(of_release, of_release[chosen])
     total, sums = float(edges[seed]), edges[chosen].sum(axis=0)
     best, score = frozenset(chosen), -np.inf
     while True:
@@ -96,13 +100,13 @@ def _grown(
         likelier = n * (n - 1) * (max(0.0, total) / (n * (n - 1) / 2)) ** 2 / 4 - n * np.log(len(nodes))
         if likelier > score:
             best, score = frozenset(chosen), float(likelier)
-        taken = np.isin(of_people, of_people[chosen]) | np.isin(of_release, of_release[chosen])
         if n == _MOST_PLACES or taken.all():
             return best, score
         place = int(np.where(taken, -np.inf, sums).argmax())
         total += float(sums[place])
         sums = sums + edges[place]
         chosen.append(place)
+        taken |= (of_people == of_people[place]) | (of_release == of_release[place])
 
 
 def _edges(
@@ -151,7 +155,7 @@ class _Grid(NamedTuple):
     def of(cls, ranks: Sequence[Floats], parts: tuple[int, int], groups: Codes) -> _Grid:
         known = np.array(ranks)
         first, second = (
-            np.where(np.isfinite(known), np.minimum(np.nan_to_num(known) * k, k - 1).astype(np.int64), -1)
+            np.where(np.isfinite(known), np.minimum(np.nan_to_num(known) * k, k - 1).astype(np.int32), -1)
             for k in parts
         )
         return cls((first, second), groups, parts)
@@ -160,15 +164,20 @@ class _Grid(NamedTuple):
         cells = self.cells[which]
         return np.where(cells >= 0, self.parts[which] - 1 - cells, -1) if turned else cells
 
-    def pairs(self, which: Positions, turned: Sequence[int], size: int) -> Any:
-        """How many rows are in each cell of each two columns, a sparse array."""
-        from scipy.sparse import csr_matrix  # here, since a code location must not load it
-
-        x, y = (self.turned(k, turned[k])[which[:, k]] for k in range(2))
-        codes = (self.groups * self.parts[0] + x) * self.parts[1] + y
-        there = (x >= 0) & (y >= 0) & (self.groups >= 0)
-        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-        return csr_matrix((np.ones(starts[-1], np.float32), codes[there], starts), (len(which), size))
+    def counts(self, which: Positions, size: int) -> _Counts:
+        """How many rows are in each cell of each two columns."""
+        first, second = (np.where(c >= 0, c, -size) for c in self.cells)
+        there = (first >= 0) & (self.groups >= 0)
+        first = np.where(there, (self.groups * self.parts[0] + first) * self.parts[1], -size)
+        # The fewer bytes, the faster they are sorted.
+        x, y = (cells.astype(np.min_scalar_type(-2 * size)) for cells in (first, second))
+        found = []
+        for i, j in which:
+            codes = x[i] + y[j]
+            found.append(np.unique(codes[codes >= 0], return_counts=True))
+        counts = np.concatenate([n for _, n in found]).astype(np.float64)
+        starts = np.cumsum([0, *(len(n) for _, n in found)])
+        return _Counts(np.concatenate([cells for cells, _ in found]), counts, starts, self.parts, size)
 
     def selves(self, both: Positions, ordered: Positions) -> Floats32:
         """How many rows are in one cell of both, for each two columns beside each two, turned or not.
@@ -176,27 +185,74 @@ class _Grid(NamedTuple):
         Returns:
             shape (2, 2, both, ordered).
         """
-        from scipy.sparse import csr_matrix
+        from scipy.sparse import csr_matrix  # here, since a code location must not load it
 
-        d = len(self.cells[0])
-        first, second = (
-            csr_matrix(
-                np.array(
-                    [
-                        (x == y) & (x >= 0) & (self.groups >= 0)
-                        for o in range(2)
-                        for x in self.cells[k]
-                        for y in self.turned(k, o)
-                    ],
-                    np.float32,
-                )
+        d, n = self.cells[0].shape
+        products = []
+        for k in range(2):
+            there = (self.cells[k] >= 0) & (self.groups >= 0)
+            cells = np.where(there, self.cells[k], -1)
+            turned = (np.where(there, self.turned(k, o), -2) for o in range(2))
+            same = [np.flatnonzero(x == y) for others in turned for x in cells for y in others]
+            starts = np.cumsum([0, *map(len, same)])
+            products.append(
+                csr_matrix((np.ones(starts[-1], np.float32), np.concatenate(same), starts), (len(same), n))
             )
-            for k in range(2)
-        )
-        by_column = (first @ second.T).toarray().reshape(2, d, d, 2, d, d)
+        by_column = (products[0] @ products[1].T).toarray().reshape(2, d, d, 2, d, d)
         (i1, i2), (j1, j2) = both.T[:, :, None], ordered.T[:, None, :]
         found: Floats32 = by_column.transpose(0, 3, 1, 2, 4, 5)[:, :, i1, j1, i2, j2]
         return found
+
+
+class _Counts(NamedTuple):
+    """How many rows are in each cell of each two columns.
+
+    Attributes:
+        cells: where there are any, one two after the other. counts: how many; the same shape.
+        starts: where each two columns begin among these. parts: of the two. size: cells that there may be.
+    """
+
+    cells: Integers
+    counts: Floats
+    starts: Positions
+    parts: tuple[int, int]
+    size: int
+
+    def first(self, n: int) -> _Counts:
+        """Of the first n."""
+        some = slice(self.starts[n])
+        return self._replace(cells=self.cells[some], counts=self.counts[some], starts=self.starts[: n + 1])
+
+    @property
+    def totals(self) -> Floats32:
+        """Rows that have both columns, 1 at least."""
+        return np.maximum(1.0, np.add.reduceat(np.append(self.counts, 0.0), self.starts[:-1])).astype(
+            np.float32
+        )
+
+    @property
+    def crowds(self) -> _Counts:
+        """For each row of a cell how many others are in it."""
+        return self._replace(counts=self.counts * (self.counts - 1))
+
+    def turned(self, o: int, p: int) -> _Counts:
+        """Of columns turned round."""
+        first, second = self.parts
+        x, y = self.cells // second % first, self.cells % second
+        moved = o * (first - 1 - 2 * x) * second + p * (second - 1 - 2 * y)
+        return self._replace(cells=self.cells + moved)
+
+    def before(self, dense: bool) -> Any:
+        """What is multiplied by :meth:`beside`, shape (columns, cells)."""
+        from scipy.sparse import csr_matrix  # here, since a code location must not load it
+
+        found = csr_matrix((self.counts, self.cells, self.starts), (len(self.starts) - 1, self.size))
+        return found.toarray() if dense else found
+
+    def beside(self, dense: bool) -> Any:
+        """By what others are multiplied, shape (cells, columns)."""
+        found = self.before(dense).T
+        return found if dense else found.tocsr()
 
 
 def _beyond_chance(
@@ -206,39 +262,33 @@ def _beyond_chance(
 
     The variance of such a count over cells of n people and m rows is ``Σ n m (n + m − 1)``.
 
+    Args:
+        ordered: begins with ``both``.
+
     Yields:
         which columns of the release are turned round, and for each two of people beside each two of it.
     """
     n_groups = max(1, *(1 + int(x.groups.max()) for x in (people, release)))  # a label may lack everywhere
     size = people.parts[0] * people.parts[1] * n_groups
-    mine, theirs = (x.pairs(both, (0, 0), size) for x in (people, release))
-    n_mine, n_theirs = (_sizes(x) for x in (mine, theirs))
-    crowd = _others_beside(mine)
+    own, others = (x.counts(ordered, size) for x in (people, release))
+    mine, theirs = (x.first(len(both)) for x in (own, others))
     of_people, of_rows = (x.selves(both, ordered) for x in (people, release))
+    dense = size <= _DENSE and max(len(own.cells), len(others.cells)) >= 2 * size
+    beside_own, beside_others, beside_crowds = (x.beside(dense) for x in (own, others, others.crowds))
     for o, p in np.ndindex(2, 2):
-        own, others = (x.pairs(ordered, (o, p), size) for x in (people, release))
-        found = _times(mine, others)
-        among = (_times(mine, own) - of_people[o, p]) * (_sizes(others) / _sizes(own))
-        usual = (_times(theirs, others) - of_rows[o, p]) * (n_mine / n_theirs)[:, None]
+        # Instead of the columns of the release those of people are turned round.
+        turned = mine.turned(o, p)
+        first, crowds, rows = (x.before(dense) for x in (turned, turned.crowds, theirs.turned(o, p)))
+        found = _times(first, beside_others)
+        among = (_times(first, beside_own) - of_people[o, p]) * (others.totals / own.totals)
+        usual = (_times(rows, beside_others) - of_rows[o, p]) * (mine.totals / theirs.totals)[:, None]
         usual = np.maximum(among, usual)
-        crowded = _times(crowd, others) + _times(mine, _others_beside(others))
+        crowded = _times(crowds, beside_others) + _times(first, beside_crowds)
         z: Floats32 = (found - usual) / np.sqrt(np.maximum(0.0, found + usual) + 2 * crowded + 2)
         yield o, p, z
 
 
-def _sizes(x: Any) -> Floats32:
-    return np.maximum(1.0, np.asarray(x.sum(axis=1), np.float32).ravel())
-
-
-def _times(x: Any, y: Any) -> Floats32:
-    """Product with the transposed, dense where that takes less time."""
-    dense = y.nnz > 0.01 * y.shape[0] * y.shape[1]
-    found = x @ (y.T.toarray() if dense else y.T)
-    return np.asarray(found if dense else found.toarray(), np.float32)
-
-
-def _others_beside(x: Any) -> Any:
-    """For each row of a cell how many others are in it."""
-    counted = x.copy()
-    counted.sum_duplicates()
-    return counted.multiply(counted) - counted
+def _times(counts: Any, beside: Any) -> Floats32:
+    """Sums of products over all cells, exact as long as they are below 2⁵³."""
+    found = counts @ beside
+    return np.asarray(found if isinstance(found, np.ndarray) else found.toarray(), np.float32)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from synth_audit.kernels import linked_columns
+from synth_audit.kernels.compared_rows import compared
 from synth_audit.kernels.learnt_linkage import LinkageWeights, _best_without
 from synth_audit.kernels.linked_columns import Blocks, LinkedColumn
 
@@ -43,11 +44,27 @@ def test_likeness_is_the_share_of_rows_as_near_by_rank():
     assert replace(one, mirrored=True).levels[0].tolist() == one.levels[7].tolist()
 
 
+def rows_one_by_one(weights, person):
+    """Rows compared with a person and what they weigh in each column, shape (d, rows): row by row."""
+    blocks, m = weights.blocks, len(weights.columns[0].release)
+    at = [k * m + s[person] + i for k, s in enumerate(blocks.starts) for i in range(blocks.width)]
+    cells = blocks.places[:, at] - blocks.first_cells
+    return cells, np.array(
+        [t[c.people[person], x] for t, c, x in zip(weights.tables, weights.columns, cells, strict=True)]
+    )
+
+
 def test_the_best_by_all_columns_but_one():
-    weights = np.array([[5.0, 0, 1, 2], [0, 4, 1, 3]], np.float32)
-    rows, weighs = _best_without(weights, weights.sum(axis=0))
-    assert rows[:, 0].tolist() == [1, 0]
-    assert weighs[:, 0].tolist() == [4, 5]
+    columns = [column([0, 1, 2, 3], [0]), column([0, 1, 2, 3], [0])]
+    tables = np.zeros((2, 4, 4), np.float32)
+    tables[:, 0] = [[5, 0, 1, 2], [0, 4, 1, 3]]
+    blocks = Blocks.of(columns)
+    [some] = compared(columns, blocks, tables, lightest=True)
+    rows, weighs = _best_without(some, blocks)
+    assert rows[0, :, 0].tolist() == [1, 0]
+    assert weighs[0, :, 0].tolist() == [4, 5]
+    assert some.total.tolist() == [[5, 4, 2, 5]]
+    assert some.lightest.tolist() == [[0, 0, 1, 2]]
 
 
 def test_what_stands_for_what_is_learnt_from_the_other_columns():
@@ -75,21 +92,29 @@ def test_of_many_rows_those_near_in_a_number_are_compared(monkeypatch):
     columns = [column(first, first), column(label, label, numeric=False), column(second, second)]
     blocks = Blocks.of(columns)
     assert blocks.compared == 20
-    assert {o.places.dtype.itemsize for o in blocks.orders} <= {1, 2}
-    assert not blocks.places.size
-    for person in range(300):
-        (near, other), seen = blocks.of_person(person)
-        mine = [c.people[person] for c in columns]
-        assert (mine == (near - blocks.first_cells).T).all(axis=1).any()
-        both = np.hstack([near, other]) - blocks.first_cells
-        assert (blocks.cells_of(person, np.tile(np.arange(20), (3, 1))) == both).all()
-        twice = {tuple(x) for x in near.T} & {tuple(x) for x in other.T}
-        assert seen.sum() == len(twice) >= 1
-    turned = Blocks.of([replace(c, mirrored=c.numeric) for c in columns])
-    (near, _), _ = turned.of_person(int(first.argmax()))
-    assert near[0].max() <= 20
-    assert [places.shape for places in Blocks.of(columns[:2]).of_person(0)[0]] == [(2, 10)]
-    assert [places.shape for places in Blocks.of(columns[1:2]).of_person(0)[0]] == [(1, 300)]
+    assert blocks.places.dtype.itemsize <= 2
     weights = LinkageWeights.before(columns, blocks, labels_known=True)
+    met = []
+    for some in compared(columns, blocks, weights.tables, lightest=True):
+        met += some.people.tolist()
+        for person, total, least in zip(some.people, some.total, some.lightest, strict=True):
+            cells, own = rows_one_by_one(weights, person)
+            mine = [c.people[person] for c in columns]
+            near, other = cells[:, :10], cells[:, 10:]
+            assert (mine == near.T).all(axis=1).any()
+            asked = np.tile(np.arange(20), (1, 3, 1))
+            assert (blocks.places_of(np.array([person]), asked)[0] - blocks.first_cells == cells).all()
+            twice = {tuple(x) for x in near.T} & {tuple(x) for x in other.T}
+            [seen] = blocks.seen_before(np.array([person]))
+            assert seen.sum() == len(twice) >= 1
+            assert (least == own.min(axis=0)).all()
+            assert total[:10] == pytest.approx(own.sum(axis=0)[:10], abs=1e-5)
+            assert total[10:] == pytest.approx(own.sum(axis=0)[10:] - 1e5 * seen)
+    assert sorted(met) == list(range(300))
+    turned = Blocks.of([replace(c, mirrored=c.numeric) for c in columns])
+    largest = np.array([first.argmax()])
+    assert turned.places_of(largest, np.arange(10)[None])[0, 0].max() <= 20
+    assert Blocks.of(columns[:2]).compared == 10
+    assert Blocks.of(columns[1:2]).compared == 300
     assert (weights.standing_out() > 0).all()
     assert weights.learnt().tables[1].shape == (3, 3)
