@@ -75,12 +75,59 @@ class LagColumn:
         people, release = ((steps != MISSING) & ~np.isin(steps, common) for steps in sides)
         return people, release
 
-    def told(self, rows: Positions) -> Floats:
-        """How much it tells to have the value of each of some rows, or one as near as counts, in bits."""
-        return self._told_by_row[rows].astype(np.float64)
+    @cached_property
+    def cells(self) -> tuple[Integers, Integers]:
+        """People's and rows' steps mod ``size``, below 0 for none that leads to anybody."""
+        people, release = (
+            np.where(leads, steps % self.size, -1)
+            for leads, steps in zip(self.leading, (self.people, self.release), strict=True)
+        )
+        return people, release
+
+    def codes(self, lag: int, size: int, bins: int) -> tuple[Integers, Integers, int]:
+        """Codes that people and rows share who are apart by a lag.
+
+        Args:
+            size: steps are told apart mod it. bins: steps that have one code.
+
+        Returns:
+            of people, −1 where no row is apart by it, −2 for values that lead to nobody; of rows, −1 for
+            these; and how many codes there are.
+        """
+        if (lag, size, bins) not in self._codes:
+            values, rows = self._rows_coded(size, bins)
+            wanted = (np.where(self.leading[0], self.people, 0) + lag) % size // bins
+            place = np.searchsorted(values, wanted)
+            there = np.append(values, -1)[place] == wanted
+            codes = np.where(self.leading[0], np.where(there, place, -1), -2)
+            self._codes[lag, size, bins] = codes, rows, len(values)
+        return self._codes[lag, size, bins]
+
+    def _rows_coded(self, size: int, bins: int) -> tuple[Integers, Integers]:
+        """Different steps of rows that lead to anybody, and which of them each row has."""
+        if (size, bins) not in self._rows:
+            leads = self.leading[1]
+            values, found = np.unique(self.release[leads] % size // bins, return_inverse=True)
+            rows = np.full(len(self.release), -1)
+            rows[leads] = found
+            self._rows[size, bins] = values, rows
+        return self._rows[size, bins]
 
     @cached_property
-    def _told_by_row(self) -> Floats32:
+    def _codes(self) -> dict[tuple[int, int, int], tuple[Integers, Integers, int]]:
+        return {}
+
+    @cached_property
+    def _rows(self) -> dict[tuple[int, int], tuple[Integers, Integers]]:
+        return {}
+
+    def told(self, rows: Positions) -> Floats:
+        """How much it tells to have the value of each of some rows, or one as near as counts, in bits."""
+        return self.told_by_row[rows].astype(np.float64)
+
+    @cached_property
+    def told_by_row(self) -> Floats32:
+        """How much it tells to have the value of each row, or one as near as counts, in bits, shape (m,)."""
         values, n = self._all_counts[1]
         sums = np.concatenate([[0.0], np.cumsum(n)])
         # Missing values are the lowest steps, which no lag holds for.
@@ -103,11 +150,21 @@ class LagColumn:
 
     def holds(self, people: Positions, rows: Positions, lag: int) -> Bools:
         """Whether rows are beyond people by a lag."""
+        return self.holds_and_known(people, rows, lag)[0]
+
+    def holds_and_known(self, people: Positions, rows: Positions, lag: int) -> tuple[Bools, Bools]:
+        """Whether rows are beyond people by a lag; and where both have a value."""
         found, known = self.apart(people, rows)
         off = np.abs(found - lag)
         if not self.whole:
             off = np.minimum(off, self.size - off)
-        return known & (off <= self.near)
+        return known & (off <= self.near), known
+
+    def leading_apart(self, people: Positions, rows: Positions) -> Integers:
+        """By how many steps rows are beyond people, of those pairs whose values are no common ones."""
+        leads = self.leading[0][people] & self.leading[1][rows]
+        found = self.release[rows[leads]] - self.people[people[leads]]
+        return found if self.whole else found % self.size
 
     def chance(self, lag: int, *, leading: bool = True) -> float:
         """Share of pairs of a person and a row that a lag holds for exactly; of those with leading values."""
@@ -175,9 +232,9 @@ def lag_spikes(columns: Sequence[LagColumn], each: int) -> Iterator[LagSpike]:
 
 
 def _counts(x: LagColumn, y: LagColumn, side: int) -> Floats:
-    first, second = ((c.people, c.release)[side] for c in (x, y))
-    leads = x.leading[side] & y.leading[side]
-    cells = (first[leads] % x.size) * y.size + second[leads] % y.size
+    first, second = x.cells[side], y.cells[side]
+    leads = (first >= 0) & (second >= 0)
+    cells = first[leads] * y.size + second[leads]
     return np.bincount(cells, minlength=x.size * y.size).reshape(x.size, y.size).astype(np.float64)
 
 
@@ -258,13 +315,20 @@ def _above(found: Floats, *others: Floats) -> Floats:
 
 def _around(found: Floats) -> Floats:
     """What a lag has by the lags around it, those of one column being as frequent as they are."""
-    even = found.sum(axis=1, keepdims=True) * found.sum(axis=0, keepdims=True) / found.sum()
-    usual: Floats = even * (_box(found) - found + 8) / (_box(even) - even + 8)
+    first, second = found.sum(axis=1, keepdims=True), found.sum(axis=0, keepdims=True) / found.sum()
+    even = first * second
+    beside = _box(first, (_AROUND, 0)) * _box(second, (0, _AROUND)) - even
+    usual: Floats = even * (_box(found) - found + 8) / (beside + 8)
     return usual
 
 
 def _box(x: Floats, width: tuple[int, int] = (_AROUND, _AROUND)) -> Floats:
     """Sums of the lags around and the middle, lags going round."""
     for axis, w in enumerate(width):
-        x = sum((np.roll(x, s, axis) for s in range(-w, w + 1)), np.zeros_like(x))
+        if w:
+            n, ends = x.shape[axis], (slice(-w, None), slice(w))
+            last, first = (x[end] if axis == 0 else x[:, end] for end in ends)
+            round_ = np.concatenate([last, x, first], axis=axis)
+            shifted = (slice(w - s, w - s + n) for s in range(-w, w + 1))
+            x = sum((round_[k] if axis == 0 else round_[:, k] for k in shifted), np.zeros_like(x))
     return x

@@ -114,10 +114,10 @@ def linked_bits(columns: Sequence[LagColumn], shift: Shift, enough: float, *, ne
         bits = np.zeros(len(people))
         for lag in shift.lags:
             column = columns[lag.column]
-            held = column.holds(people, rows, lag.lag)
+            held, known = column.holds_and_known(people, rows, lag.lag)
             bits[held] += column.told(rows[held])
             if near:
-                bits[~held & column.apart(people, rows)[1]] -= NOT_HELD
+                bits[~held & known] -= NOT_HELD
         np.maximum.at(found, people, np.minimum(bits, enough))
         much = bits > enough
         telling.append((people[much], rows[much], bits[much]))
@@ -157,8 +157,8 @@ def _joined_by_common(columns: Sequence[LagColumn], lags: Sequence[Lag]) -> tupl
         values, codes = np.unique(moved if c.whole else moved % c.size, return_inverse=True)
         keys = np.unique(keys * len(values) + codes, return_inverse=True)[1]
         known &= here
-    keys = np.where(known, keys, -1)
-    return _pairs(keys[: len(columns[0].people)], keys[len(columns[0].people) :], 0, _MOST_PAIRS)
+    n = len(columns[0].people)
+    return _pairs(np.where(known, keys, -2)[:n], np.where(known, keys, -1)[n:], 0, _MOST_PAIRS)
 
 
 def _fifth(rows: Positions, bits: Floats) -> tuple[Positions, Floats]:
@@ -188,8 +188,7 @@ def mean_told(column: LagColumn, lag: int) -> float:
 
 def _most_frequent(column: LagColumn, k: int, people: Positions, rows: Positions) -> tuple[float, int, int]:
     """Standard errors above chance of the most frequent lag of a column, the column, and the lag."""
-    leads = column.leading[0][people] & column.leading[1][rows]
-    found = column.apart(people[leads], rows[leads])[0]
+    found = column.leading_apart(people, rows)
     if not len(found):
         return 0.0, k, 0
     if column.fixed:
@@ -215,37 +214,33 @@ def joined(
         whole: by the lags as far as they hold for whole steps, not mod the sizes of columns.
         near: steps that are near lead to a row too, most of them. most: pairs.
     """
-    keys = []
-    for side in (0, 1):
-        key, leads = np.zeros(1, np.int64), np.ones(1, np.bool_)
-        for k, lag in pair:
-            c = columns[k]
-            size = c.size * (_FAR if whole and c.whole else 1)
-            steps = np.where(c.leading[side], (c.people, c.release)[side], 0)
-            steps = (steps + (0 if side else lag)) % size
-            key = key * size + (steps // (_BINS * c.near) if near and c.near else steps)
-            leads = leads & c.leading[side]
-        keys.append(np.where(leads, key, -1))
-    return _pairs(keys[0], keys[1], sum(k for k, _ in pair), most)
+    coded = []
+    for k, lag in pair:
+        c = columns[k]
+        size = c.size * (_FAR if whole and c.whole else 1)
+        coded.append(c.codes(lag, size, _BINS * c.near if near and c.near else 1))
+    (*first, _), (*second, n) = coded
+    people, rows = (
+        np.where((a >= 0) & (b >= 0), a * n + b, np.minimum(-1, np.minimum(a, b)))
+        for a, b in zip(first, second, strict=True)
+    )
+    return _pairs(people, rows, sum(k for k, _ in pair), most)
 
 
 def _pairs(people: Integers, rows: Integers, offset: int, most: int) -> tuple[Positions, Positions]:
-    """Every person with every row of the same key, -1 being none; of some people if there are too many.
+    """Every person with every row of the same key; of some people if there are too many.
 
     Args:
+        people: keys; -1 is that of no row, -2 none. rows: keys, -1 being none.
         offset: moves who these are. most: pairs.
     """
-    asked = np.flatnonzero(people >= 0)
-    wanted = np.unique(people[asked])
-    if not len(wanted):
-        return asked, asked
-    place = np.minimum(np.searchsorted(wanted, rows), len(wanted) - 1)
-    able = np.flatnonzero(wanted[place] == rows)
-    order = able[np.argsort(rows[able], kind="stable")]
-    low, high = (np.searchsorted(rows[order], people[asked], side) for side in ("left", "right"))
-    n = high - low
+    asked, m, able = np.flatnonzero(people > -2), len(rows), np.flatnonzero(rows >= 0)
+    wanted = people[asked]
+    ordered = np.sort(rows[able] * m + able)  # by their keys, those of one key in their order
+    low, high = (np.searchsorted(ordered, (wanted + k) * m) for k in (0, 1))
+    n = np.where(wanted >= 0, high - low, 0)
     one_of = max(1, -(-int(n.sum()) // most))
     some = slice(offset % one_of, None, one_of)
     asked, low, n = asked[some], low[some], n[some]
     starts = np.repeat(low - np.cumsum(n) + n, n)
-    return np.repeat(asked, n), order[starts + np.arange(len(starts))]
+    return np.repeat(asked, n), ordered[starts + np.arange(len(starts))] % m

@@ -9,7 +9,7 @@ import pytest
 
 from synth_audit.kernels.lag_spikes import LagColumn, LagSpike, near_spikes
 from synth_audit.kernels.lagged_links import linked_bits
-from synth_audit.kernels.near_links import followed_near
+from synth_audit.kernels.near_links import NearColumns
 
 N, WIDE, KEPT = 500, 40, {0, 2, 3, 5, 6}
 
@@ -37,8 +37,8 @@ def planted(rng, share):
 
 
 def surest(columns):
-    among = [replace(c, release=c.people) for c in columns]
-    found = [followed_near(columns, among, spike) for spike in near_spikes(columns)]
+    near = NearColumns(columns, [replace(c, release=c.people) for c in columns])
+    found = [near.with_two(spike) for spike in near_spikes(columns)]
     return max((x for x in found if x is not None), key=lambda x: x.score)
 
 
@@ -67,4 +67,4 @@ def test_columns_that_go_together_in_everybody_are_no_set(rng):
 def test_too_few_pairs_are_followed_nowhere(rng):
     columns = [replace(c, people=c.people[:3]) for c in planted(rng, 0.1)]
     among = [replace(c, release=c.people) for c in columns]
-    assert followed_near(columns, among, LagSpike(1.0, (0, 1), (0, 0))) is None
+    assert NearColumns(columns, among).with_two(LagSpike(1.0, (0, 1), (0, 0))) is None

@@ -14,15 +14,16 @@ from synth_audit.audits.privacy._lag_views import LagView, labels_beside, lag_vi
 from synth_audit.audits.privacy._other_columns import RankedColumns
 from synth_audit.audits.privacy._shared_words import told_by_words
 from synth_audit.audits.privacy._targets import drawn
-from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings, Quantity, Reference
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.held_out import halved, held_out_share
+from synth_audit.kernels.lag_spikes import LagColumn
 from synth_audit.kernels.lagged_links import Shift, followed, linked_bits
-from synth_audit.kernels.near_links import followed_near
+from synth_audit.kernels.near_links import NearColumns
 from synth_audit.kernels.rank_links import RankPlace
 
 SHIFTED = Quantity(
@@ -157,8 +158,9 @@ class ShiftedParts:
         ranked = RankedColumns(numbers, labels, subject.train.n_rows, asked, context.rng)
         found: list[_Found] = []
         for view in lag_views(numbers, labels):
-            shifts = _shifts(view, asked)
-            for told in _told(view, shifts, asked, bits):
+            some = [c.of(asked) for c in view.columns]
+            shifts = _shifts(view, some)
+            for told in _told(view, some, shifts, bits):
                 found.append(_Found(view.name, told > _limit(told[~member], bits)))
             for told in _outweighing(view, shifts, ranked, len(numbers)):
                 found.append(_Found(view.name, told > _limit(told[~member], 0.0)))
@@ -178,17 +180,16 @@ def _limit(strangers: Floats, enough: float) -> float:
     return float(max(enough, (1 + _OF_FEW / len(strangers)) * usual, most))
 
 
-def _shifts(view: LagView, asked: Positions) -> list[Shift]:
-    """The surest shifts of a view."""
-    some = [c.of(asked) for c in view.columns]
+def _shifts(view: LagView, some: Sequence[LagColumn]) -> list[Shift]:
+    """The surest shifts of a view, followed through its columns of some people."""
     if len(some) < 2:
         return []
     n_release = len(some[0].release)
     most = int(np.clip(_WORK / n_release, _FEWEST_FOLLOWED, _MOST_FOLLOWED))
     best: dict[tuple[tuple[int, int], ...], Shift] = {}
-    among = [replace(c, release=c.people) for c in some]
+    near = NearColumns(some, [replace(c, release=c.people) for c in some]) if view.near else None
     for spike in sorted(view.spikes(), reverse=True)[:most]:
-        shift = followed_near(some, among, spike) if view.near else followed(some, spike)
+        shift = near.with_two(spike) if near else followed(some, spike)
         if shift is not None:
             key = tuple(sorted((x.column, x.lag) for x in shift.lags))
             if key not in best or best[key].score < shift.score:
@@ -196,9 +197,8 @@ def _shifts(view: LagView, asked: Positions) -> list[Shift]:
     return sorted(best.values(), key=lambda x: -x.score)[: max(2, most // (_MOST_FOLLOWED // _KEPT))]
 
 
-def _told(view: LagView, shifts: Sequence[Shift], asked: Positions, enough: float) -> list[Floats]:
+def _told(view: LagView, some: Sequence[LagColumn], shifts: Sequence[Shift], enough: float) -> list[Floats]:
     """How much each person's best row tells by each of the shifts."""
-    some = [c.of(asked) for c in view.columns]
     return [
         linked_bits(some, shift, enough, near=view.near)
         for shift in (*shifts, view.shift)
