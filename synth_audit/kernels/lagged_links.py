@@ -79,6 +79,8 @@ def followed(columns: Sequence[LagColumn], spike: LagSpike) -> Shift | None:
     if best[0] > _CLEARLY:
         kept = columns[best[1]].holds(people, rows, best[2])
         people, rows = people[kept], rows[kept]
+    else:
+        others = []  # no lag of them is
     lags = []
     for k in (*spike.columns, *others):
         sure, _, lag = _most_frequent(columns[k], k, people, rows)

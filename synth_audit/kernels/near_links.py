@@ -67,8 +67,9 @@ class NearColumns:
         sure = _oftener(found, usual, None, None)
         for share in (x for x in _SHARES if x == _SHARES[0] or x * usual.n >= _ENOUGH):
             going = sure > _LIKELY
-            limits = usual.limits(going, 1 - share)
-            sure = _oftener(found, usual, *(x.weights_without_each(going) >= limits for x in (found, usual)))
+            weights = [x.weights(going) for x in (found, usual)]
+            limits = weights[1].limits(1 - share)
+            sure = _oftener(found, usual, *(x.reach(limits) for x in weights))
         chosen = [*spike.columns, *(k for k, z in zip(others, sure, strict=True) if z > _SURELY)]
         lags = [Lag(self._told[k], k, 0) for k in chosen]
         return most_telling(columns, lags, float(np.sqrt((sure[sure > _SURELY] ** 2).sum())))
@@ -137,16 +138,35 @@ class _Pairs(NamedTuple):
         """How many pairs."""
         return len(self.held.T)
 
-    def weights_without_each(self, some: Bools) -> Floats:
-        """What some columns tell together, each left out in turn, shape (columns, pairs)."""
-        weights: Floats = self.told[some].sum(axis=0) - np.where(some[:, None], self.told, 0.0)
-        return weights
+    def weights(self, some: Bools) -> _Weights:
+        """What some columns tell together, each left out in turn."""
+        told = self.told[some]
+        total = told.sum(axis=0)
+        return _Weights(some, total, total - told)
 
-    def limits(self, some: Bools, share: float) -> Floats:
-        """Quantiles of these weights, shape (columns, 1)."""
-        total = self.told[some].sum(axis=0)
-        found = np.full((len(some), 1), np.quantile(total, share))
-        found[some, 0] = np.quantile(total - self.told[some], share, axis=1)
+
+class _Weights(NamedTuple):
+    """What pairs weigh by some columns, each left out in turn.
+
+    Attributes:
+        some: which columns. total: by all of them, shape (pairs,). without: each, shape (some, pairs).
+    """
+
+    some: Bools
+    total: Floats
+    without: Floats
+
+    def limits(self, share: float) -> Floats:
+        """A quantile of the weights without each column, shape (columns,)."""
+        found = np.full(len(self.some), np.quantile(self.total, share))
+        found[self.some] = np.quantile(self.without, share, axis=1)
+        return found
+
+    def reach(self, limits: Floats) -> Bools:
+        """Which pairs weigh as much without each column, shape (columns, pairs)."""
+        found = np.empty((len(self.some), len(self.total)), np.bool_)
+        found[~self.some] = self.total >= limits[~self.some, None]
+        found[self.some] = self.without >= limits[self.some, None]
         return found
 
 

@@ -25,8 +25,8 @@ _AMONG_EQUALS = ((32, 32), (64, 512), (512, 64))
 _MOST_CELLS = 5_000_000
 """Cells of pairs of columns that are counted; of more rows some are looked at."""
 
-_DENSE = 2**15
-"""Cells of two columns that are multiplied whether anybody is in them or not, if many are."""
+_DENSE, _EACH = 8_000_000, 8
+"""Cells that are multiplied whether anybody is in them or not, where somebody is in one of so many."""
 
 _LARGEST = 8.0
 """Standard errors that one edge counts at most, lest it carry others along."""
@@ -273,7 +273,8 @@ def _beyond_chance(
     own, others = (x.counts(ordered, size) for x in (people, release))
     mine, theirs = (x.first(len(both)) for x in (own, others))
     of_people, of_rows = (x.selves(both, ordered) for x in (people, release))
-    dense = size <= _DENSE and max(len(own.cells), len(others.cells)) >= 2 * size
+    cells = size * len(ordered)
+    dense = cells <= min(_DENSE, _EACH * max(len(own.cells), len(others.cells)))
     beside_own, beside_others, beside_crowds = (x.beside(dense) for x in (own, others, others.crowds))
     for o, p in np.ndindex(2, 2):
         # Instead of the columns of the release those of people are turned round.
