@@ -145,7 +145,8 @@ def _asked(
     """
     control = subject.control.fingerprint if subject.control else ""
     asked = [(t.name, type(t.audit).__qualname__, registry.config_of(t.audit), t.stream) for t in planted]
-    by_chance = None if subject.random_split is None else subject.random_split.ours
+    split = subject.random_split
+    by_chance = None if split is None else (split.ours, split.apart)
     rules = repr(sorted(subject.coarsening.rules.items()))
     circumstances = (subject.synthetic.n_rows, subject.level, subject.suppression, seed, by_chance, rules)
     inputs = (subject.train.fingerprint, control, repr(subject.schema), check.model_dump_json())

@@ -20,6 +20,7 @@ from synth_audit.core.measurement import Direction
 from synth_audit.core.outcome import Status
 from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.core.sensitivity import Sensitivity
+from synth_audit.core.subject import RandomSplit
 from synth_audit.examination.audit_runner import candidate_tasks, run_tasks
 from synth_audit.examination.examine import run_examination
 from synth_audit.report.plot_kinds import plot_kinds
@@ -45,10 +46,32 @@ def small_tables(population):
     return population(160, 1), population(80, 2), population(160, 3)
 
 
+class WatchedSplit(RandomSplit):
+    """Notes when it is asked how chance divided people."""
+
+    asked = False
+
+    def __getattribute__(self, name):
+        if name in ("train", "ours", "apart"):
+            object.__setattr__(self, "asked", True)
+        return super().__getattribute__(name)
+
+
 @pytest.fixture(scope="module")
-def fresh(made_once, outcome_of, as_subject, tables):
+def divided():
+    """By audit, the division that it met on a fresh sample."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def fresh(made_once, outcome_of, as_subject, tables, divided):
     """Outcome of each audit on a fresh real sample, which stands for a release nobody would object to."""
-    return made_once(lambda name: outcome_of(name, as_subject(*tables)))
+
+    def run(name):
+        divided[name] = WatchedSplit()
+        return outcome_of(name, as_subject(*tables, random_split=divided[name]))
+
+    return made_once(run)
 
 
 @pytest.fixture(scope="module")
@@ -203,15 +226,66 @@ def on_leak(made_once, built, leaking):
 @by_name(PRIVACY)
 @pytest.mark.parametrize("leak", [copy, reordered_rows])
 def test_a_copy_is_the_worst_for_privacy(name, leak, fresh, on_leak, apart_from):
+    clean = apart_from[name] if looks_for_ties(name) else fresh[name]
+    assert_worse(on_leak[name, leak].outcome, clean)
+
+
+def looks_for_ties(name):
+    """Whether new people do not stand for a clean release."""
     info = registry.find("audit", name).load().info
-    clean = fresh[name]
-    if info.leak is Leak.ASSOCIATIONS and Need.GENERATOR not in info.needs:
-        clean = apart_from[name]
-    before, after = values(clean), values(on_leak[name, leak].outcome)
+    return info.leak is Leak.ASSOCIATIONS and Need.GENERATOR not in info.needs
+
+
+def assert_worse(leaky, clean):
+    """No number is better for privacy, and one is much worse."""
+    before, after = values(clean), values(leaky)
     directed = [m for m in clean.measurements if m.direction is not Direction.NEUTRAL]
     worse = [(after[m.id] - before[m.id]) * (1 if m.direction is Direction.LOWER else -1) for m in directed]
     assert min(worse) >= -1e-9
     assert max(worse) > 0.1
+
+
+@pytest.fixture(scope="module")
+def under_coins(made_once, outcome_of, as_subject, tables):
+    """Outcomes where our coins divided people, and somebody in train may stand in for a stranger."""
+    train, control, _ = tables
+    split = RandomSplit(2 / 3, ours=True, apart=True)
+    return made_once(
+        lambda name, made: outcome_of(name, as_subject(train, control, made(*tables), random_split=split))
+    )
+
+
+def new_people(train, control, synthetic):
+    return synthetic
+
+
+def new_columns(train, control, synthetic):
+    return apart(synthetic)
+
+
+def plain_copy(train, control, synthetic):
+    return train
+
+
+def shuffled_copy(train, control, synthetic):
+    return reordered_rows(train, np.random.default_rng(1))
+
+
+@by_name(PRIVACY)
+@pytest.mark.parametrize("leak", [plain_copy, shuffled_copy])
+def test_a_copy_is_the_worst_where_our_own_coins_divided_people(name, leak, fresh, divided, under_coins):
+    """Who does not ask how people were divided says what it says of any division."""
+    assert fresh[name].measurements
+    if divided[name].asked:
+        clean = new_columns if looks_for_ties(name) else new_people
+        assert_worse(under_coins[name, leak], under_coins[name, clean])
+
+
+def test_some_audits_ask_how_people_were_divided(fresh, divided):
+    asked = {
+        name for name in ("closest_record", "one_run", "exact_match") if fresh[name] and divided[name].asked
+    }
+    assert asked == {"closest_record", "one_run"}
 
 
 @by_name(USEFULNESS)

@@ -8,13 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core import registry
 from synth_audit.core.audit import Leak
+from synth_audit.core.cache import Cache
 from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.core.context import RunContext
 from synth_audit.core.generator import FitContext
+from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import read_table
+from synth_audit.examination.examine import run_examination
 from synth_audit.examination.planted_generator import telling_columns
 from synth_audit.examination.planted_leaks import FEWEST_ROWS, prepare_injection
 
@@ -171,3 +176,15 @@ def test_a_generator_plants_a_partial_leak_too():
     rng = np.random.default_rng(0)
     model = injector.generator(0.5, Leak.SUBSETS).fit(injector.known, FitContext(rng=rng))
     assert len(rows(model.sample(100, rng)) & rows(injector.known)) == 50
+
+
+def test_answers_are_taken_over_where_people_were_divided_in_the_same_way(tmp_path):
+    """Whether rows of train stand in for strangers, and equal ones for each other, moves what is found."""
+    context = RunContext(cache=Cache(tmp_path))
+    audits = {"exact_match": registry.build("audit", "exact_match", {})}
+    divisions = (RandomSplit(ours=True), RandomSplit(ours=True, apart=True), RandomSplit(ours=True))
+    kept = []
+    for split in divisions:
+        run_examination(audits, replace(subject_of(), random_split=split), KnownAnswerSpec(), context)
+        kept.append(sum(path.is_file() for path in tmp_path.rglob("*")))
+    assert kept[0] < kept[1] == kept[2]
