@@ -41,6 +41,10 @@ _MOST_LEAD = 0.5
 """Share of people whose values lead to rows, in a column that leads."""
 
 
+_LARGEST_KEY, _LARGEST_PRODUCT = 2**32, 2**61
+"""Keys, and products of keys and rows, above which keys are numbered anew lest they overflow."""
+
+
 class Lag(NamedTuple):
     """A lag of one column, and how much one value of it tells on average."""
 
@@ -143,23 +147,29 @@ def _led_to(
     chances = sorted((c.chance(x.lag, leading=False) for c, x in zip(of, lags, strict=True)), reverse=True)
     pairs = len(of[0].people) * len(of[0].release) * np.cumprod(chances)
     size = min(len(lags), 2 + int((pairs[1:] > _MOST_PAIRS).sum()))
-    for some in combinations(lags, size):
-        yield _joined_by_common(columns, some)
+    coded = [_coded(c, x.lag) for c, x in zip(of, lags, strict=True)]
+    for some in combinations(coded, size):
+        yield _joined_by_common(some, len(of[0].people))
 
 
-def _joined_by_common(columns: Sequence[LagColumn], lags: Sequence[Lag]) -> tuple[Positions, Positions]:
-    """Pairs of a person and a row that all of the lags hold for, common values or not."""
-    keys = np.zeros(len(columns[0].people) + len(columns[0].release), np.int64)
-    known = np.ones(len(keys), np.bool_)
-    for lag in lags:
-        c = columns[lag.column]
-        steps = np.concatenate([c.people, c.release])
-        here = steps != MISSING
-        moved = np.where(here, steps, 0) + np.where(np.arange(len(steps)) < len(c.people), lag.lag, 0)
-        values, codes = np.unique(moved if c.whole else moved % c.size, return_inverse=True)
-        keys = np.unique(keys * len(values) + codes, return_inverse=True)[1]
-        known &= here
-    n = len(columns[0].people)
+def _coded(column: LagColumn, lag: int) -> Integers:
+    """Codes that people and rows, these below, share who are apart by a lag; -1 for what is missing."""
+    n = len(column.people)
+    steps = np.concatenate([column.people, column.release])
+    known = steps != MISSING
+    moved = np.where(known, steps, 0) + np.where(np.arange(len(steps)) < n, lag, 0)
+    codes = np.unique(moved if column.whole else moved % column.size, return_inverse=True)[1]
+    return np.where(known, codes, -1)
+
+
+def _joined_by_common(coded: Sequence[Integers], n: int) -> tuple[Positions, Positions]:
+    """Pairs of a person, of whom there are n, and a row that share all codes, common ones or not."""
+    keys, known = coded[0], coded[0] >= 0
+    for codes in coded[1:]:
+        if int(keys.max()) >= _LARGEST_KEY:
+            keys = np.unique(keys, return_inverse=True)[1]
+        keys = keys * (int(codes.max()) + 1) + codes
+        known = known & (codes >= 0)
     return _pairs(np.where(known, keys, -2)[:n], np.where(known, keys, -1)[n:], 0, _MOST_PAIRS)
 
 
@@ -237,8 +247,12 @@ def _pairs(people: Integers, rows: Integers, offset: int, most: int) -> tuple[Po
         offset: moves who these are. most: pairs.
     """
     asked, m, able = np.flatnonzero(people > -2), len(rows), np.flatnonzero(rows >= 0)
-    wanted = people[asked]
-    ordered = np.sort(rows[able] * m + able)  # by their keys, those of one key in their order
+    wanted, keys = people[asked], rows[able]
+    if int(keys.max(initial=0)) >= _LARGEST_PRODUCT // m:
+        values, keys = np.unique(keys, return_inverse=True)
+        place = np.searchsorted(values, wanted)
+        wanted = np.where(np.append(values, -1)[place] == wanted, place, -1)
+    ordered = np.sort(keys * m + able)  # by their keys, those of one key in their order
     low, high = (np.searchsorted(ordered, (wanted + k) * m) for k in (0, 1))
     n = np.where(wanted >= 0, high - low, 0)
     one_of = max(1, -(-int(n.sum()) // most))

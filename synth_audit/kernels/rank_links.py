@@ -25,7 +25,7 @@ _AMONG_EQUALS = ((32, 32), (64, 512), (512, 64))
 _MOST_CELLS = 5_000_000
 """Cells of pairs of columns that are counted; of more rows some are looked at."""
 
-_DENSE, _EACH = 8_000_000, 8
+_DENSE, _EACH = 6_000_000, 8
 """Cells that are multiplied whether anybody is in them or not, where somebody is in one of so many."""
 
 _LARGEST = 8.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from synth_audit.kernels import lagged_links
 from synth_audit.kernels.lag_spikes import MISSING, LagColumn, lag_spikes, moved_on
 from synth_audit.kernels.lagged_links import followed, linked_bits, moved_by
 
@@ -84,3 +85,16 @@ def test_noughts_in_all_columns_lead_to_nobody_and_two_of_a_kind_do(rng):
     bits = linked_bits(columns, moved_by(columns), 12)
     assert (bits[:10] == 12).all()
     assert (bits[10:12] > 15).all()
+
+
+def test_rows_are_joined_alike_where_keys_are_numbered_anew(rng, monkeypatch):
+    columns = beside(*planted(rng, 0.2, (3, 3, 3), wide=1000))
+    found = linked_bits(columns, moved_by(columns, 3), 12)
+    assert found.any()
+    common = beside(*planted(rng, 0.2, (0, 0, 0), wide=6))
+    of_common = linked_bits(common, moved_by(common), 5)
+    assert of_common.any()
+    monkeypatch.setattr(lagged_links, "_LARGEST_PRODUCT", 0)
+    monkeypatch.setattr(lagged_links, "_LARGEST_KEY", 0)
+    assert (linked_bits(columns, moved_by(columns, 3), 12) == found).all()
+    assert (linked_bits(common, moved_by(common), 5) == of_common).all()
