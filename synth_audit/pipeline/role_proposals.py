@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.core.arrays import Codes
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.table import Table
+from synth_audit.encoding.codes import codes
 
 _KEY = re.compile(r"(^|_)(id|ids|key|uuid|guid|mrn|ssn|nhs|pesel|cpr|bsn|iban|msisdn)$|number$|_no$|_nr$")
 _OUTCOME = re.compile(
@@ -25,6 +28,15 @@ _SPECIAL = re.compile(
 
 _FEW_ROWS_EACH = 50
 """A key of more rows than this is rather a site or a group than a person."""
+
+_FEWER_ROWS_EACH = 20
+"""The same of a column that is not named as a key is."""
+
+_FEWEST_REPEATED = 20
+"""Values of such a column that must repeat."""
+
+_TOLD, _ALIKE, _VARIED = 3, 0.95, 0.8
+"""So many other columns must be the same in nearly all rows of a key, though two rows seldom agree in them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +62,50 @@ def proposed_roles(table: Table) -> dict[str, RoleProposal]:
         )
         if proposal and not second_target:
             found[column.name] = proposal
+    if not any(p.role is Role.SPLIT_KEY or p.reason.startswith("named") for p in found.values() if _keys(p)):
+        found.update(_unnamed_key(table))
     return found
+
+
+def _keys(proposal: RoleProposal) -> bool:
+    return proposal.role in (Role.SPLIT_KEY, Role.IDENTIFIER)
+
+
+def _unnamed_key(table: Table) -> dict[str, RoleProposal]:
+    """The column whose rows agree in most others, as rows of one person do, where that is no chance."""
+    codes_of = {c.name: codes([table], c)[0] for c in table.schema.features}
+    varied = {name: c for name, c in codes_of.items() if _agreement(c) < _VARIED}
+    most, best = _TOLD - 1, ""
+    for column in table.schema.features:
+        key = codes_of[column.name]
+        distinct = int(key.max(initial=-1)) + 1
+        if table.n_rows / _FEWER_ROWS_EACH < distinct < table.n_rows and column.kind.groups(
+            table.column(column.name)
+        ):
+            told = sum(_told(key, other) and not _told(other, key) for other in varied.values())
+            if told > most:
+                most, best = told, column.name
+    if not best:
+        return {}
+    reason = f"values repeat, and rows of one agree in {most} other columns: are they one person's?"
+    return {best: RoleProposal(Role.SPLIT_KEY, reason)}
+
+
+def _agreement(of: Codes) -> float:
+    """How often two rows agree."""
+    shares = np.bincount(of + 1) / max(1, len(of))
+    return float((shares**2).sum())
+
+
+def _told(key: Codes, other: Codes) -> bool:
+    """Whether nearly all rows of a value of the key that repeats have the same other value."""
+    rows = np.flatnonzero(key >= 0)
+    order = rows[np.argsort(key[rows], kind="stable")]
+    _, starts, n = np.unique(key[order], return_index=True, return_counts=True)
+    if (n > 1).sum() < _FEWEST_REPEATED:
+        return False
+    ends = [bound.reduceat(other[order], starts) for bound in (np.minimum, np.maximum)]
+    return bool(n[(n > 1) & (ends[0] == ends[1])].sum() >= _ALIKE * n[n > 1].sum())
 
 
 def _key_role(table: Table, column: Column) -> RoleProposal | None:

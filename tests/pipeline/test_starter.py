@@ -92,6 +92,35 @@ def test_roles_are_proposed_with_reasons_and_without_values():
         assert reason in line.partition("#")[2]
 
 
+def visits(n=300):
+    """Rows of a hundred people under a key that has no key's name, and of towns in two counties."""
+    rng = np.random.default_rng(4)
+    who, town = np.repeat(np.arange(n // 3), 3), rng.integers(0, 40, n)
+    born, height, left = rng.integers(1930, 2005, n), rng.integers(150, 200, n), rng.random(n) < 0.3
+    return pa.table(
+        {
+            "zper": 1000 + 7 * who,
+            "born": born[who],
+            "height": height[who],
+            "left_handed": left[who],
+            "pulse": rng.integers(50, 120, n),
+            "town": town,
+            "county": np.where(town < 20, "north", "south"),
+        }
+    )
+
+
+def roles_in(data):
+    made = yaml.safe_load(starter_plan(SOURCE, data, "x.yaml"))
+    return {name: spec["role"] for name, spec in made["columns"].items() if "role" in spec}
+
+
+def test_a_key_without_a_name_is_known_by_what_its_rows_share():
+    assert roles_in(visits()) == {"zper": "split_key"}
+    alone = visits().take(pa.array(np.arange(0, 300, 3)))
+    assert "split_key" not in roles_in(alone).values()
+
+
 def test_editors_are_told_of_the_schema():
     assert "yaml-language-server" not in starter_plan(SOURCE, None, "x.yaml")
     text = starter_plan(SOURCE, None, "x.yaml", schema="plan.schema.json")
