@@ -21,8 +21,11 @@ from synth_audit.kernels.labels import side_by_side
 _UNIT = np.sqrt(12.0)
 """Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""
 
+_BEYOND = 2**24
+"""Before the codes of labels that have no position: more than any column has."""
+
 FAMILIAR = 0.5
-"""A column of which more rows than this have labels of train was not recoded."""
+"""A column of which so many rows have labels of train was not recoded, of as many as strangers have."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,9 @@ class RankEncoder:
 
     Numbers become mid-ranks over n, in units of their standard deviation, with 0 and an indicator where they
     are missing; labels become their position when the table's labels are sorted by falling frequency, unless
-    most rows have labels of the first table: then nothing was recoded, and the order there holds, for rare
-    labels swap places by chance. A copy of train that was multiplied, shifted, put on a logarithm, recoded or
+    half as many rows have labels of the first table as of tables that are ranked in it: then nothing was
+    recoded, and labels are what they are, for rare ones swap places by chance, and of labels that hardly two
+    rows share each would stand where one of train does. A copy of train that was multiplied, shifted, put on a logarithm, recoded or
     respelt lies where train lies.
 
     Labels that read as numbers, dates or quantities in train have the ranks of these beside their position,
@@ -60,7 +64,8 @@ class RankEncoder:
         ]
         unlike = np.array([2 * part.weight for _, part in labels])
         placed = []
-        for scale, table, some in zip(scales, tables, wanted, strict=True):
+        places = [_label_places(c, scales, tables) for c, _ in labels]
+        for i, (scale, table, some) in enumerate(zip(scales, tables, wanted, strict=True)):
             read = wanted_rows(table, some)
             dense = np.zeros((read.n_rows, 1 + sum(width for *_, width in numbers)))
             start = 1
@@ -68,8 +73,7 @@ class RankEncoder:
                 ranks = _ranks(*_numbers(column, place, number, scale, read))[:, :width]
                 dense[:, start : start + width] = np.sqrt(number.weight) * ranks
                 start += width
-            order = [_label_order(*codes([scales[0], scale, table], column)) for column, _ in labels]
-            kept = [wanted_codes([places], [some])[0] for places in order]
+            kept = [wanted_codes([of_tables[i]], [some])[0] for of_tables in places]
             placed.append(Coordinates.of(dense, side_by_side(kept, read.n_rows), unlike))
         return placed
 
@@ -110,22 +114,35 @@ def _ranks(scale: Floats, values: Floats) -> Floats:
     return np.column_stack([np.where(missing, 0.0, _UNIT * place), missing]).astype(np.float64)
 
 
-def _label_order(first: Codes, scale: Codes, values: Codes) -> Codes:
-    """Position of each value in the order of ``first`` if it has most of them, else in that of ``scale``."""
+def _label_places(column: Column, scales: Sequence[Table], tables: Sequence[Table]) -> list[Codes]:
+    """Positions of the labels of each table in the order of the first scale, or of its own if recoded."""
+    distinct = list({id(table): table for table in (*scales, *tables)}.values())
+    joint = dict(zip(map(id, distinct), codes(distinct, column), strict=True))
+    first = joint[id(scales[0])]
+    pairs = [(joint[id(scale)], joint[id(table)]) for scale, table in zip(scales, tables, strict=True)]
+    strangers = [values for scale, values in pairs if scale is first and values is not first]
+    usual = min((_known_share(first, values) for values in strangers), default=1.0)
+    return [
+        _frequency_order(first if _known_share(first, values) >= FAMILIAR * usual else scale, values)
+        for scale, values in pairs
+    ]
+
+
+def _known_share(first: Codes, values: Codes) -> float:
+    """Share of the values that ``first`` has too; 1 where there are none."""
     known = values[values != MISSING]
-    familiar = len(known) == 0 or np.isin(known, first).mean() > FAMILIAR
-    return _frequency_order(first if familiar else scale, values)
+    return float(np.isin(known, first).mean()) if len(known) else 1.0
 
 
 def _frequency_order(scale: Codes, values: Codes) -> Codes:
     """Position of each value among the labels of ``scale``, the most frequent first, shape (n,).
 
-    Labels that ``scale`` lacks share the last position; a missing value keeps its code.
+    Labels that ``scale`` lacks follow, each by its own code; a missing value keeps its code.
     """
-    counts = np.bincount(
-        scale[scale != MISSING], minlength=max(values.max(initial=-1), scale.max(initial=-1)) + 1
-    )
+    n = 1 + max(values.max(initial=MISSING), scale.max(initial=MISSING))
+    counts = np.bincount(scale[scale != MISSING], minlength=n)
     order = np.argsort(-counts, kind="stable")
-    position = np.empty(len(counts), dtype=np.int64)
-    position[order] = np.minimum(np.arange(len(counts)), (counts > 0).sum())
+    position = np.empty(n, dtype=np.int64)
+    position[order] = np.arange(n)
+    position[counts == 0] = _BEYOND + np.flatnonzero(counts == 0)
     return np.where(values == MISSING, MISSING, np.append(position, MISSING)[values])

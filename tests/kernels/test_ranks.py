@@ -57,14 +57,20 @@ def test_ranks_are_those_of_a_loop_over_rows():
         assert placed.dense[row, 2] == np.isnan(value)
 
 
-def test_labels_the_scale_lacks_share_a_place_and_missing_ones_have_their_own():
+def test_labels_the_scale_lacks_and_missing_ones_have_places_of_their_own():
     train, other = tables(
         pa.table({"c": ["a", "a", "a", "b", None]}), pa.table({"c": ["new", "newer", "a", "b", None]})
     )
     _, placed = encoded([train, train], [train, other])
-    rows = placed.labels
-    assert (rows[0] == rows[1]).all()
-    assert len(np.unique(rows, axis=0)) == 4
+    assert len(np.unique(placed.labels, axis=0)) == 5
+
+
+def test_labels_that_hardly_anybody_shares_stand_for_nobody_elses():
+    train, control, made = tables(
+        *(pa.table({"name": [f"{w} {i}" for i in range(40)]}) for w in ("ann", "bob", "cyd"))
+    )
+    placed = encoded([train, train, made], [train, control, made])
+    assert len(np.unique(np.concatenate([x.labels for x in placed]), axis=0)) == 120
 
 
 def test_a_constant_column_has_no_coordinate():
