@@ -36,8 +36,8 @@ class RankEncoder:
     are missing; labels become their position when the table's labels are sorted by falling frequency, unless
     half as many rows have labels of the first table as of tables that are ranked in it: then nothing was
     recoded, and labels are what they are, for rare ones swap places by chance, and of labels that hardly two
-    rows share each would stand where one of train does. A copy of train that was multiplied, shifted, put on a logarithm, recoded or
-    respelt lies where train lies.
+    rows share each would stand where one of train does. A copy of train that was multiplied, shifted, put on
+    a logarithm, recoded or respelt lies where train lies.
 
     Labels that read as numbers, dates or quantities in train have the ranks of these beside their position,
     each table read under its own convention.

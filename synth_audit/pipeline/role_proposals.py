@@ -36,7 +36,7 @@ _FEWEST_REPEATED = 20
 """Values of such a column that must repeat."""
 
 _TOLD, _ALIKE, _VARIED = 3, 0.95, 0.8
-"""So many other columns must be the same in nearly all rows of a key, though two rows seldom agree in them."""
+"""So many other columns must be the same in nearly all rows of a key, though few rows agree in them."""
 
 
 @dataclass(frozen=True)
