@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -101,3 +102,34 @@ def test_an_identifier_in_another_type_is_still_one(kept, made, subject_of, meas
     )
     found, _ = measure(ExactMatch(), subject)
     assert found["identifier_reuse"].value == 0.5
+
+
+@pytest.fixture(scope="module")
+def dense():
+    """People of three small columns, of whom a third are alike by nature and the rest are rare."""
+    rng = np.random.default_rng(4)
+    skewed = lambda k, n: np.minimum(rng.geometric(4 / k, n), k)  # noqa: E731
+    rows = np.column_stack([skewed(k, 4_500) for k in (12, 16, 24, 30)])
+    return [dict(zip("abcd", part.T, strict=True)) for part in np.split(rows, [2_000, 2_500])]
+
+
+def test_rows_that_strangers_share_by_nature_hardly_count(dense, subject_of, measure):
+    train, control, fresh = dense
+    honest, _ = measure(ExactMatch(), subject_of(train, control, fresh))
+    natural, n = honest["control_share"].value, 2_000
+    plain = proportion_difference(honest["share"].value * n, n, natural * 500, 500, 0.95)
+    width = lambda x: x.high - x.low  # noqa: E731
+    assert natural > 0.05
+    assert width(honest["excess"].interval) < 0.75 * width(plain)
+    assert honest["excess"].interval.low < 0 < honest["excess"].interval.high
+
+
+@pytest.mark.parametrize("share", [0.05, 1.0])
+def test_copies_count_whole_beside_natural_twins(share, dense, subject_of, measure):
+    train, control, fresh = dense
+    n = int(share * 2_000)
+    leak = {c: np.concatenate([train[c][:n], fresh[c][n:]]) for c in train}
+    found, _ = measure(ExactMatch(), subject_of(train, control, leak))
+    for name in ("excess", "unique_excess", "record_excess"):
+        assert share / 2 < found[name].value <= 1
+        assert found[name].interval.low > 0

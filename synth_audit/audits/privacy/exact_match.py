@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.audits.privacy._telling_rows import DENSE, Telling, telling
 from synth_audit.core.arrays import Bools, Codes
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
@@ -23,12 +24,14 @@ from synth_audit.core.measurement import (
     Quantity,
     Reference,
 )
+from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
 from synth_audit.core.text_form import column_forms
 from synth_audit.encoding.row_groups import row_groups, row_groups_but_one
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.proportion_interval import SOURCE, proportion_difference, proportion_interval
+from synth_audit.kernels.weighted_counts import WeightedCount
 
 SHARE = Quantity(
     "share",
@@ -121,72 +124,87 @@ class ExactMatch:
         tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
         groups = row_groups(tables, subject.features)
         exposures: tuple[Exposure, ...] = ()
-        found = [*_Matches.of(groups, tables).measured(subject.level), _identifier_reuse(subject)]
+        found = [*_shares(groups, subject.level), _identifier_reuse(subject)]
         if subject.control is not None:
-            found.append(_unique_excess(groups, subject.level))
-            found.append(_record_excess(groups, subject.level))
+            told = telling(tables, subject.features, groups)
+            found.append(_Matches.of(groups, told).measured(EXCESS, subject.level))
+            found.append(_unique_excess(groups, told, subject.level))
+            found.append(_record_excess(groups, told, subject.level))
             found.append(_worst_but_one(tables, subject))
             exposures = (_exposure(groups, subject),)
         return Findings(tuple(found), exposures=exposures)
 
 
+def _shares(groups: list[Codes], level: float) -> list[Measurement]:
+    """How many rows of the release, and how many control rows, equal a training row."""
+    train, *others = groups
+    counted = [(int(np.isin(rows, train).sum()), len(rows)) for rows in others]
+    return [
+        quantity.at(count / n, interval=proportion_interval(count, n, level), n_requested=n, n_achieved=n)
+        for quantity, (count, n) in zip((SHARE, CONTROL_SHARE), counted, strict=False)
+    ]
+
+
 @dataclass(frozen=True)
 class _Matches:
-    """How many synthetic and control rows equal a training row."""
+    """Synthetic and control rows that equal a training row, by how much that tells.
 
-    synthetic: int
+    Attributes:
+        unit: the mean weight of training rows, so that a copy of all of them is an excess of 1.
+    """
+
+    synthetic: WeightedCount
+    control: WeightedCount
     n_synthetic: int
-    control: int = 0
-    n_control: int = 0
+    unit: float
 
     @classmethod
-    def of(cls, groups: list[Codes], tables: list[Table]) -> _Matches:
-        """By groups of rows, among which those that no other row equals may be missing."""
+    def of(cls, groups: list[Codes], told: Telling, sizes: Sequence[int] | None = None) -> _Matches:
+        """By groups of rows, among which those that no other row equals may be missing, of so many in all."""
         train, *others = groups
-        counts = [int(np.isin(rows, train).sum()) for rows in others]
-        return cls(*(x for count, t in zip(counts, tables[1:], strict=True) for x in (count, t.n_rows)))
+        n_synthetic, n_control = sizes or map(len, others)
+        equal = [told.weights[rows[np.isin(rows, train)]] for rows in others]
+        synthetic, control = map(WeightedCount.of, equal, (n_synthetic, n_control))
+        return cls(synthetic, control, n_synthetic, told.mean)
 
     @property
     def excess(self) -> float:
-        return self.synthetic / self.n_synthetic - self.control / self.n_control
+        return _within((self.synthetic.share - self.control.share) / self.unit)
 
     def interval(self, level: float) -> Interval:
-        return proportion_difference(self.synthetic, self.n_synthetic, self.control, self.n_control, level)
+        found = proportion_difference(*self.synthetic, *self.control, level)
+        return replace(found, low=_within(found.low / self.unit), high=_within(found.high / self.unit))
 
-    def measured(self, level: float) -> list[Measurement]:
-        """Share, and with control rows the natural share and the excess."""
-        shares = [(SHARE, self.synthetic, self.n_synthetic)]
-        if self.n_control:
-            shares.append((CONTROL_SHARE, self.control, self.n_control))
-        found = [
-            quantity.at(count / n, interval=proportion_interval(count, n, level), n_requested=n, n_achieved=n)
-            for quantity, count, n in shares
-        ]
-        if self.n_control:
-            found.append(self.excess_as(EXCESS, self.interval(level)))
-        return found
+    def measured(self, quantity: Quantity, level: float) -> Measurement:
+        return self.excess_as(quantity, self.interval(level))
 
     def excess_as(self, quantity: Quantity, interval: Interval) -> Measurement:
         n = self.n_synthetic
         return quantity.at(self.excess, interval=interval, n_requested=n, n_achieved=n, reference=_NATURAL)
 
 
-def _unique_excess(groups: list[Codes], level: float) -> Measurement:
+def _within(share: float) -> float:
+    """A difference of shares; more than all of them only where a release repeats what tells most."""
+    return float(np.clip(share, -1.0, 1.0))
+
+
+def _unique_excess(groups: list[Codes], told: Telling, level: float) -> Measurement:
     """Copies of unique records; the interval joins those of both shares, that of control's stretched."""
     train, synthetic, control = groups
     real, times = np.unique(np.concatenate([train, control]), return_counts=True)
     alone = real[times == 1]
     n, stretch = len(synthetic), len(train) / len(control)
+    unit = float(told.weights[train[np.isin(train, alone)]].mean()) if np.isin(train, alone).any() else 1.0
     copied = synthetic[np.isin(synthetic, alone)]
-    of_train = int(np.isin(copied, train).sum())
-    of_control = len(copied) - of_train
-    a, b = proportion_interval(of_train, n, level), proportion_interval(of_control, n, level)
-    value = (of_train - stretch * of_control) / n
-    low = value - math.hypot(of_train / n - a.low, stretch * (b.high - of_control / n))
-    high = value + math.hypot(a.high - of_train / n, stretch * (of_control / n - b.low))
+    of_train = np.isin(copied, train)
+    a, b = (WeightedCount.of(told.weights[copied[of]], n) for of in (of_train, ~of_train))
+    of_a, of_b = (proportion_interval(*x, level) for x in (a, b))
+    value = a.share - stretch * b.share
+    low = value - math.hypot(a.share - of_a.low, stretch * (of_b.high - b.share))
+    high = value + math.hypot(of_a.high - a.share, stretch * (b.share - of_b.low))
     return UNIQUE_EXCESS.at(
-        value,
-        interval=Interval(low, high, level, f"{a.method}, joined as newcombe's"),
+        min(value / unit, 1.0),
+        interval=Interval(low / unit, min(high / unit, 1.0), level, f"{of_a.method}, joined as newcombe's"),
         n_requested=n,
         n_achieved=n,
         reference=Reference(0.0, "a release that is independent of the split"),
@@ -206,13 +224,17 @@ def _exposure(groups: list[Codes], subject: Subject) -> Exposure:
     )
 
 
-def _record_excess(groups: list[Codes], level: float) -> Measurement:
+def _record_excess(groups: list[Codes], told: Telling, level: float) -> Measurement:
     """The difference of the shares of train and of control rows that stand in the release."""
     train, synthetic, control = groups
-    held = [int(np.isin(rows, synthetic).sum()) for rows in (train, control)]
+    a, b = (
+        WeightedCount.of(weights[np.isin(rows, synthetic)], float(weights.sum()))
+        for rows in (train, control)
+        for weights in [told.weights[rows]]
+    )
     return RECORD_EXCESS.at(
-        held[0] / len(train) - held[1] / len(control),
-        interval=proportion_difference(held[0], len(train), held[1], len(control), level),
+        a.share - b.share,
+        interval=proportion_difference(*a, *b, level),
         n_requested=len(train),
         n_achieved=len(train),
         reference=_NATURAL,
@@ -222,16 +244,29 @@ def _record_excess(groups: list[Codes], level: float) -> Measurement:
 def _worst_but_one(tables: list[Table], subject: Subject) -> Measurement:
     """The largest excess over the choices of a column to leave out; a table of one column has nothing to
     leave out and is compared whole."""
-    columns = subject.features
-    groupings = (
-        row_groups_but_one(tables, columns) if len(columns) > 1 else [(None, row_groups(tables, columns))]
-    )
-    choices = [_Matches.of(groups, tables) for _, groups in groupings]
+    choices = list(_choices(tables, subject.features))
     each = corrected_level(subject.level, len(choices))
     intervals = [choice.interval(each) for choice in choices]
     worst = max(choices, key=lambda choice: choice.excess)
     interval = worst_interval(intervals, subject.level, f"{len(choices)} choices")
     return worst.excess_as(ALL_BUT_ONE_EXCESS, interval)
+
+
+def _choices(tables: list[Table], columns: Sequence[Column]) -> Iterator[_Matches]:
+    """The matches on all columns but one, for each; by how much they tell where they are many by nature."""
+    sizes = [t.n_rows for t in tables[1:]]
+    if len(columns) == 1:
+        groups = row_groups(tables, columns)
+        yield _Matches.of(groups, Telling.alike(groups))
+        return
+    for left_out, some in row_groups_but_one(tables, columns):
+        plain = _Matches.of(some, Telling.alike(some), sizes)
+        if plain.control.share > DENSE:
+            others = [c for c in columns if c.name != left_out.name]
+            groups = row_groups(tables, others)
+            yield _Matches.of(groups, telling(tables, others, groups))
+        else:
+            yield plain
 
 
 def _identifier_reuse(subject: Subject) -> Measurement:
