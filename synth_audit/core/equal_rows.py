@@ -59,14 +59,48 @@ def alike_by_chance(table: Table) -> Bools:
     n = table.n_rows
     if len(names) < 2 or n * len(names) > _CELLS:
         return np.zeros(n, dtype=bool)
-    near = NearRows.of([_codes(table.texts(name)) for name in names])
-    if np.mean(near.equals > 0) < _FEW or np.gcd.reduce(near.equals + 1) > 1:
+    keys = RowKeys.of([_codes(table.texts(name)) for name in names])
+    equals = keys.alike_but_in()
+    if np.mean(equals > 0) < _FEW or np.gcd.reduce(equals + 1) > 1:
         return np.zeros(n, dtype=bool)
+    near = NearRows.of(keys)
     expected, (factor, beside) = near.expected, _MOST
     most = factor * expected + beside
     left = near.unexplained(most)
     explained: Bools = (near.equals > 0) & (near.equals <= most)
     return explained & (expected >= _TIMES * left * (1 + min(left, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class RowKeys:
+    """A random number for each label of a column: sums of two different rows are equal once in 2⁶⁴ times.
+
+    Attributes:
+        codes: of each column, from 0 on, shape (n,) each. numbers: of each code of each column.
+        whole: the sum of each row, shape (n,).
+    """
+
+    codes: Sequence[Codes32]
+    numbers: Sequence[_Keys]
+    whole: _Keys
+
+    @classmethod
+    def of(cls, codes: Sequence[Codes32]) -> RowKeys:
+        """Draw them; the same codes have the same."""
+        draws = np.random.default_rng(0)
+        numbers = [draws.integers(2**64, size=int(c.max(initial=0)) + 1, dtype=np.uint64) for c in codes]
+        whole: _Keys = np.zeros(len(codes[0]), np.uint64)
+        for number, code in zip(numbers, codes, strict=True):
+            whole += number[code]
+        return cls(codes, numbers, whole)
+
+    def alike_but_in(self, *columns: int) -> Counts:
+        """How many other rows agree with each in all other columns, shape (n,)."""
+        left = self.whole.copy()
+        for column in columns:
+            left -= self.numbers[column][self.codes[column]]
+        _, which, times = np.unique(left, return_inverse=True, return_counts=True)
+        return np.asarray(times[which] - 1, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,20 +118,14 @@ class NearRows:
     both: Counts
 
     @classmethod
-    def of(cls, codes: Sequence[Codes32]) -> NearRows:
-        """Count them, given the codes of each column, from 0 on, shape (n,) each."""
-        draws = np.random.default_rng(0)  # two different rows have the same sum of keys once in 2⁶⁴ pairs
-        keys = [draws.integers(2**64, size=int(c.max(initial=0)) + 1, dtype=np.uint64) for c in codes]
-        whole: _Keys = np.zeros(len(codes[0]), np.uint64)
-        for key, code in zip(keys, codes, strict=True):
-            whole += key[code]
-        equals = _others(whole)
-        one = [_others(whole - key[code]) - equals for key, code in zip(keys, codes, strict=True)]
+    def of(cls, keys: RowKeys) -> NearRows:
+        """Count them."""
+        columns, equals = range(len(keys.codes)), keys.alike_but_in()
+        one = [keys.alike_but_in(a) - equals for a in columns]
         products, both = np.zeros_like(equals), np.zeros_like(equals)
-        pairs = sorted(combinations(range(len(codes)), 2), key=lambda pair: pair[1] - pair[0])
-        for a, b in pairs[:_PAIRS]:
+        for a, b in sorted(combinations(columns, 2), key=lambda pair: pair[1] - pair[0])[:_PAIRS]:
             products += one[a] * one[b]
-            both += _others(whole - keys[a][codes[a]] - keys[b][codes[b]]) - equals - one[a] - one[b]
+            both += keys.alike_but_in(a, b) - equals - one[a] - one[b]
         return cls(equals, products, both)
 
     @cached_property
@@ -111,7 +139,7 @@ class NearRows:
         twice the row's own.
         """
         own = self.products / np.maximum(self.both, 1)
-        order, beside = np.argsort(self.both), max(_FEWEST_BESIDE, len(own) // _BESIDE)
+        order, beside = np.lexsort((self.products, self.both)), max(_FEWEST_BESIDE, len(own) // _BESIDE)
         products, both = (np.append(0, np.cumsum(each[order])) for each in (self.products, self.both))
         first = np.searchsorted(self.both[order], self.both) - beside
         last = np.searchsorted(self.both[order], self.both, side="right") + beside
@@ -144,9 +172,3 @@ def _codes(labels: pa.ChunkedArray) -> Codes32:
     """Labels as numbers from 0 on, equal ones alike; a missing one is a label."""
     found = labels.combine_chunks().dictionary_encode(null_encoding="encode").indices
     return np.asarray(found.to_numpy(), dtype=np.int32)
-
-
-def _others(keys: _Keys) -> Counts:
-    """How many other keys are equal to each, shape (n,)."""
-    _, which, times = np.unique(keys, return_inverse=True, return_counts=True)
-    return np.asarray(times[which] - 1, dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ class Subject:
         """The columns that audits compare: all but identifiers and split keys."""
         return self.schema.features
 
-    @property
+    @cached_property
     def own_coins(self) -> Bools:
         """Rows of train with equals that had coins of their own all the same, shape (n_train,)."""
         n = self.train.n_rows
