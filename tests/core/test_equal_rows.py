@@ -7,7 +7,7 @@ import pytest
 from synth_audit.core import equal_rows
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.entities import different_people, set_aside
-from synth_audit.core.equal_rows import NearRows, RowKeys, alike_by_chance
+from synth_audit.core.equal_rows import NearRows, alike_by_chance
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
 
@@ -118,13 +118,13 @@ def test_expected_equals_are_those_of_independent_columns():
     n = 20_000
     columns = list(narrow(n).values())
     codes = [np.unique(c, return_inverse=True)[1].astype(np.int32) for c in columns]
-    assert NearRows.of(RowKeys.of(codes)).expected == pytest.approx(n / (40 * 5 * 14), rel=0.5)
-    assert NearRows.of(RowKeys.of(codes)).expected.mean() == pytest.approx(n / (40 * 5 * 14), rel=0.02)
+    assert NearRows.of(codes).expected == pytest.approx(n / (40 * 5 * 14), rel=0.5)
+    assert NearRows.of(codes).expected.mean() == pytest.approx(n / (40 * 5 * 14), rel=0.02)
 
 
 def test_near_rows_are_counted():
     codes = [np.array(c, dtype=np.int32) for c in ([0, 0, 0, 1, 1], [0, 0, 1, 0, 1], [0, 0, 0, 0, 0])]
-    near = NearRows.of(RowKeys.of(codes))
+    near = NearRows.of(codes)
     assert near.equals.tolist() == [1, 1, 0, 0, 0]
     assert near.products.tolist() == [1, 1, 2, 2, 1], (
         "the first: one other in the first column, one in the second"
