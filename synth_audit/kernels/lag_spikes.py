@@ -308,7 +308,9 @@ def _lagged(product: npt.NDArray[Any], shape: tuple[int, ...]) -> Floats:
 
 def _above(found: Floats, *others: Floats) -> Floats:
     """Standard errors by which lags are more frequent than around them, and than among people or rows."""
-    usual = np.maximum.reduce([_around(found), *others])
+    usual = _around(found)
+    for other in others:
+        np.maximum(usual, other, out=usual)
     score: Floats = (found - usual) / np.sqrt(np.maximum(0.0, found + usual) + 2)
     return score
 
@@ -329,6 +331,10 @@ def _box(x: Floats, width: tuple[int, int] = (_AROUND, _AROUND)) -> Floats:
             n, ends = x.shape[axis], (slice(-w, None), slice(w))
             last, first = (x[end] if axis == 0 else x[:, end] for end in ends)
             round_ = np.concatenate([last, x, first], axis=axis)
-            shifted = (slice(w - s, w - s + n) for s in range(-w, w + 1))
-            x = sum((round_[k] if axis == 0 else round_[:, k] for k in shifted), np.zeros_like(x))
+            first, *further = (
+                round_[k : k + n] if axis == 0 else round_[:, k : k + n] for k in range(2 * w + 1)
+            )
+            x = first + further[0]
+            for other in further[1:]:
+                x += other
     return x

@@ -199,7 +199,8 @@ def mean_told(column: LagColumn, lag: int) -> float:
 
 
 def _most_frequent(column: LagColumn, k: int, people: Positions, rows: Positions) -> tuple[float, int, int]:
-    """Standard errors above chance of the most frequent lag of a column, the column, and the lag."""
+    """Standard errors above chance of the most frequent lag of a column, 0 if it cannot be a clear one; the
+    column, and the lag."""
     found = column.leading_apart(people, rows)
     if not len(found):
         return 0.0, k, 0
@@ -208,6 +209,8 @@ def _most_frequent(column: LagColumn, k: int, people: Positions, rows: Positions
     else:
         values, counts = np.unique(found, return_counts=True)
         lag, n = int(values[counts.argmax()]), int(counts.max())
+    if n <= _CLEARLY:
+        return 0.0, k, lag  # nothing can be expected of so few that makes the lag a clear one
     expected = column.chance(lag) * len(found)
     return float((n - expected) / np.sqrt(expected + 1)), k, lag
 
