@@ -14,9 +14,11 @@ from synth_audit.core.entities import key_columns, persons
 from synth_audit.core.generator import FEWEST_PEOPLE, minimum_people, refits
 from synth_audit.core.plan import Plan
 from synth_audit.core.rare_labels import rare_label_columns
-from synth_audit.core.schema import Column
+from synth_audit.core.parts import NumberPart
+from synth_audit.core.schema import Column, nominal
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
+from synth_audit.encoding.codes import cells_of
 from synth_audit.encoding.row_groups import row_groups
 from synth_audit.judging.suite import Suite
 from synth_audit.judging.weaker_gates import USUAL, usual_gates, weaker_gates
@@ -84,8 +86,13 @@ def _column_warning(train: Table, column: Column) -> str:
     present = int((~missing).sum())
     if present < _ENOUGH_TO_JUDGE or column.release_text:  # the plan has decided
         return ""
-    why = column.kind.like_identifier(distinct, present, train.n_rows)
-    return why and f"column {column.name!r} {why}"
+    if not (why := column.kind.like_identifier(distinct, present, train.n_rows)):
+        return ""
+    numbers = nominal([column]) and any(
+        isinstance(part, NumberPart) for part in column.kind.parts([cells_of(train, column)])
+    )
+    mend = ", or store what reads as numbers or dates as such, for new ones can be drawn of these"
+    return f"column {column.name!r} {why}{mend if numbers else ''}"
 
 
 def _width_warning(columns: int) -> str:

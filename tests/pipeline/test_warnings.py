@@ -53,6 +53,7 @@ def test_a_table_of_many_columns_is_told_to_take_long(width, told):
         ([float("nan")] * 100, "wholly missing"),
         ([f"P{i}" for i in range(100)], "role: identifier"),
         ([f"name {i % 60}" for i in range(100)], "like names or free text"),
+        ([f"2017/01/{1 + i % 31:02} {i // 31:02}:07" for i in range(100)], "numbers or dates as such"),
         (list(range(100)), "role: identifier"),
     ],
 )
