@@ -163,6 +163,11 @@ def test_records_spelt_into_what_train_never_had_are_flagged(flags, secret, case
     assert any(repr(column) in note for note in notes)
 
 
+def test_a_column_of_nothing_but_gaps_says_nothing(flags):
+    fresh = rows(2)
+    assert flags({**fresh, "weight": pa.nulls(N, fresh["weight"].type)})[0] == set()
+
+
 def test_little_in_every_column_is_much_in_all(flags):
     """Five cells of one column are what fresh rows could bring; five in each of eight columns are not."""
     wide = {f"x{j}": pa.array(["a", "b"] * (N // 2)) for j in range(8)}

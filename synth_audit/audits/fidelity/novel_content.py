@@ -80,8 +80,8 @@ class NovelContent:
     New is, column by column: a label that neither train nor the plan has in these very letters; another value
     in a column that is constant or wholly missing in train; digits or times finer than train's, and, under a
     privacy budget, than the plan's ``precision``; a number more than ten spans of train's beyond its ends; a
-    missing value where train has none; text twice as long as the longest label, or with characters that
-    nobody sees.
+    missing value where train has none, unless all of the column are; text twice as long as the longest label,
+    or with characters that nobody sees.
 
     Fresh rows of the same people bring new labels too: as many, on average, as training rows have one that no
     other has (Good 1953). So a flag is 1 where ``P(X ≥ k) < α``, ``X ~ Binomial(k + f, m / (m + n))``: k rows
@@ -225,9 +225,13 @@ def _as_counted(column: Column, subject: Subject) -> Column:
 
 
 def _missing(column: Column, train: Table, made: Table) -> Novelty:
-    """Gaps in a column that has none in train; a single gap of train would have been one."""
+    """Gaps in a column that has none in train; a single gap of train would have been one.
+
+    A column that is nothing but gaps, as some generators leave one of whose labels none may be learnt, says
+    nothing of anybody.
+    """
     own, gaps = train.missing(column.name), made.missing(column.name)
-    return Novelty(Aspect.MISSING, gaps & (not own.any()), own & (own.sum() == 1))
+    return Novelty(Aspect.MISSING, gaps & (not own.any()) & (not gaps.all()), own & (own.sum() == 1))
 
 
 def _notes(
