@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from synth_audit.core.arrow_types import is_text
 from synth_audit.core.entities import key_columns, persons
 from synth_audit.core.generator import FEWEST_PEOPLE, minimum_people, refits
+from synth_audit.core.parts import NumberPart
 from synth_audit.core.plan import Plan
 from synth_audit.core.rare_labels import rare_label_columns
-from synth_audit.core.parts import NumberPart
 from synth_audit.core.schema import Column, nominal
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
