@@ -79,14 +79,13 @@ class LinkedColumn:
     def levels(self) -> Integers:
         """How alike two numbers are: −log2 of the share of rows as near by rank, as a whole; shape (k, k)."""
         weights = self.counts / len(self.release)
-        middle = np.cumsum(weights) - weights / 2
-        levels = np.empty((self.size, self.size), np.int64)
-        for cell, place in enumerate(1 - middle if self.mirrored else middle):
-            away = np.abs(middle - place)
-            order = np.argsort(away, kind="stable")
-            as_near = np.cumsum(weights[order])
-            last = np.searchsorted(away[order], away[order] + 1e-12, side="right") - 1
-            levels[cell, order] = np.floor(1e-9 - np.log2(np.maximum(as_near[last], 2.0**-LEVELS)))
+        below = np.concatenate([[0.0], np.cumsum(weights)])
+        middle = below[1:] - weights / 2
+        places = (1 - middle if self.mirrored else middle)[:, None]
+        away = np.abs(middle - places) + 1e-12
+        first, end = np.searchsorted(middle, places - away), np.searchsorted(middle, places + away, "right")
+        as_near = np.maximum(below[end] - below[first], 2.0**-LEVELS)
+        levels: Integers = np.floor(1e-9 - np.log2(as_near)).astype(np.int64)
         return np.clip(levels, 0, LEVELS - 1)
 
     @property
