@@ -106,11 +106,17 @@ def _bits(shares: Floats) -> Floats:
 
 
 def _nearness(shares: Floats, mirrored: bool) -> Floats:
-    """Bits of the share of numbers as near by rank, for each two cells, shape (k, k)."""
+    """Bits of the share of numbers as near by rank, for each two cells, shape (k, k).
+
+    Which of the equal numbers at one end stands for which at the other is anybody's guess: mirrored, two
+    cells are as far apart as the middle of either is beyond the ranks of the other.
+    """
     middle = np.cumsum(shares) - shares / 2
     bits = np.empty((len(shares), len(shares)))
-    for row, place in zip(bits, 1 - middle if mirrored else middle, strict=True):
+    for row, place, share in zip(bits, 1 - middle if mirrored else middle, shares, strict=True):
         away = np.abs(middle - place)
+        if mirrored:
+            away = np.maximum(0.0, away - np.maximum(shares, share) / 2)
         order = np.argsort(away, kind="stable")
         last = np.searchsorted(away[order], away[order] + 1e-12, side="right") - 1
         row[order] = _bits(np.cumsum(shares[order])[last])

@@ -82,6 +82,15 @@ def test_numbers_mirrored_are_near_whose_ranks_are_turned_round():
     assert column.of_pairs(np.array([0]), np.array([199])) == pytest.approx(0.0, abs=0.02)
 
 
+def test_a_mirrored_number_agrees_alike_with_what_equal_ones_may_have_become():
+    x = np.repeat([0.0, 1.0, 2.0], [600, 300, 100])  # of the noughts 100 are twos now, and 300 ones
+    column = AgreementColumn.of_numbers(x, x, mirrored=True)
+    bits = column.of_pairs(np.zeros(3, int), np.array([0, 700, 950]))
+    assert bits == pytest.approx([0.0, -np.log2(0.4), -np.log2(0.4)], abs=1e-5)
+    bits = column.of_pairs(np.full(3, 950), np.array([0, 700, 950]))
+    assert bits == pytest.approx([-np.log2(0.6), -np.log2(0.9), 0.0], abs=1e-5)
+
+
 def test_columns_that_agree_together_share_their_weight():
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(2, 900))
