@@ -9,7 +9,7 @@ of somebody else beside those kept cost nothing. Columns that agree together any
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -133,14 +133,25 @@ def standing_out(columns: Sequence[AgreementColumn], repeats: int, rng: np.rando
     Returns:
         for each threshold, shape (n, thresholds).
     """
-    n, m = (len(x) for x in (columns[0].people, columns[0].release))
-    tables = _packed(columns, rng)
+    m = len(columns[0].release)
+    out = np.empty((len(columns[0].people), len(THRESHOLDS)))
+    for person, total in enumerate(summed(columns, _packed(columns, rng))):
+        for k, steps in enumerate(total.view(np.uint16).reshape(m, -1).T):
+            out[person, k] = _outweighs(np.ascontiguousarray(steps), repeats)
+    return out / _STEPS
+
+
+def summed(columns: Sequence[AgreementColumn], tables: Sequence[Packed]) -> Iterator[Packed]:
+    """For each person the sum of what all columns say of each row, shape (m,); overwritten by the next.
+
+    Args:
+        tables: what each column says of two cells, in the shape of its bits.
+    """
     starts = np.cumsum([0, *(c.size for c in columns)])
     places = np.array([c.release + s for c, s in zip(columns, starts, strict=False)], np.intp)
     row = np.zeros(starts[-1], np.uint64)
-    found, total = np.empty((len(columns), m), np.uint64), np.empty(m, np.uint64)
-    out = np.empty((n, len(THRESHOLDS)))
-    for person in range(n):
+    found, total = np.empty(places.shape, np.uint64), np.empty(places.shape[1], np.uint64)
+    for person in range(len(columns[0].people)):
         for c, table, start in zip(columns, tables, starts, strict=False):
             cell = c.people[person]
             if table.ndim == 2:
@@ -149,10 +160,7 @@ def standing_out(columns: Sequence[AgreementColumn], repeats: int, rng: np.rando
                 row[start + c.people[person - 1]] = 0
                 row[start + cell] = table[cell]
         row.take(places, out=found, mode="clip")
-        found.sum(axis=0, out=total)
-        for k, steps in enumerate(total.view(np.uint16).reshape(m, -1).T):
-            out[person, k] = _outweighs(np.ascontiguousarray(steps), repeats)
-    return out / _STEPS
+        yield found.sum(axis=0, out=total)
 
 
 def _packed(columns: Sequence[AgreementColumn], rng: np.random.Generator) -> list[Packed]:

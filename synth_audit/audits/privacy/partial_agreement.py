@@ -20,6 +20,7 @@ from synth_audit.core.measurement import Findings, Quantity, Reference
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.agreement_columns import THRESHOLDS, AgreementColumn, standing_out
 from synth_audit.kernels.held_out import halved, held_out_share
+from synth_audit.kernels.kept_columns import FEWEST_NUMBERS, MOST_COLUMNS, kept_bits, kept_sets
 from synth_audit.kernels.lag_spikes import LagColumn
 
 KEPT = Quantity(
@@ -40,6 +41,12 @@ uncertain; and above this one in any case."""
 
 _WORK, _FEWEST_PEOPLE = 1.2e9, 800
 """Cells compared in one pass over the people, and people looked up in any case."""
+
+_PAIRS, _FEWEST_LOOKED_AT, _SETS = 5.1e6, 400, 8
+"""Pairs of people and rows in which sets of columns are looked for, fewer people of whom show none; sets."""
+
+_FEWEST_BY_SETS = 300
+"""Control people with fewer of whom sets are not tried: chance alone leads to some by one of them."""
 
 _HALVINGS = 8
 """Times that the people are halved, to choose a way on one half and count on the other."""
@@ -63,8 +70,12 @@ class PartialAgreement:
     Somebody is linked whose best row agrees by more above the mean of the fifth to eighth best (further down
     where the release has more rows than train) than 98 % of the k of control, times ``1 + 60 / k``, and than
     99 % of them. ``linked_people`` is the share of train people who are, less that of control, by the worst
-    of eight ways (the four thresholds, numbers as they are or all mirrored by rank), chosen on one half of
-    the people and counted on the other, both ways round and on average over several halvings.
+    of eight ways (the four thresholds, numbers as they are or all mirrored by rank) and of up to eight sets
+    of columns, chosen on one half of the people and counted on the other, both ways round and on average
+    over several halvings. Sets of four to eight columns, three numbers among them, are those in which most
+    pairs of a person and a row are near beyond pairs of two people (:mod:`kept_columns`); by a set is linked
+    who is near a row in all of it, and by more bits than 99 % of control. They are looked for in 5.1·10⁶
+    pairs, and not at all where that is fewer than 400 people or control has fewer than 300.
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
@@ -91,7 +102,7 @@ class PartialAgreement:
         ),
         not_covered=(
             "Parts of a person that tell little more than it takes to find one row among all; the same few "
-            "of many columns in every row, which shifted_parts and partial_knowledge look for."
+            "of many columns in every row of a large release, or moved by more than 2 % of their spread."
         ),
         quantities=(KEPT,),
         risk="membership",
@@ -120,14 +131,19 @@ class PartialAgreement:
         member = np.arange(len(asked)) < len(rows[0])
         second = halved(member, _HALVINGS, context.rng)
         repeats = math.ceil(subject.synthetic.n_rows / subject.train.n_rows)
-        names, told = [], []
+        names, linked = [], []
         for name, beside in _ways(numbers, labels, asked):
             names += [f"{name}, {t:g} bits left out" for t in THRESHOLDS]
-            told.append(standing_out(beside, repeats, context.rng))
-        if not told:
+            told = standing_out(beside, repeats, context.rng)
+            linked.append(told > np.apply_along_axis(_limit, 0, told[~member]))
+            if len(linked) == 1 and len(rows[1]) >= _FEWEST_BY_SETS:
+                kept = _kept(beside, context.rng)
+                names += ["a set of columns"] * kept.shape[1]
+                linked.append(kept > np.quantile(kept[~member], _HARDLY_ANY, axis=0))
+        if not linked:
             raise NotApplicable("no column differs")
         requested = max(self.max_people, len(rows[1]))
-        return _measured(names, np.hstack(told), member, second, subject.level, requested)
+        return _measured(names, np.hstack(linked), member, second, subject.level, requested)
 
     def _people(self, subject: Subject, d: int, context: RunContext) -> tuple[Positions, Positions]:
         """Positions in train and control; of either as many, where not all can be looked up."""
@@ -160,10 +176,9 @@ def _ways(
 
 
 def _measured(
-    names: Sequence[str], told: Floats, member: Bools, second: Bools, level: float, requested: int
+    names: Sequence[str], linked: Bools, member: Bools, second: Bools, level: float, requested: int
 ) -> Findings:
     """The worst way by either half of the people, on the other."""
-    linked = told > np.apply_along_axis(_limit, 0, told[~member])
     share, worst = held_out_share(linked, np.ones_like(linked), member, second, level)
     return Findings(
         (
@@ -178,6 +193,17 @@ def _measured(
         ),
         notes=(f"most people were linked by {names[worst[0]]}",),
     )
+
+
+def _kept(columns: Sequence[AgreementColumn], rng: np.random.Generator) -> Floats:
+    """What rows tell of each person by being near in sets of columns, shape (people, sets)."""
+    n, m = (len(x) for x in (columns[0].people, columns[0].release))
+    looked_at = drawn(np.arange(n), int(_PAIRS / m), rng)
+    numbers = sum(c.bits.ndim == 2 for c in columns)
+    if numbers < FEWEST_NUMBERS or len(looked_at) < min(n, _FEWEST_LOOKED_AT):
+        return np.empty((n, 0))
+    some = columns[:MOST_COLUMNS]
+    return kept_bits(some, kept_sets(some, looked_at, _SETS))
 
 
 def _limit(strangers: Floats) -> float:
