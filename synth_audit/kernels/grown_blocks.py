@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.kernels.shared_windows import shared_windows, window_width
+from synth_audit.kernels.shared_windows import shared_windows
 
 Packed = npt.NDArray[np.uint64]
 
@@ -26,8 +26,9 @@ LARGEST = 7
 _COMPARED, _FEWEST_TRIED, _MOST_TRIED = 2e8, 100, 800
 """Bytes that are compared for all sets of one size, and how many sets these are, at least and at most."""
 
-_STRANGERS = 0.03
-"""Share of strangers whom a set may recognise."""
+_STRANGERS, _MOST_STRANGERS, _ERROR = 0.03, 0.15, 0.0225
+"""Share of strangers whom a set may recognise of few control people, and at most; between, so many that the
+standard error of their share is the third."""
 
 _CAUTION = 4.0
 """Standard errors by which a set must recognise more of train than of strangers to be told of."""
@@ -40,7 +41,7 @@ _MOST_COMPARED = 2e7
 
 
 def grown_blocks(
-    release: Floats, people: Floats, member: Bools, chosen: Bools, step: float, most: int
+    release: Floats, people: Floats, member: Bools, chosen: Bools, step: float, most: int, width: int
 ) -> list[tuple[int, ...]]:
     """At most so many sets of two to seven columns, each ascending, those that stand out most first.
 
@@ -52,15 +53,16 @@ def grown_blocks(
     Args:
         release: shape (m, d), people: shape (n, d), none NaN. member: who is in train, shape (n,).
         chosen: who is asked whether he is recognised, shape (n,). step: what lies further apart is not the
-            same label.
+            same label. width: rows that share a number with somebody, where no more are equal.
     """
-    search = _GrowthSearch.of(release, people, member, chosen, step)
+    search = _GrowthSearch.of(release, people, member, chosen, step, width)
     best: dict[tuple[int, ...], float] = {}
     d = release.shape[1]
+    room = _room(int((chosen & ~member).sum()))
     level: list[tuple[int, ...]] = [(i, j) for i in range(d) for j in range(i + 1, d)]
     for _ in range(2, min(LARGEST, d) + 1):
         found = {s: search.apart(s) for s in level}
-        best |= {s: z for s, (z, usual) in found.items() if z > _CAUTION and usual <= _STRANGERS}
+        best |= {s: z for s, (z, usual) in found.items() if z > _CAUTION and usual <= room}
         grown = sorted(found, key=lambda s: (-found[s][0], s))[: search.affordable // d]
         level = sorted({tuple(sorted((*s, j))) for s in grown for j in range(d) if j not in s})
     return sorted(best, key=lambda s: (-best[s], s))[:most]
@@ -69,7 +71,7 @@ def grown_blocks(
 def smallest_seen(train: int, control: int) -> float:
     """Share of train people whom a set must recognise to be told of in four draws of five.
 
-    Of so many people who are asked, by a set that recognises as many strangers as one may.
+    Of so many people who are asked, by a set that recognises 3 % of strangers.
     """
     for share in np.arange(0.005, 1.0, 0.005):
         error = _error(min(1.0, share + _STRANGERS), train, _STRANGERS, train + control)
@@ -78,19 +80,25 @@ def smallest_seen(train: int, control: int) -> float:
     return 1.0
 
 
+def _room(strangers: int) -> float:
+    """Share of strangers whom a set may recognise, of so many asked: t with ``t (1 − t) / k = _ERROR²``, or a
+    bound. What is copied of coarse columns is shared by many who are nobody's copy."""
+    square = max(0.0, 1 - 4 * strangers * _ERROR**2)
+    return min(_MOST_STRANGERS, max(_STRANGERS, (1 - math.sqrt(square)) / 2))
+
+
 def _error(s: float, n: float, t: float, k: float) -> float:
     """Standard error of the difference of two shares to which half a success and half a failure are added."""
     s, t = (n * s + 0.5) / (n + 1), (k * t + 0.5) / (k + 1)
     return math.sqrt(s * (1 - s) / n + t * (1 - t) / k)
 
 
-def recognised(release: Floats, people: Floats, step: float) -> Positions:
+def recognised(release: Floats, people: Floats, step: float, width: int) -> Positions:
     """Positions of the people who share all columns with one row; none where too many rows share any.
 
     Args:
-        release: shape (m, k), people: shape (n, k), none NaN.
+        release: shape (m, k), people: shape (n, k), none NaN. step, width: as in :func:`grown_blocks`.
     """
-    width = window_width(len(release))
     columns = zip(release.T, people.T, strict=True)
     windows = [shared_windows(mine, asked, step, width) for mine, asked in columns]
     sizes = [int((end - first).sum()) for _, first, end in windows]
@@ -126,13 +134,14 @@ class _GrowthSearch:
     ratio: float
 
     @classmethod
-    def of(cls, release: Floats, people: Floats, member: Bools, chosen: Bools, step: float) -> Self:
+    def of(
+        cls, release: Floats, people: Floats, member: Bools, chosen: Bools, step: float, width: int
+    ) -> Self:
         m, n = len(release), len(people)
         sides = [np.flatnonzero(side & chosen) for side in (member, ~member)]
         asked = np.concatenate(sides)
         rows = np.unique(np.linspace(0, n - 1, min(m, n)).astype(np.intp))
         own = np.where(np.isin(asked, rows), np.searchsorted(rows, asked), -1)
-        width = window_width(m)
         less = max(1, round(width * len(rows) / m))
         found: tuple[list[Packed], list[Packed]] = ([], [])
         for mine, values in zip(release.T, people.T, strict=True):

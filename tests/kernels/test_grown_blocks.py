@@ -7,7 +7,7 @@ import pytest
 
 from synth_audit.kernels.grown_blocks import grown_blocks, recognised, smallest_seen
 
-STEP = 1e4
+STEP, WIDTH = 1e4, 4
 N, K = 500, 150
 BLOCK = (1, 3, 8, 9, 10)
 
@@ -29,27 +29,40 @@ def dealt(share):
 def test_a_block_of_numbers_and_answers_grows_where_it_was_copied(share):
     release, people, member = dealt(share)
     chosen = np.arange(N + K) % 2 == 0
-    found = grown_blocks(release, people, member, chosen, STEP, 5)
+    found = grown_blocks(release, people, member, chosen, STEP, 5, WIDTH)
     if not share:
         assert not found
         return
     assert set(found[0]) <= set(BLOCK)
     assert {1, 3} < set(found[0])
-    hit = recognised(release[:, found[0]], people[:, found[0]], STEP)
+    hit = recognised(release[:, found[0]], people[:, found[0]], STEP, WIDTH)
     judged = hit[~chosen[hit]]
     assert (judged < N).sum() / (N / 2) > 0.15
     assert (judged >= N).sum() / (K / 2) < 0.05
 
 
+@pytest.mark.parametrize(("strangers", "told"), [(250, True), (40, False)])
+def test_coarse_columns_that_many_strangers_share_count_where_strangers_are_many(strangers, told):
+    rng = np.random.default_rng(2)
+    values = np.array([30, 30, 3, 2, 2, 9, 9])
+    release, people = (rng.integers(0, values, (n, 7)) * STEP for n in (1000, 1000 + strangers))
+    release[:200, :5] = people[:200, :5]
+    member = np.arange(len(people)) < 1000
+    found = grown_blocks(release, people, member, np.ones(len(people), dtype=bool), STEP, 5, WIDTH)
+    hit = recognised(release[:, :5], people[:, :5], STEP, WIDTH)
+    assert 0.03 < (hit >= 1000).sum() / strangers < 0.2
+    assert ((0, 1, 2, 3, 4) in found) is told
+
+
 def test_people_are_recognised_who_share_all_columns_with_one_row():
     release = np.array([[1, 1], [2, 2], [3, 3]]) * STEP
     people = np.array([[1, 1], [1, 2], [3, 3], [4, 4]]) * STEP
-    assert recognised(release, people, STEP).tolist() == [0, 2]
+    assert recognised(release, people, STEP, WIDTH).tolist() == [0, 2]
 
 
 def test_what_nearly_everybody_shares_recognises_nobody():
     same = np.zeros((5000, 2))
-    assert not len(recognised(same, same, STEP))
+    assert not len(recognised(same, same, STEP, WIDTH))
 
 
 def test_with_more_people_smaller_shares_are_seen():

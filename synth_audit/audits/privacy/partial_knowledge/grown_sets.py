@@ -10,6 +10,7 @@ from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
 from synth_audit.kernels.grown_blocks import grown_blocks, recognised
 from synth_audit.kernels.recognition import SharedSets
+from synth_audit.kernels.shared_windows import window_width
 
 _MOST_SETS, _MOST_ROWS = 40, 4000
 """Sets of telling columns and others that either half of the people grows, and rows of a release in which
@@ -17,6 +18,9 @@ they do: among more rows two numbers and a few answers are nobody's own."""
 
 _FEWEST_COLUMNS, _MOST_COLUMNS = 5, 40
 """Columns from which on such sets are looked for, and of how many, those with most different values."""
+
+_WIDER = (0.03, 0.06)
+"""Shares of the release that share a number too, for sets that hold where numbers were moved or swapped."""
 
 
 def with_grown(
@@ -34,11 +38,15 @@ def with_grown(
     plain = sorted(plain[i] for i in order[:_MOST_COLUMNS])
     cells = np.column_stack([columns[i].known_secret() for i in plain])
     release, asked = cells[:n_release], cells[n_release:]
-    halves: dict[tuple[int, ...], list[int]] = {}
-    for half in (0, 1):
-        for s in grown_blocks(release, asked, people.member, people.of(half), SECRET_STEP, _MOST_SETS):
-            halves.setdefault(s, []).append(half)
-    hits = [recognised(release[:, s], asked[:, s], SECRET_STEP) for s in map(list, halves)]
-    able = np.array([[half in of for of in halves.values()] for half in (0, 1)], dtype=bool)
-    sets = [tuple(plain[i] for i in s) for s in halves]
-    return shared.beside(sets, hits, able.reshape(2, -1))
+    least = window_width(n_release)
+    for width in (least, *(max(least, round(part * n_release)) for part in _WIDER)):
+        halves: dict[tuple[int, ...], list[int]] = {}
+        for half in (0, 1):
+            chosen = people.of(half)
+            for s in grown_blocks(release, asked, people.member, chosen, SECRET_STEP, _MOST_SETS, width):
+                halves.setdefault(s, []).append(half)
+        hits = [recognised(release[:, s], asked[:, s], SECRET_STEP, width) for s in map(list, halves)]
+        able = np.array([[half in of for of in halves.values()] for half in (0, 1)], dtype=bool)
+        sets = [tuple(plain[i] for i in s) for s in halves]
+        shared = shared.beside(sets, hits, able.reshape(2, -1))
+    return shared
