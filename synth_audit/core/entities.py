@@ -20,7 +20,7 @@ _SCALE = 2**64
 _BY_KEY, _BY_ROW, _AGAIN = frame("entity"), frame("row"), frame("again")
 
 
-def split(table: Table, control: float, key: bytes, *, apart: bool = False) -> tuple[Table, Table]:
+def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
     """Divide a table into train and control.
 
     Each entity goes to control when ``HMAC-SHA256(key, entity) / 2**64 < control`` (first 8 bytes): an
@@ -30,7 +30,6 @@ def split(table: Table, control: float, key: bytes, *, apart: bool = False) -> t
     Args:
         control: expected share of entities set aside, in (0, 1); the actual share varies with the coins.
         key: decides the coins; who lacks it cannot tell train from control.
-        apart: see :func:`set_aside`.
 
     Returns:
         (train, control), each in the table's row order.
@@ -38,7 +37,7 @@ def split(table: Table, control: float, key: bytes, *, apart: bool = False) -> t
     Raises:
         DataError: one of the two would be empty.
     """
-    aside = set_aside(table, control, key, apart=apart)
+    aside = set_aside(table, control, key)
     return table.take(~aside), table.take(aside)
 
 
