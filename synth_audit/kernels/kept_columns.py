@@ -38,7 +38,7 @@ _ALIKE = 0.6
 """Share of two sets' columns in both from which they are one."""
 
 
-class _Found(NamedTuple):
+class _KeptSet(NamedTuple):
     """Pairs near in some columns, of a person and a row and of two people.
 
     Attributes:
@@ -60,8 +60,8 @@ def kept_sets(columns: Sequence[AgreementColumn], some: Positions, most: int) ->
     """
     asked = [replace(c, people=c.people[some]) for c in columns]
     numbers = [k for k, c in enumerate(columns) if c.bits.ndim == 2]
-    release = _Masks.of(asked, numbers)
-    people = _Masks.of([replace(c, release=c.people) for c in asked], numbers, others=True)
+    release = _NearPairs.of(asked, numbers)
+    people = _NearPairs.of([replace(c, release=c.people) for c in asked], numbers, others=True)
     return _distinct(_grown(release, people, numbers), most)
 
 
@@ -98,7 +98,7 @@ def _key(columns: Sequence[int]) -> np.uint64:
     return np.uint64(sum(1 << c for c in columns))
 
 
-class _Masks(NamedTuple):
+class _NearPairs(NamedTuple):
     """In which columns pairs are near that are near in several numbers, one bit each.
 
     Attributes:
@@ -114,7 +114,7 @@ class _Masks(NamedTuple):
     @classmethod
     def of(
         cls, columns: Sequence[AgreementColumn], numbers: Sequence[int], *, others: bool = False
-    ) -> _Masks:
+    ) -> _NearPairs:
         """Args:
         others: rows are the same people, of whom nobody is beside himself.
         """
@@ -146,7 +146,7 @@ class _Masks(NamedTuple):
         return min(len(np.unique(of[pairs])) for of in (self.person, self.row))
 
 
-def _grown(release: _Masks, people: _Masks, numbers: Sequence[int]) -> Iterator[_Found]:
+def _grown(release: _NearPairs, people: _NearPairs, numbers: Sequence[int]) -> Iterator[_KeptSet]:
     """Triples of numbers and what they grow into."""
     times = release.pairs / max(1, people.pairs)
 
@@ -160,14 +160,14 @@ def _grown(release: _Masks, people: _Masks, numbers: Sequence[int]) -> Iterator[
         for y in (k for k in numbers if k > x):
             pairs, among = (m.within(at, [y]) for m, at in zip((release, people), of_x, strict=True))
             errors = score(release.counts(pairs), people.counts(among))
-            at_hand += [_Found(float(errors[z]), (x, y, z), pairs, among) for z in numbers if z > y]
+            at_hand += [_KeptSet(float(errors[z]), (x, y, z), pairs, among) for z in numbers if z > y]
         at_hand = sorted(at_hand, key=lambda f: -f.score)[:_SEEDS]
     at_hand = [
         f._replace(pairs=release.within(f.pairs, f.columns), among=people.within(f.among, f.columns))
         for f in at_hand
     ]
     for _ in range(4, _MOST_KEPT + 1):
-        grown: dict[tuple[int, ...], _Found] = {}
+        grown: dict[tuple[int, ...], _KeptSet] = {}
         for f in at_hand:
             errors = score(release.counts(f.pairs), people.counts(f.among))
             errors[list(f.columns)] = 0
@@ -176,12 +176,12 @@ def _grown(release: _Masks, people: _Masks, numbers: Sequence[int]) -> Iterator[
                 if errors[k] > _CLEARLY and columns not in grown:
                     pairs, among = release.within(f.pairs, [k]), people.within(f.among, [k])
                     errors_of_all = score(release.different(pairs), people.different(among))
-                    grown[columns] = _Found(float(errors_of_all), columns, pairs, among)
+                    grown[columns] = _KeptSet(float(errors_of_all), columns, pairs, among)
         at_hand = sorted(grown.values(), key=lambda f: -f.score)[:_BEAM]
         yield from at_hand
 
 
-def _distinct(found: Iterator[_Found], most: int) -> list[tuple[int, ...]]:
+def _distinct(found: Iterator[_KeptSet], most: int) -> list[tuple[int, ...]]:
     kept: list[tuple[int, ...]] = []
     for f in sorted(found, key=lambda f: -f.score):
         if all(len({*f.columns} & {*k}) < _ALIKE * len({*f.columns} | {*k}) for k in kept):
