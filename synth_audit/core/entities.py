@@ -46,14 +46,14 @@ def set_aside(table: Table, control: float, key: bytes, *, apart: bool = False) 
 
     Args:
         apart: of equal rows in a table without keys, all but the first of those that chance explains get
-            coins of their own (:func:`different_people`). The table decides which, so that one row more may
+            coins of their own (:func:`chance_equals`). The table decides which, so that one row more may
             move others: not for what is proved of one person more or less.
 
     Raises:
         DataError: all of them, or none.
     """
     aside = np.concatenate([in_control(entities_of(part), control, key) for part in table.parts(BATCH)])
-    again = different_people(table) if apart else np.zeros(table.n_rows, dtype=bool)
+    again = chance_equals(table) if apart else np.zeros(table.n_rows, dtype=bool)
     if again.any():
         aside[again] = in_control(_repeated(table.take(again)), control, key)
     if aside.all() or not aside.any():
@@ -107,7 +107,7 @@ def entities_of(table: Table) -> list[bytes]:
     return found
 
 
-def different_people(table: Table) -> Bools:
+def chance_equals(table: Table) -> Bools:
     """Rows of a keyless table with equals that chance explains: each is a person of its own, shape (n,)."""
     return np.zeros(table.n_rows, dtype=bool) if key_columns(table.schema) else alike_by_chance(table)
 

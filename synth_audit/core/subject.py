@@ -13,7 +13,7 @@ from synth_audit.core.accounting.guarantee import PrivacyGuarantee
 from synth_audit.core.accounting.terms import NO_BUDGET, FitTerms
 from synth_audit.core.arrays import Bools
 from synth_audit.core.coarsening import NO_COARSENING, Coarsening
-from synth_audit.core.entities import different_people
+from synth_audit.core.entities import chance_equals
 from synth_audit.core.schema import Column, Schema
 from synth_audit.core.table import Table, joined
 
@@ -30,7 +30,7 @@ class RandomSplit:
             were fixed and every division of these sizes was equally likely.
         ours: this program tossed the coins; else that chance did is somebody's word.
         apart: equal rows of a table without keys had coins of their own where chance explains them, see
-            :func:`~synth_audit.core.entities.different_people`.
+            :func:`~synth_audit.core.entities.chance_equals`.
     """
 
     train: float | None = None
@@ -89,4 +89,4 @@ class Subject:
         n = self.train.n_rows
         if self.random_split is None or not self.random_split.apart:
             return np.zeros(n, dtype=bool)
-        return different_people(joined([t for t in (self.train, self.control) if t is not None]))[:n]
+        return chance_equals(joined([t for t in (self.train, self.control) if t is not None]))[:n]

@@ -6,7 +6,7 @@ import pytest
 
 from synth_audit.core import equal_rows
 from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.entities import different_people, set_aside
+from synth_audit.core.entities import chance_equals, set_aside
 from synth_audit.core.equal_rows import NearRows, alike_by_chance
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
@@ -143,7 +143,7 @@ def test_the_order_of_rows_and_columns_decides_nothing():
 def test_equal_rows_by_chance_have_coins_of_their_own():
     table = read(survey(6000))
     apart, together = (set_aside(table, 0.2, KEY, apart=how) for how in (True, False))
-    own = different_people(table)
+    own = chance_equals(table)
     assert (apart == together)[~own].all(), "nobody else moves"
     rows = list(zip(*(table.labels(c.name).tolist() for c in table.schema), strict=True))
     both = {r for r, a in zip(rows, apart, strict=True) if a} & {
@@ -163,7 +163,7 @@ def test_rows_appended_or_shuffled_move_no_coin_of_a_group_that_is_divided():
     columns = survey(6000)
     table, longer = read(columns), read(survey_with_more(columns))
     before, after = (set_aside(t, 0.2, KEY, apart=True) for t in (table, longer))
-    same = different_people(table) == different_people(longer)[:6000]
+    same = chance_equals(table) == chance_equals(longer)[:6000]
     assert same.mean() > 0.98
     assert (before == after[:6000])[same].all()
     order = np.random.default_rng(1).permutation(6000)
