@@ -54,6 +54,18 @@ def test_coarse_columns_that_many_strangers_share_count_where_strangers_are_many
     assert ((0, 1, 2, 3, 4) in found) is told
 
 
+@pytest.mark.parametrize(("width", "told"), [(1, True), (16, False)])
+def test_an_exact_number_beside_common_answers_is_found_by_the_row_next_in_rank(width, told):
+    rng = np.random.default_rng(3)
+    release, people = (
+        np.column_stack([rng.permutation(4_000)[:n], rng.integers(0, 2, (n, 5)) * STEP]) for n in (800, 1000)
+    )
+    release[:120] = people[:120]
+    member = np.arange(1000) < 800
+    found = grown_blocks(release, people, member, np.ones(1000, dtype=bool), STEP, 5, width)
+    assert bool(found) is told
+
+
 def test_people_are_recognised_who_share_all_columns_with_one_row():
     release = np.array([[1, 1], [2, 2], [3, 3]]) * STEP
     people = np.array([[1, 1], [1, 2], [3, 3], [4, 4]]) * STEP

@@ -19,8 +19,9 @@ they do: among more rows two numbers and a few answers are nobody's own."""
 _FEWEST_COLUMNS, _MOST_COLUMNS = 5, 40
 """Columns from which on such sets are looked for, and of how many, those with most different values."""
 
-_WIDER = (0.03, 0.06)
-"""Shares of the release that share a number too, for sets that hold where numbers were moved or swapped."""
+_NEXT, _WIDER = 1, (0.03, 0.06)
+"""Rows that share a number where it was copied as it is: strangers hardly do; and shares of the release that
+share it, for sets that hold where numbers were moved or swapped."""
 
 
 def with_grown(
@@ -39,7 +40,7 @@ def with_grown(
     cells = np.column_stack([columns[i].known_secret() for i in plain])
     release, asked = cells[:n_release], cells[n_release:]
     least = window_width(n_release)
-    for width in (least, *(max(least, round(part * n_release)) for part in _WIDER)):
+    for width in (_NEXT, least, *(max(least, round(part * n_release)) for part in _WIDER)):
         halves: dict[tuple[int, ...], list[int]] = {}
         for half in (0, 1):
             chosen = people.of(half)
