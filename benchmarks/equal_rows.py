@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synth_audit.core.entities import different_people
+from synth_audit.core.entities import chance_equals
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.encoding.row_groups import row_groups
@@ -50,7 +50,7 @@ def apart(data: pa.Table) -> tuple[float, float]:
     table = read_table(data, infer_schema(data, {}), where="source")
     (groups,) = row_groups([table], table.schema.features)
     equal = np.bincount(groups)[groups] > 1
-    return float(equal.mean()), float(different_people(table)[equal].mean()) if equal.any() else 0.0
+    return float(equal.mean()), float(chance_equals(table)[equal].mean()) if equal.any() else 0.0
 
 
 def drawn(draw: Draw, n: int, twice: float, seed: int) -> pa.Table:
