@@ -30,8 +30,9 @@ _STRANGERS, _MOST_STRANGERS, _ERROR = 0.03, 0.15, 0.0225
 """Share of strangers whom a set may recognise of few control people, and at most; between, so many that the
 standard error of their share is the third."""
 
-_CAUTION = 4.0
-"""Standard errors by which a set must recognise more of train than of strangers to be told of."""
+_CAUTION, _CLEARLY = 4.0, 8.0
+"""Standard errors by which a set must recognise more of train than of strangers to be told of, and those from
+which on it is told of whatever share of strangers it recognises."""
 
 _SEEN_MOSTLY = 0.84
 """Further standard errors by which a set must stand out on average to do so in four draws of five."""
@@ -62,7 +63,7 @@ def grown_blocks(
     level: list[tuple[int, ...]] = [(i, j) for i in range(d) for j in range(i + 1, d)]
     for _ in range(2, min(LARGEST, d) + 1):
         found = {s: search.apart(s) for s in level}
-        best |= {s: z for s, (z, usual) in found.items() if z > _CAUTION and usual <= room}
+        best |= {s: z for s, (z, usual) in found.items() if z > (_CAUTION if usual <= room else _CLEARLY)}
         grown = sorted(found, key=lambda s: (-found[s][0], s))[: search.affordable // d]
         level = sorted({tuple(sorted((*s, j))) for s in grown for j in range(d) if j not in s})
     return sorted(best, key=lambda s: (-best[s], s))[:most]

@@ -66,6 +66,18 @@ def test_an_exact_number_beside_common_answers_is_found_by_the_row_next_in_rank(
     assert bool(found) is told
 
 
+def test_columns_that_every_row_keeps_of_somebody_are_found_though_most_strangers_share_them():
+    rng = np.random.default_rng(5)
+    people = rng.integers(0, [9, 7, 5, 3, 4, 4], (800, 6)) * STEP
+    release = rng.integers(0, [9, 7, 5, 3, 4, 4], (600, 6)) * STEP
+    release[:, :4] = people[:600, :4]
+    member = np.arange(800) < 600
+    found = grown_blocks(release, people, member, np.ones(800, dtype=bool), STEP, 5, 1)
+    hit = recognised(release[:, :4], people[:, :4], STEP, 1)
+    assert (hit >= 600).sum() / 200 > 0.3
+    assert found[0] == (0, 1, 2, 3)
+
+
 def test_people_are_recognised_who_share_all_columns_with_one_row():
     release = np.array([[1, 1], [2, 2], [3, 3]]) * STEP
     people = np.array([[1, 1], [1, 2], [3, 3], [4, 4]]) * STEP
