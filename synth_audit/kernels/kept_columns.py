@@ -115,8 +115,10 @@ class _NearPairs(NamedTuple):
     def of(
         cls, columns: Sequence[AgreementColumn], numbers: Sequence[int], *, others: bool = False
     ) -> _NearPairs:
-        """Args:
-        others: rows are the same people, of whom nobody is beside himself.
+        """All pairs near in so many numbers.
+
+        Args:
+            others: rows are the same people, of whom nobody is beside himself.
         """
         key = _key(numbers)
         near, rows = [], []

@@ -194,7 +194,8 @@ def _unique_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
     real, times = np.unique(np.concatenate([train, control]), return_counts=True)
     alone = real[times == 1]
     n, stretch = len(synthetic), len(train) / len(control)
-    unit = float(told.weights[train[np.isin(train, alone)]].mean()) if np.isin(train, alone).any() else 1.0
+    once = train[np.isin(train, alone)]
+    unit = float(told.weights[once].mean()) if len(once) else 1.0
     copied = synthetic[np.isin(synthetic, alone)]
     of_train = np.isin(copied, train)
     a, b = (WeightedCount.of(told.weights[copied[of]], n) for of in (of_train, ~of_train))

@@ -11,15 +11,16 @@ import numpy as np
 
 from synth_audit.audits.privacy._asked_people import different_people
 from synth_audit.audits.privacy._lag_views import NumbersBeside, labels_beside, numbers_beside
+from synth_audit.audits.privacy._linked_people import HALVINGS, HARDLY_ANY, linked_share, stranger_limit
 from synth_audit.audits.privacy._targets import drawn
-from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Findings, Quantity, Reference
+from synth_audit.core.measurement import Findings, Quantity
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.agreement_columns import THRESHOLDS, AgreementColumn, standing_out
-from synth_audit.kernels.held_out import halved, held_out_share
+from synth_audit.kernels.held_out import halved
 from synth_audit.kernels.kept_columns import FEWEST_NUMBERS, MOST_COLUMNS, kept_bits, kept_sets
 from synth_audit.kernels.lag_spikes import LagColumn
 
@@ -35,10 +36,6 @@ KEPT = Quantity(
 _MOST_COLUMNS = 50
 """Columns that are compared."""
 
-_QUANTILE, _OF_FEW, _HARDLY_ANY = 0.98, 60, 0.99
-"""Quantile of strangers above which a row stands out, times one and this over their number, of few it being
-uncertain; and above this one in any case."""
-
 _WORK, _FEWEST_PEOPLE = 1.2e9, 800
 """Cells compared in one pass over the people, and people looked up in any case."""
 
@@ -47,12 +44,6 @@ _PAIRS, _FEWEST_LOOKED_AT, _SETS = 5.1e6, 400, 8
 
 _FEWEST_BY_SETS = 300
 """Control people with fewer of whom sets are not tried: chance alone leads to some by one of them."""
-
-_HALVINGS = 8
-"""Times that the people are halved, to choose a way on one half and count on the other."""
-
-_FEWEST_STRANGERS = 100
-"""Control people with fewer of whom nothing is decided."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,21 +120,29 @@ class PartialAgreement:
         rows = self._people(subject, len(numbers) + len(labels), context)
         asked = np.concatenate([rows[0], subject.train.n_rows + rows[1]])
         member = np.arange(len(asked)) < len(rows[0])
-        second = halved(member, _HALVINGS, context.rng)
+        second = halved(member, HALVINGS, context.rng)
         repeats = math.ceil(subject.synthetic.n_rows / subject.train.n_rows)
         names, linked = [], []
         for name, beside in _ways(numbers, labels, asked):
             names += [f"{name}, {t:g} bits left out" for t in THRESHOLDS]
             told = standing_out(beside, repeats, context.rng)
-            linked.append(told > np.apply_along_axis(_limit, 0, told[~member]))
+            linked.append(told > np.apply_along_axis(stranger_limit, 0, told[~member]))
             if len(linked) == 1 and len(rows[1]) >= _FEWEST_BY_SETS:
                 kept = _kept(beside, context.rng)
                 names += ["a set of columns"] * kept.shape[1]
-                linked.append(kept > np.quantile(kept[~member], _HARDLY_ANY, axis=0))
+                linked.append(kept > np.quantile(kept[~member], HARDLY_ANY, axis=0))
         if not linked:
             raise NotApplicable("no column differs")
-        requested = max(self.max_people, len(rows[1]))
-        return _measured(names, np.hstack(linked), member, second, subject.level, requested)
+        found, worst = linked_share(
+            KEPT,
+            np.hstack(linked),
+            member,
+            second,
+            subject.level,
+            requested=max(self.max_people, len(rows[1])),
+            usual="rows keep as much of strangers",
+        )
+        return Findings((found,), notes=(f"most people were linked by {names[worst[0]]}",))
 
     def _people(self, subject: Subject, d: int, context: RunContext) -> tuple[Positions, Positions]:
         """Positions in train and control; of either as many, where not all can be looked up."""
@@ -175,26 +174,6 @@ def _ways(
             yield "numbers mirrored" if mirrored else "numbers as they are", found
 
 
-def _measured(
-    names: Sequence[str], linked: Bools, member: Bools, second: Bools, level: float, requested: int
-) -> Findings:
-    """The worst way by either half of the people, on the other."""
-    share, worst = held_out_share(linked, np.ones_like(linked), member, second, level)
-    return Findings(
-        (
-            KEPT.at(
-                share.value,
-                interval=share.interval,
-                n_requested=requested,
-                n_achieved=int(min(np.bincount(member))),
-                n_minimum=_FEWEST_STRANGERS,
-                reference=Reference(0.0, "rows keep as much of strangers"),
-            ),
-        ),
-        notes=(f"most people were linked by {names[worst[0]]}",),
-    )
-
-
 def _kept(columns: Sequence[AgreementColumn], rng: np.random.Generator) -> Floats:
     """What rows tell of each person by being near in sets of columns, shape (people, sets)."""
     n, m = (len(x) for x in (columns[0].people, columns[0].release))
@@ -204,9 +183,3 @@ def _kept(columns: Sequence[AgreementColumn], rng: np.random.Generator) -> Float
         return np.empty((n, 0))
     some = columns[:MOST_COLUMNS]
     return kept_bits(some, kept_sets(some, looked_at, _SETS))
-
-
-def _limit(strangers: Floats) -> float:
-    """What a row must tell to be somebody's."""
-    usual, most = np.quantile(strangers, (_QUANTILE, _HARDLY_ANY))
-    return float(max((1 + _OF_FEW / len(strangers)) * usual, most))

@@ -10,18 +10,19 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._asked_people import different_people
+from synth_audit.audits.privacy._linked_people import HALVINGS, linked_share
 from synth_audit.audits.privacy._related_numbers import related_numbers
 from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Findings, Quantity, Reference
+from synth_audit.core.measurement import Findings, Quantity
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.known_columns import KnownColumn, known_columns
 from synth_audit.encoding.plain_numbers import plain_numbers
-from synth_audit.kernels.held_out import halved, held_out_share
+from synth_audit.kernels.held_out import halved
 from synth_audit.kernels.learnt_linkage import LinkageWeights
 from synth_audit.kernels.learnt_moves import learnt_moves
 from synth_audit.kernels.linked_columns import BLOCK, Blocks, LinkedColumn
@@ -46,11 +47,8 @@ _WORK = 1.6e8
 _MOST_COLUMNS = 50
 """Columns that are compared: over more fewer people could be looked up, and whoever is copied is in these."""
 
-_FEWEST_PEOPLE, _FEWEST_STRANGERS = 400, 100
-"""People looked up in any case, and control people with fewer of whom nothing is decided."""
-
-_HALVINGS = 8
-"""Times that the people are halved, to choose a way on one half and count on the other."""
+_FEWEST_PEOPLE = 400
+"""People looked up in any case."""
 
 _ROUNDS = 2
 """Times that weights are learnt where labels are not known."""
@@ -139,7 +137,7 @@ class RecodedCopies:
             raise NotApplicable("no column varies in train")
         repeats = math.ceil(n_release / subject.train.n_rows)
         member = np.arange(sum(map(len, rows))) < len(rows[0])
-        second, everybody = halved(member, _HALVINGS, context.rng), np.arange(len(member))
+        second, everybody = halved(member, HALVINGS, context.rng), np.arange(len(member))
         found = [(*way, everybody) for way in _by_columns([c for _, c in columns], repeats)]
         numbers = plain_numbers(tables, features, real)
         # Where not all rows are compared, every second of the people is enough for what is tried besides.
@@ -226,17 +224,14 @@ def _measured(
         times = max(_WELL_ABOVE, 1 + _OF_FEW / len(strangers))
         linked[k, who] = out > times * float(np.quantile(strangers, _QUANTILE))
         asked[k, who] = True
-    found, worst = held_out_share(linked.T, asked.T, member, second, level)
-    return Findings(
-        (
-            LINKED.at(
-                found.value,
-                interval=found.interval,
-                n_requested=requested,
-                n_achieved=int(min(np.bincount(member))),
-                n_minimum=_FEWEST_STRANGERS,
-                reference=Reference(0.0, "one row stands out to strangers as often"),
-            ),
-        ),
-        notes=(f"most people were linked by {ways[worst[0]][0]}",),
+    found, worst = linked_share(
+        LINKED,
+        linked.T,
+        member,
+        second,
+        level,
+        requested=requested,
+        usual="one row stands out to strangers as often",
+        asked=asked.T,
     )
+    return Findings((found,), notes=(f"most people were linked by {ways[worst[0]][0]}",))

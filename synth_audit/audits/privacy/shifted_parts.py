@@ -11,6 +11,7 @@ import numpy as np
 
 from synth_audit.audits.privacy._asked_people import different_people
 from synth_audit.audits.privacy._lag_views import LagView, labels_beside, lag_views, numbers_beside
+from synth_audit.audits.privacy._linked_people import HALVINGS, linked_share, stranger_limit
 from synth_audit.audits.privacy._other_columns import RankedColumns
 from synth_audit.audits.privacy._shared_words import told_by_words
 from synth_audit.audits.privacy._targets import drawn
@@ -18,9 +19,9 @@ from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Findings, Quantity, Reference
+from synth_audit.core.measurement import Findings, Quantity
 from synth_audit.core.subject import Subject
-from synth_audit.kernels.held_out import halved, held_out_share
+from synth_audit.kernels.held_out import halved
 from synth_audit.kernels.lag_spikes import LagColumn
 from synth_audit.kernels.lagged_links import Shift, followed, linked_bits
 from synth_audit.kernels.near_links import NearColumns
@@ -38,14 +39,6 @@ SHIFTED = Quantity(
 _MOST_COLUMNS = 40
 """Columns that are looked at."""
 
-_QUANTILE, _OF_FEW = 0.98, 60
-"""The quantile of strangers above which a row stands out, times one and this over their number: of few it is
-uncertain."""
-
-_HARDLY_ANY = 0.99
-"""The quantile of strangers above which a row stands out in any case: sums of a few values come in steps, of
-which one may lie above the limit and be reached by nearly as many strangers as the other quantile leaves."""
-
 _BITS = 3.0
 """A row that tells so much more than it takes to find one among all rows is somebody's."""
 
@@ -59,11 +52,8 @@ _WEIGHED, _CLEARLY = 1, 5.0
 """Shifts of a view of near values whose columns are weighed by how near they are, and standard errors above
 chance that they must have."""
 
-_HALVINGS, _NAMED = 8, 2
-"""Times that the people are halved, to choose a shift on one half and count on the other; shifts named."""
-
-_FEWEST_STRANGERS = 100
-"""Control people with fewer of whom nothing is decided."""
+_NAMED = 2
+"""Shifts named."""
 
 
 class _Found(NamedTuple):
@@ -149,7 +139,7 @@ class ShiftedParts:
         if min(map(len, rows)) < 2:
             raise NotApplicable("a share needs two people on either side")
         member = np.arange(sum(map(len, rows))) < len(rows[0])
-        second = halved(member, _HALVINGS, context.rng)
+        second = halved(member, HALVINGS, context.rng)
         asked = np.concatenate([rows[0], subject.train.n_rows + rows[1]])
         bits = math.log2(subject.synthetic.n_rows) + _BITS
         tables = (subject.synthetic, *real)
@@ -161,23 +151,17 @@ class ShiftedParts:
             some = [c.of(asked) for c in view.columns]
             shifts = _shifts(view, some)
             for told in _told(view, some, shifts, bits):
-                found.append(_Found(view.name, told > _limit(told[~member], bits)))
+                found.append(_Found(view.name, told > stranger_limit(told[~member], bits)))
             for told in _outweighing(view, shifts, ranked, len(numbers)):
-                found.append(_Found(view.name, told > _limit(told[~member], 0.0)))
+                found.append(_Found(view.name, told > stranger_limit(told[~member])))
         for name, ways in (
             ("in the distributions of others", ranked.told_in_others()),
             ("in their words", told_by_words(tables, columns, real, asked)),
         ):
-            found.extend(_Found(name, told > _limit(told[~member], 0.0)) for told in ways)
+            found.extend(_Found(name, told > stranger_limit(told[~member])) for told in ways)
         if not found:
             raise NotApplicable("there are no two columns that differ")
         return _measured(found, member, second, subject.level, max(self.max_people, len(rows[1])))
-
-
-def _limit(strangers: Floats, enough: float) -> float:
-    """What a row must tell to be somebody's."""
-    usual, most = np.quantile(strangers, (_QUANTILE, _HARDLY_ANY))
-    return float(max(enough, (1 + _OF_FEW / len(strangers)) * usual, most))
 
 
 def _shifts(view: LagView, some: Sequence[LagColumn]) -> list[Shift]:
@@ -219,19 +203,14 @@ def _outweighing(
 
 def _measured(found: list[_Found], member: Bools, second: Bools, level: float, requested: int) -> Findings:
     """The worst shift by either half of the people, on the other."""
-    linked = np.column_stack([x.linked for x in found])
-    share, worst = held_out_share(linked, np.ones_like(linked), member, second, level)
-    names = list(dict.fromkeys(found[k].name for k in worst))[:_NAMED]
-    return Findings(
-        (
-            SHIFTED.at(
-                share.value,
-                interval=share.interval,
-                n_requested=requested,
-                n_achieved=int(min(np.bincount(member))),
-                n_minimum=_FEWEST_STRANGERS,
-                reference=Reference(0.0, "values of strangers are moved alike as often"),
-            ),
-        ),
-        notes=(f"most people were linked by values {' and '.join(names)}",),
+    share, worst = linked_share(
+        SHIFTED,
+        np.column_stack([x.linked for x in found]),
+        member,
+        second,
+        level,
+        requested=requested,
+        usual="values of strangers are moved alike as often",
     )
+    names = list(dict.fromkeys(found[k].name for k in worst))[:_NAMED]
+    return Findings((share,), notes=(f"most people were linked by values {' and '.join(names)}",))

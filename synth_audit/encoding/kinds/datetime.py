@@ -13,19 +13,18 @@ from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.arrow_types import is_datetime
 from synth_audit.core.arrow_values import in_microseconds
 from synth_audit.core.kind import Bounds, Clues, KindInfo, Order
-from synth_audit.core.kind_novelty import Precision
 from synth_audit.core.parts import TIME
-from synth_audit.core.resolution import TIME_UNITS, Resolution, resolution_of, time_grids
 from synth_audit.core.rules import read_value
+from synth_audit.encoding.kinds._moments import Moments
 from synth_audit.encoding.kinds._number_margin import DAY
-from synth_audit.encoding.kinds._numbers import Numbers, rounded
+from synth_audit.encoding.kinds._numbers import rounded
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True)
-class Datetime(Numbers):
+class Datetime(Moments):
     """Dates and timestamps, as microseconds since 1970 (UTC)."""
 
     info: ClassVar[KindInfo] = KindInfo(
@@ -70,16 +69,6 @@ class Datetime(Numbers):
         zone = storage.tz if pa.types.is_timestamp(storage) else None
         whole = rounded(numbers, np.isnan(numbers)).cast(pa.timestamp("us", tz=zone))
         return whole.cast(storage, safe=False)
-
-    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
-        """Years, months, days, hours, minutes, seconds and their parts."""
-        return resolution_of(self._floats(values), time_grids(), decimal=False)
-
-    def declared_resolution(self, precision: Precision) -> Resolution:
-        """A unit of time."""
-        if not isinstance(precision, str):
-            raise TypeError(f"a {self.name} column has a unit of time as its precision")
-        return Resolution(TIME_UNITS[precision])
 
     def framed(self, values: pa.ChunkedArray) -> pd.Series[Any]:
         """As datetime64 in UTC; by way of whole microseconds, which strips a zone and moves no instant."""

@@ -10,16 +10,15 @@ import pyarrow as pa
 
 from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.kind import Bounds, Clues, Domain, DomainTerm, KindInfo
-from synth_audit.core.kind_novelty import Precision
-from synth_audit.core.resolution import TIME_UNITS, Resolution, resolution_of, time_grids
+from synth_audit.encoding.kinds._moments import Moments
 from synth_audit.encoding.kinds._number_margin import DAY
-from synth_audit.encoding.kinds._numbers import Numbers, rounded
+from synth_audit.encoding.kinds._numbers import rounded
 
 _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
 @dataclass(frozen=True)
-class Time(Numbers):
+class Time(Moments):
     """Times of day without a date, as microseconds since midnight."""
 
     info: ClassVar[KindInfo] = KindInfo(title="Time", summary="Times of day.", frame_types=("float64",))
@@ -52,13 +51,3 @@ class Time(Numbers):
         unit = _MICROSECONDS[storage.unit]
         whole = rounded(np.rint(numbers / unit) % (DAY / unit), np.isnan(numbers))
         return whole.cast(pa.int32() if storage.bit_width == 32 else pa.int64()).cast(storage)
-
-    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
-        """Hours, minutes, seconds and their parts."""
-        return resolution_of(self._floats(values), time_grids(), decimal=False)
-
-    def declared_resolution(self, precision: Precision) -> Resolution:
-        """A unit of time."""
-        if not isinstance(precision, str):
-            raise TypeError(f"a {self.name} column has a unit of time as its precision")
-        return Resolution(TIME_UNITS[precision])

@@ -1,0 +1,23 @@
+"""What dates and times of day have in common."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from synth_audit.core.kind_novelty import Precision
+from synth_audit.core.resolution import TIME_UNITS, Resolution, resolution_of, time_grids
+from synth_audit.encoding.kinds._numbers import Numbers
+
+
+class Moments(Numbers):
+    """Numbers of microseconds, rounded to units of time."""
+
+    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
+        """Years, months, days, hours, minutes, seconds and their parts."""
+        return resolution_of(self._floats(values), time_grids(), decimal=False)
+
+    def declared_resolution(self, precision: Precision) -> Resolution:
+        """A unit of time."""
+        if not isinstance(precision, str):
+            raise TypeError(f"a {self.name} column has a unit of time as its precision")
+        return Resolution(TIME_UNITS[precision])
