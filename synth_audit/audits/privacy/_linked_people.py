@@ -24,7 +24,7 @@ which one may lie above the limit and be reached by nearly as many strangers as 
 
 
 def stranger_limit(strangers: Floats, enough: float = 0.0) -> float:
-    """What a row must tell to be somebody's: ``1 + 60 / k`` times the 98 % quantile of k strangers, or the 99 %.
+    """What somebody's row must tell: ``1 + 60 / k`` times the 98 % quantile of k strangers, or the 99 %.
 
     Args:
         strangers: what the best row tells of each, shape (k,). enough: and more than this.
