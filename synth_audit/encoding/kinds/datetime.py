@@ -15,16 +15,16 @@ from synth_audit.core.arrow_values import in_microseconds
 from synth_audit.core.kind import Bounds, Clues, KindInfo, Order
 from synth_audit.core.parts import TIME
 from synth_audit.core.rules import read_value
-from synth_audit.encoding.kinds._moments import Moments
 from synth_audit.encoding.kinds._number_margin import DAY
 from synth_audit.encoding.kinds._numbers import rounded
+from synth_audit.encoding.kinds._timed_numbers import TimedNumbers
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True)
-class Datetime(Moments):
+class Datetime(TimedNumbers):
     """Dates and timestamps, as microseconds since 1970 (UTC)."""
 
     info: ClassVar[KindInfo] = KindInfo(

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from synth_audit.core.arrays import Floats, Labels
 from synth_audit.core.kind import Bounds, Clues, Domain, DomainTerm, KindInfo
-from synth_audit.encoding.kinds._moments import Moments
 from synth_audit.encoding.kinds._number_margin import DAY
 from synth_audit.encoding.kinds._numbers import rounded
+from synth_audit.encoding.kinds._timed_numbers import TimedNumbers
 
 _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
 @dataclass(frozen=True)
-class Time(Moments):
+class Time(TimedNumbers):
     """Times of day without a date, as microseconds since midnight."""
 
     info: ClassVar[KindInfo] = KindInfo(title="Time", summary="Times of day.", frame_types=("float64",))

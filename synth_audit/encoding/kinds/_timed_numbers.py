@@ -9,7 +9,7 @@ from synth_audit.core.resolution import TIME_UNITS, Resolution, resolution_of, t
 from synth_audit.encoding.kinds._numbers import Numbers
 
 
-class Moments(Numbers):
+class TimedNumbers(Numbers):
     """Numbers of microseconds, rounded to units of time."""
 
     def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
