@@ -82,6 +82,27 @@ def test_small_numbers_that_happen_to_be_keys_are_no_identifiers(subject_of, mea
     assert found["identifier_reuse"].value == 0
 
 
+@pytest.mark.parametrize(
+    ("first", "copied", "reused"),
+    [(0, 1, 0.0), (0, 150, 150 / 400), (10**8, 1, 1 / 400), (10**8, 4, 4 / 400)],
+    ids=["a number by chance", "row numbers", "one key of nine digits", "keys"],
+)
+def test_numbers_among_which_keys_are_dense_hold_some_by_chance(first, copied, reused, subject_of, measure):
+    rng = np.random.default_rng(1)
+    keys = first + 7 * np.arange(400)
+    beside = first + rng.integers(0, 2800, 400)
+    amounts = np.where(beside % 7 == first % 7, beside + 1, beside)  # nobody's key
+    if first:
+        amounts = amounts * 10 % 999_999_999
+    made = amounts[::-1].copy()
+    made[:copied] = keys[50 : 50 + copied]
+    found, _ = measure(
+        ExactMatch(),
+        subject_of({"id": keys, "paid": amounts}, None, {"paid": made}, id={"role": "identifier"}),
+    )
+    assert found["identifier_reuse"].value == pytest.approx(reused)
+
+
 def test_a_missing_identifier_identifies_nobody(subject_of, measure):
     train = {"id": ["p", None], "n": [1, 2]}
     found, _ = measure(

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from synth_audit.audits.privacy._reused_identifiers import reused_identifiers
 from synth_audit.audits.privacy._telling_rows import DENSE, Telling, telling
-from synth_audit.core.arrays import Bools, Codes
+from synth_audit.core.arrays import Codes
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import (
@@ -27,7 +26,6 @@ from synth_audit.core.measurement import (
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
-from synth_audit.core.text_form import column_forms
 from synth_audit.encoding.row_groups import row_groups, row_groups_but_one
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.proportion_interval import SOURCE, proportion_difference, proportion_interval
@@ -271,33 +269,7 @@ def _choices(tables: list[Table], columns: Sequence[Column]) -> Iterator[_Matche
 
 
 def _identifier_reuse(subject: Subject) -> Measurement:
-    """Share of synthetic rows that hold an identifier or split key of a real row; exact, so no interval.
-
-    Any column may hold it. A column in which train itself has such values, a small number that happens
-    to be somebody's key, says nothing and is passed over.
-    """
-    real = [table for table in (subject.train, subject.control) if table is not None]
-    withheld = [column.name for column in subject.schema if not column.released]
-    keys = _distinct([_forms(table, name) for name in withheld for table in real])
+    """Share of synthetic rows that hold an identifier or split key of a real row; exact, so no interval."""
     n = subject.synthetic.n_rows
-    reused = np.zeros(n, dtype=bool)
-    for name in subject.synthetic.names if len(keys) else ():
-        if not subject.schema[name].released or not _holds(subject.train, name, keys).any():
-            reused |= _holds(subject.synthetic, name, keys)
-    return IDENTIFIER_REUSE.at(float(reused.mean()), n_requested=n, n_achieved=n)
-
-
-def _forms(table: Table, name: str) -> pa.ChunkedArray:
-    return column_forms(table.texts(name))
-
-
-def _distinct(forms: Sequence[pa.ChunkedArray]) -> pa.Array:
-    """Every form once, without null."""
-    every = [chunk for column in forms for chunk in column.chunks]
-    return pa.chunked_array(every, pa.large_string()).unique().drop_null()
-
-
-def _holds(table: Table, name: str, keys: pa.Array) -> Bools:
-    """Where a column's label has the form of one of the keys, shape (n,)."""
-    found = pc.is_in(_forms(table, name), value_set=keys)
-    return np.asarray(found.to_numpy(), dtype=bool)
+    share = float(reused_identifiers(subject).mean())
+    return IDENTIFIER_REUSE.at(share, n_requested=n, n_achieved=n)
