@@ -44,6 +44,15 @@ def values_of(labels: pa.StringArray, storage: pa.DataType) -> pa.Array:
     return labels.cast(storage)
 
 
+def n_distinct(values: pa.ChunkedArray) -> int:
+    """How many values a column has, of a dictionary those that rows have; missing is none of them."""
+    if pa.types.is_null(values.type):
+        return 0
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return int(pc.count_distinct(values).as_py())
+
+
 def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """As float64, missing as null; datetimes as microseconds since 1970 (UTC), times since midnight."""
     if pa.types.is_time(values.type):

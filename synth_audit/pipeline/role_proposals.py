@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Codes
+from synth_audit.core.arrow_values import n_distinct
 from synth_audit.core.schema import Column, Role
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
@@ -112,7 +112,7 @@ def _key_role(table: Table, column: Column) -> RoleProposal | None:
     n = table.n_rows
     if not column.released:
         return RoleProposal(Role.IDENTIFIER, "more labels than categories can be")
-    distinct = int(pc.count_distinct(table.column(column.name)).as_py())
+    distinct = n_distinct(table.column(column.name))
     named = bool(_KEY.search(_words(column.name)))
     if n > 1 and distinct == n and not table.n_missing(column.name):
         if column.kind.like_identifier(n, n, n):

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import yaml
 
 from synth_audit.core.arrow_types import is_text
+from synth_audit.core.arrow_values import n_distinct
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.registry import catalogue
 from synth_audit.core.rules import nameable
@@ -105,14 +105,15 @@ def _read(data: pa.Table) -> Table:
     crowded = {
         field.name: ColumnSpec.model_validate({"role": Role.IDENTIFIER})
         for field, values in zip(data.schema, data.columns, strict=True)
-        if is_text(field.type) and _too_many(values)
+        if _too_many_labels(values)
     }
     return read_table(data, infer_schema(data, crowded, where="source"), where="source")
 
 
-def _too_many(values: pa.ChunkedArray) -> bool:
-    kind = kind_of(values)
-    return kind is not None and bool(kind.too_many_labels(pc.count_distinct(values).as_py()))
+def _too_many_labels(values: pa.ChunkedArray) -> bool:
+    stored = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    kind = kind_of(values) if is_text(stored) else None
+    return kind is not None and bool(kind.too_many_labels(n_distinct(values)))
 
 
 def _columns(table: Table) -> str:

@@ -121,6 +121,21 @@ def test_a_key_without_a_name_is_known_by_what_its_rows_share():
     assert "split_key" not in roles_in(alone).values()
 
 
+def test_categories_of_pandas_and_columns_without_a_value_have_a_line():
+    labels = pa.array([f"nobody-{i // 2}" for i in range(30_000)])
+    table = pa.table(
+        {
+            "ward": pa.array(["North", "South"] * 15_000).dictionary_encode(),
+            "name": labels.dictionary_encode(),
+            "empty": pa.nulls(30_000),
+        }
+    )
+    text = starter_plan(SOURCE, table, "x.yaml")
+    assert set(parse_plan(yaml.safe_load(text)).columns) == {"ward", "name", "empty"}
+    assert "name: {kind: categorical, role: identifier}" in text
+    assert not re.search("North|South|nobody", text)
+
+
 def test_editors_are_told_of_the_schema():
     assert "yaml-language-server" not in starter_plan(SOURCE, None, "x.yaml")
     text = starter_plan(SOURCE, None, "x.yaml", schema="plan.schema.json")
