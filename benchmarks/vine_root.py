@@ -217,7 +217,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=8, help="samples of train with so few rows (8)")
     args = parser.parse_args()
     if args.rows_per_class:  # the minimum is what is asked for, so none may stand in the way
-        column_order.MIN_CLASS_ROWS, column_order.ROWS_PER_COLUMN = MIN_ROWS, 0
+        column_order.MIN_CLASS_ROWS = MIN_ROWS
+        column_order.ROWS_PER_COLUMN = dict.fromkeys(column_order.ROWS_PER_COLUMN, 0)
     for name in args.tables:
         (sweep_rows if args.rows_per_class else sweep)(name, args)
 

@@ -151,13 +151,24 @@ def test_a_class_needs_thirty_rows_for_a_vine_of_its_own(fewest, rng):
     assert Vine().fit(two_faced(n=90, y=y), FitContext(rng=rng)).per_class == (fewest == 30)
 
 
-def test_a_class_needs_as_many_rows_as_there_are_other_columns(rng):
-    assert [fewest_class_rows(d) for d in (1, 30, 31, 200)] == [30, 30, 31, 200]
-    y = np.arange(80) < 32
-    noise = np.random.default_rng(1).normal(size=(30, 80))
-    for n, enough in ((29, True), (30, False)):  # besides s, a and b
-        train = two_faced(n=80, y=y, **{f"x{i}": noise[i] for i in range(n)})
-        assert Vine(truncation=1).fit(train, FitContext(rng=rng)).per_class == enough
+def test_a_class_needs_rows_for_each_other_column_and_six_where_nobody_asked(rng):
+    assert [fewest_class_rows(d, "per_class") for d in (1, 30, 31, 200)] == [30, 30, 31, 200]
+    assert [fewest_class_rows(d, "auto") for d in (1, 5, 6, 30)] == [30, 30, 36, 180]
+    noise = np.random.default_rng(1).normal(size=(30, 120))
+    for root, fewest, n, enough in (
+        ("per_class", 32, 29, True),
+        ("per_class", 32, 30, False),
+        ("auto", 36, 3, True),
+        ("auto", 35, 3, False),
+    ):  # besides s, a and b
+        columns = {f"x{i}": noise[i] for i in range(n)}
+        train = two_faced(n=120, y=np.arange(120) < fewest, **columns)
+        vine = Vine(root=root, truncation=1)
+        if enough or root == "auto":
+            assert vine.fit(train, FitContext(rng=rng)).per_class == enough
+        else:
+            with pytest.raises(DataError, match=f"fewer than {n + 3} rows"):
+                vine.fit(train, FitContext(rng=rng))
 
 
 def test_a_root_per_class_needs_a_label_with_several_values(rng):

@@ -50,7 +50,7 @@ class Vine:
         truncation: number of trees to keep, of one less than the vine's variables; all if left out.
         root: ``simplified`` for pair copulas that do not depend on the target (the paper), ``per_class``
             for a vine per class, ``auto`` for the latter when the target is a label and each class has
-            30 rows, and as many as there are other columns.
+            30 rows, and six for each other column; with fewer it learns its few people, not the class.
         topology: ``c_vine``; ``r_vine`` with the trees of the largest sums of |τ|, or ``r_vine_star1`` with
             those after a first that is a star at the target. They know no order.
         order: ``sensitive_first`` (Algorithm 1), ``importance`` to a random forest for the target, the most
@@ -167,7 +167,7 @@ class Vine:
             return replace(joint, known=known, share=float(rows.mean()))
 
         joints = [fit(target.values == k, (0.0, k)[2 - len(own) :]) for k in classes]
-        if missing.sum() >= fewest_class_rows(len(columns) - 1):
+        if missing.sum() >= fewest_class_rows(len(columns) - 1, self.root):
             joints.append(fit(missing, (1.0, 0.0)))
         elif missing.any():
             odds = float(missing.sum() / (~missing).sum())

@@ -16,15 +16,17 @@ Root = Literal["auto", "simplified", "per_class"]
 Rule = Literal["sensitive_first", "importance"]
 
 MIN_CLASS_ROWS = 30
-"""A class gets a vine of its own from this many rows on, and from ``ROWS_PER_COLUMN`` for each column.
+"""A class gets a vine of its own from this many rows on, and from some for each column (`ROWS_PER_COLUMN`).
 
 Forests trained on releases of a vine per class are no worse than those of the simplified one with as few as
 15 rows in the smallest class, and on four of five tables of 13 to 26 columns they are better with 30
 (`benchmarks/vine_root.py --rows-per-class`). The double of 15 is asked for, as single samples differ.
 """
 
-ROWS_PER_COLUMN = 1
-"""More columns than rows in a class were tried up to 26 columns only, and did no harm there."""
+ROWS_PER_COLUMN = {"auto": 6, "per_class": 1}
+"""So many rows of a class for each other column: one where a plan asks for a vine per class, as fewer were
+not tried; six by itself, as with five such vines followed their people more closely and were of no more use.
+"""
 
 
 def ordered(
@@ -79,15 +81,15 @@ def class_codes(codings: Sequence[ColumnCodec], root: Root) -> tuple[float, ...]
             "a root per class needs a categorical or boolean target with several classes, last in the order",
         )
     codes, counts = np.unique(last.values[~np.isnan(last.values)], return_counts=True)
-    needed = fewest_class_rows(len(codings) - 1)
+    needed = fewest_class_rows(len(codings) - 1, root)
     if counts.min() < needed:
         return _no_classes(root, f"a class of the target has fewer than {needed} rows")
     return tuple(codes.tolist())
 
 
-def fewest_class_rows(n_columns: int) -> int:
+def fewest_class_rows(n_columns: int, root: Root) -> int:
     """Fewest rows of a class for a vine of its own, with this many columns besides the target."""
-    return max(MIN_CLASS_ROWS, ROWS_PER_COLUMN * n_columns)
+    return max(MIN_CLASS_ROWS, ROWS_PER_COLUMN[root] * n_columns)
 
 
 def _no_classes(root: Root, reason: str) -> tuple[float, ...]:
