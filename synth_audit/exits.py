@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from functools import wraps
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -158,7 +159,7 @@ def _show_usage(error: click.ClickException) -> None:
 
 def _complain_of_unexpected(error: Exception) -> Exit:
     """Tell of an error that nothing else has told of; a full disk is no fault of the program."""
-    if isinstance(error, OSError) and error.errno in _FULL:
+    if isinstance(error, OSError) and (error.errno in _FULL or _nowhere_for_temporary_files()):
         full = "the disk is full, or a quota is used up"
         fix = "free space, also where temporary files are made, and try again; what was there is intact"
         _complain(SynthAuditError(full, expected="room for the workspace and its temporary files", fix=fix))
@@ -167,6 +168,15 @@ def _complain_of_unexpected(error: Exception) -> Exit:
 
     _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
     return Exit.AUDIT_ERROR
+
+
+def _nowhere_for_temporary_files() -> bool:
+    """What Python tells of a full disk, where it finds no folder that takes a file, is that there is none."""
+    try:
+        gettempdir()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _too_large() -> SynthAuditError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -245,12 +246,18 @@ def test_too_little_memory_is_told(monkeypatch):
     assert result.stderr.startswith("error: there is not enough memory\n")
 
 
-def test_a_full_disk_is_no_fault_of_the_program(monkeypatch):
+@pytest.mark.parametrize("temporary", [False, True])
+def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
     from synth_audit.commands import listing
 
     def full(*args, **kwargs):
+        if temporary:
+            tempfile.mkdtemp()
         raise OSError(errno.ENOSPC, "No space left on device", "a name that may hold a cell")
 
+    if temporary:
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere at all"])
     monkeypatch.setattr(listing, "show_catalogue", full)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 2
