@@ -229,7 +229,7 @@ def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool)
         raise _bad("a suite parameter has no value here", where, expected="every argument written out")
     if kind != MEASUREMENT_TYPE:
         types = table_expectation_types()
-        if kind not in types:
+        if not isinstance(kind, str) or kind not in types:
             raise _bad(
                 f"unknown expectation type {kind!r}",
                 where,

@@ -91,6 +91,7 @@ DAMAGES = {
         "unknown expectation type",
     ),
     "no type": (lambda _, f: f.pop("type"), "unknown expectation type"),
+    "a list as type": (lambda _, f: f.update(type=[]), "unknown expectation type"),
     "bad severity": (lambda _, f: f.update(severity="fatal"), "unknown severity"),
     "unhashable severity": (lambda _, f: f.update(severity=["critical"]), "unknown severity"),
     "no meta": (lambda _, f: f.pop("meta"), "no id"),
