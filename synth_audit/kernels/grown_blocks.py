@@ -8,7 +8,7 @@ recognise of those who may choose: arrays only.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -36,9 +36,6 @@ which on it is told of whatever share of strangers it recognises."""
 
 _SEEN_MOSTLY = 0.84
 """Further standard errors by which a set must stand out on average to do so in four draws of five."""
-
-_MOST_COMPARED = 2e7
-"""Rows compared for all people of one set, beyond which the set is left out: too common to recognise any."""
 
 
 def grown_blocks(
@@ -94,29 +91,16 @@ def _error(s: float, n: float, t: float, k: float) -> float:
     return math.sqrt(s * (1 - s) / n + t * (1 - t) / k)
 
 
-def recognised(release: Floats, people: Floats, step: float, width: int) -> Positions:
-    """Positions of the people who share all columns with one row; none where too many rows share any.
+def recognised(
+    release: Floats, people: Floats, sets: Sequence[tuple[int, ...]], step: float, width: int
+) -> list[Positions]:
+    """For each set of columns the positions of the people who share all of it with one row.
 
     Args:
-        release: shape (m, k), people: shape (n, k), none NaN. step, width: as in :func:`grown_blocks`.
+        release: shape (m, d), people: shape (n, d), none NaN. step, width: as in :func:`grown_blocks`.
     """
-    columns = zip(release.T, people.T, strict=True)
-    windows = [shared_windows(mine, asked, step, width) for mine, asked in columns]
-    sizes = [int((end - first).sum()) for _, first, end in windows]
-    best = int(np.argmin(sizes))
-    if sizes[best] > _MOST_COMPARED:
-        return np.empty(0, dtype=np.intp)
-    order, first, end = windows[best]
-    who = np.repeat(np.arange(len(people)), end - first)
-    starts = np.cumsum(end - first) - (end - first)
-    rows = order[np.arange(len(who)) - np.repeat(starts - first, end - first)]
-    for j, (order, first, end) in enumerate(windows):
-        if j != best:
-            place = np.empty(len(order), dtype=np.intp)
-            place[order] = np.arange(len(order))
-            kept = (place[rows] >= first[who]) & (place[rows] < end[who])
-            who, rows = who[kept], rows[kept]
-    return np.unique(who)
+    bits = {j: _bits(release[:, j], people[:, j], step, width) for j in {j for s in sets for j in s}}
+    return [np.flatnonzero(_shared(bits, s)) for s in sets]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +108,7 @@ class _GrowthSearch:
     """Which rows share which value with each person looked at, as bits.
 
     Attributes:
-        release: of each column, rows of the release, shape (people, words of rows); train people first.
+        release: of each column, rows of the release, shape (words of rows, people); train people first.
         others: the same of other people's rows.
         n_train: how many are in train. ratio: rows of the release for one of other people.
     """
@@ -169,12 +153,13 @@ class _GrowthSearch:
         return (a - usual) / _error(a, n, usual, len(hit) / self.ratio), usual
 
 
-def _shared(bits: Sequence[Packed], columns: tuple[int, ...]) -> Bools:
+def _shared(bits: Sequence[Packed] | Mapping[int, Packed], columns: tuple[int, ...]) -> Bools:
     """Who shares all of some columns with one row, shape (people,)."""
-    rows: Packed = bits[columns[0]]
-    for j in columns[1:]:
-        rows = rows & bits[j]
-    shared: Bools = np.asarray(rows.any(axis=1))
+    first, *others = (bits[j] for j in columns)
+    rows: Packed = first & others[0] if others else first
+    for more in others[1:]:
+        np.bitwise_and(rows, more, out=rows)
+    shared: Bools = np.bitwise_or.reduce(rows, axis=0) != 0
     return shared
 
 
@@ -182,12 +167,16 @@ def _bits(mine: Floats, asked: Floats, step: float, width: int, own: Positions |
     """Which rows share a value with each person, 64 of them a word; but not a person's own, −1 for none."""
     there = 0 if own is None else (own >= 0).astype(np.intp)
     order, first, end = shared_windows(mine, asked, step, width, there)
-    place = np.full(-(-len(mine) // 64) * 64, -1, dtype=np.int32)
-    place[order] = np.arange(len(mine))
-    packed = np.empty((len(asked), len(place) // 8), dtype=np.uint8)
-    for i, (low, high) in enumerate(zip(first, end, strict=True)):
-        near = (place >= np.int32(low)) & (place < np.int32(high))
-        if own is not None and own[i] >= 0:
-            near[own[i]] = False
-        packed[i] = np.packbits(near)
-    return packed.view(np.uint64)
+    # Rows that share a value stand side by side by value: those up to the last but those before the first.
+    up_to = np.zeros((len(mine) + 1, -(-len(mine) // 64)), np.uint64)
+    up_to[np.arange(1, len(up_to)), order // 64] = _bit(order)
+    np.bitwise_or.accumulate(up_to, axis=0, out=up_to)
+    packed = up_to[end] ^ up_to[first]
+    if own is not None:
+        who = np.flatnonzero(own >= 0)
+        packed[who, own[who] // 64] &= ~_bit(own[who])
+    return np.ascontiguousarray(packed.T)
+
+
+def _bit(rows: Positions) -> Packed:
+    return np.uint64(1) << (rows % 64).astype(np.uint64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from typing import Self
 
@@ -252,12 +253,22 @@ def _sets_of(
             j for j in bits if columns[j].first[person] <= columns[j].place[row] < columns[j].end[person]
         ]
         shared = sorted(shared, key=lambda j: -bits[j])[:_SHARED]
-        for size in range(least, min(LARGEST, len(shared)) + 1):
-            enough = single + (_ROOM_PAIR if size == 2 else _ROOM)
-            for s in combinations(sorted(shared), size):
-                told_in_all = sum(bits[j] for j in s)
-                if told_in_all >= enough and told_in_all - twice.bits(s) >= enough:
-                    yield s
+        sets, member, room = _choices(len(shared), least)
+        shared = sorted(shared)
+        told_in_all = member @ np.array([bits[j] for j in shared])
+        for i in np.flatnonzero(told_in_all >= single + room):
+            s = tuple(shared[place] for place in sets[i])
+            if told_in_all[i] - twice.bits(s) >= single + room[i]:
+                yield s
+
+
+@cache
+def _choices(k: int, least: int) -> tuple[list[tuple[int, ...]], Floats, Floats]:
+    """Sets of ``least`` to five of k columns, which are in them, shape (sets, k), and what they tell beyond
+    one row, shape (sets,)."""
+    sets = [s for size in range(least, min(LARGEST, k) + 1) for s in combinations(range(k), size)]
+    member = np.array([[float(j in s) for j in range(k)] for s in sets]).reshape(len(sets), k)
+    return sets, member, np.array([_ROOM_PAIR if len(s) == 2 else _ROOM for s in sets])
 
 
 def _joined(train: Bools, control: Bools, caution: float) -> list[int]:

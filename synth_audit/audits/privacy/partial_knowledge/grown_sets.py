@@ -46,7 +46,7 @@ def with_grown(
             chosen = people.of(half)
             for s in grown_blocks(release, asked, people.member, chosen, SECRET_STEP, _MOST_SETS, width):
                 halves.setdefault(s, []).append(half)
-        hits = [recognised(release[:, s], asked[:, s], SECRET_STEP, width) for s in map(list, halves)]
+        hits = recognised(release, asked, list(halves), SECRET_STEP, width)
         able = np.array([[half in of for of in halves.values()] for half in (0, 1)], dtype=bool)
         sets = [tuple(plain[i] for i in s) for s in halves]
         shared = shared.beside(sets, hits, able.reshape(2, -1))
