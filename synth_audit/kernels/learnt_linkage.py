@@ -18,6 +18,7 @@ import numpy as np
 from synth_audit.core.arrays import Codes, Floats, Floats32, Positions
 from synth_audit.kernels.compared_rows import ComparedRows, compared
 from synth_audit.kernels.linked_columns import LEVELS, Blocks, LinkedColumn
+from synth_audit.kernels.nearest_people import NearestPeople
 
 _RUNNERS_UP = 16
 """Next best rows that say how alike rows are without being copies."""
@@ -71,20 +72,25 @@ class LinkageWeights:
         """Weights after a look at the best rows and the next best ones of all people."""
         return self._looked_at(repeats=None)[1]
 
-    def standing_out(self, repeats: int = 1) -> Floats:
+    def standing_out(self, repeats: int = 1, nearest: NearestPeople | None = None) -> Floats:
         """By how much each person's best row outweighs the mean of the fifth to eighth best, shape (n,).
 
         Args:
             repeats: release rows for each person of train; so many times further down the others are.
+            nearest: takes what rows weigh.
         """
         out = np.empty(self.blocks.starts.shape[1])
         for some in compared(self.columns, self.blocks, self.tables, lightest=False):
             out[some.people] = _outweighs(some.total, repeats)
+            if nearest is not None:
+                nearest.take(some)
         return out
 
-    def standing_out_and_learnt(self, repeats: int = 1) -> tuple[Floats, LinkageWeights]:
+    def standing_out_and_learnt(
+        self, repeats: int = 1, nearest: NearestPeople | None = None
+    ) -> tuple[Floats, LinkageWeights]:
         """Both, at one look at all people."""
-        return self._looked_at(repeats)
+        return self._looked_at(repeats, nearest)
 
     def best(self) -> tuple[Positions, Floats]:
         """The rows that weigh most of those compared, from the best down, shape (n, some), and by how much
@@ -98,7 +104,9 @@ class LinkageWeights:
             clear[some.people] = _outweighs(some.total, 1)
         return rows, clear
 
-    def _looked_at(self, repeats: int | None) -> tuple[Floats, LinkageWeights]:
+    def _looked_at(
+        self, repeats: int | None, nearest: NearestPeople | None = None
+    ) -> tuple[Floats, LinkageWeights]:
         """How far rows stand out, where that is asked for, and weights after a look at them."""
         (d, _), n = self.blocks.first_cells.shape, self.blocks.starts.shape[1]
         out, clear = np.empty(n), np.empty((n, d), np.float32)
@@ -110,6 +118,8 @@ class LinkageWeights:
             best[some.people] = self.blocks.places_of(some.people, rows) - self.blocks.first_cells
             if repeats is not None:
                 out[some.people] = _outweighs(some.total, repeats)
+            if nearest is not None:
+                nearest.take(some)
         return out, self._after(best, clear)
 
     def _after(self, best: Codes, clear: Floats32) -> LinkageWeights:

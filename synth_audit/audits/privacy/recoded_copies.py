@@ -26,6 +26,7 @@ from synth_audit.kernels.held_out import halved
 from synth_audit.kernels.learnt_linkage import LinkageWeights
 from synth_audit.kernels.learnt_moves import learnt_moves
 from synth_audit.kernels.linked_columns import BLOCK, Blocks, LinkedColumn
+from synth_audit.kernels.nearest_people import NearestPeople
 
 LINKED = Quantity(
     "linked_people",
@@ -35,11 +36,9 @@ LINKED = Quantity(
     "others as it does to hardly any stranger, less the share of strangers; 0 is none.",
 )
 
-_QUANTILE = 0.98
-"""The quantile of control well above which a best row stands out."""
-
-_WELL_ABOVE, _OF_FEW = 1.15, 60
-"""So many times, or one and this over the number of strangers: of few the quantile is uncertain."""
+_QUANTILE, _OF_FEW = 0.97, 60
+"""The quantile of control above which a row stands out, times one and this over their number: of few it is
+uncertain."""
 
 _WORK = 1.6e8
 """Cells compared in one pass over the people."""
@@ -67,17 +66,18 @@ class RecodedCopies:
     near by luck as anybody.
 
     Somebody is linked whose best row outweighs the mean of the fifth to eighth best (further down where the
-    release has more rows than train) by more than 1.15 times the 98 % quantile of control (with
-    n below 400 of these ``1 + 60 / n`` times). ``linked_people`` is the share of train people who are, less
-    that of control, in the worst of several ways, chosen on one half of the people and counted on the other,
-    both ways round and on average over several halvings: labels as they are, the same with weights learnt
-    once (labels renamed in a part of the columns and rows), labels learnt, and labels learnt with all numbers
-    turned round by rank; where train has two columns of more than a dozen numbers four more, by what stays
-    where a secret of each person or group changed all numbers alike: differences in shares of their ranges
-    mod 1 and ratios, with labels learnt; differences in central ranges and distances from the middle of the
-    range, with labels as they are. Of at most 4,096 release rows one more learns by which share of the range,
-    or which factor, the numbers of each column and group were moved, or in which other column of the release
-    they stand by rank, from rows that labels lead to.
+    release has more rows than train) by more than ``1 + 60 / n`` times the 97 % quantile of n of control.
+    ``linked_people`` is the share of train people who are, less that of control, in the worst of several
+    ways, chosen on one half of the people and counted on the other, both ways round and on average over
+    several halvings: labels as they are, the same with weights learnt once (labels renamed in a part of the
+    columns and rows), either also by how far some row outweighs what it weighs to its second to fourth best
+    person (:mod:`nearest_people`; not where rows are compared with few people), labels learnt, and labels
+    learnt with all numbers turned round by rank; where train has two columns of more than a dozen numbers
+    four more, by what stays where a secret of each person or group changed all numbers alike: differences in
+    shares of their ranges mod 1 and ratios, with labels learnt; differences in central ranges and distances
+    from the middle of the range, with labels as they are. Of at most 4,096 release rows one more learns by
+    which share of the range, or which factor, the numbers of each column and group were moved, or in which
+    other column of the release they stand by rank, from rows that labels lead to.
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
@@ -188,16 +188,23 @@ def _linked(column: KnownColumn, n_release: int) -> LinkedColumn:
 
 
 def _by_columns(columns: Sequence[LinkedColumn], repeats: int) -> Iterator[tuple[str, Floats]]:
-    """How far each person's best row stands out by the columns as they are, in four ways."""
+    """How far a row stands out to each person by the columns as they are, in six ways."""
     blocks = Blocks.of(columns)
-    as_they_are = LinkageWeights.before(columns, blocks, labels_known=True)
-    at_once, at_first = as_they_are.standing_out_and_learnt(repeats)
-    yield "labels as they are", at_once
-    yield "labels as they are at first", at_first.standing_out(repeats)
+    as_they_are, among = LinkageWeights.before(columns, blocks, labels_known=True), NearestPeople(blocks)
+    at_once, at_first = as_they_are.standing_out_and_learnt(repeats, among)
+    yield from _two_ways("labels as they are", at_once, among)
+    among = NearestPeople(blocks)
+    yield from _two_ways("labels as they are at first", at_first.standing_out(repeats, among), among)
     yield "labels learnt", _standing_out(columns, blocks, repeats)
-    del blocks, as_they_are, at_first  # of large releases each holds two copies
+    del blocks, as_they_are, at_first, among  # of large releases each holds two copies
     turned = [replace(c, mirrored=c.numeric) for c in columns]
     yield "labels learnt, numbers turned round", _standing_out(turned, Blocks.of(turned), repeats)
+
+
+def _two_ways(name: str, among_rows: Floats, among: NearestPeople) -> Iterator[tuple[str, Floats]]:
+    yield name, among_rows
+    if among.able:
+        yield f"{name}, among people", among.standing_out()
 
 
 def _standing_out(
@@ -221,8 +228,7 @@ def _measured(
     linked, asked = (np.zeros((len(ways), len(member)), dtype=np.bool_) for _ in range(2))
     for k, (_, out, who) in enumerate(ways):
         strangers = out[~member[who]]
-        times = max(_WELL_ABOVE, 1 + _OF_FEW / len(strangers))
-        linked[k, who] = out > times * float(np.quantile(strangers, _QUANTILE))
+        linked[k, who] = out > (1 + _OF_FEW / len(strangers)) * float(np.quantile(strangers, _QUANTILE))
         asked[k, who] = True
     found, worst = linked_share(
         LINKED,
