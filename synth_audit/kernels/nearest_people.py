@@ -51,8 +51,8 @@ class NearestPeople:
     @property
     def able(self) -> bool:
         """Whether rows are compared with enough people."""
-        people, rows = self.blocks.starts.shape[1], self.blocks.n_release
-        return people * self.blocks.compared >= _FEWEST * rows
+        people = int(self.blocks.starts.shape[1])
+        return people * self.blocks.compared >= _FEWEST * self.blocks.n_release
 
     def take(self, some: ComparedRows) -> None:
         """What rows weigh to some people, each of whom comes once."""
