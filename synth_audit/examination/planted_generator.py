@@ -15,9 +15,8 @@ from synth_audit.core.generator import FitContext, GeneratorInfo
 from synth_audit.core.schema import quantitative
 from synth_audit.core.table import Table, joined
 from synth_audit.core.table_file import load_table, save_table
-from synth_audit.encoding.codes import codes
 from synth_audit.encoding.plain_numbers import plain_numbers
-from synth_audit.kernels.entropy import entropy
+from synth_audit.examination.telling_columns import most_telling
 
 _MOST_TOGETHER = 5
 """Columns that are copied together at most."""
@@ -99,13 +98,13 @@ class PlantedGenerator:
 def telling_columns(table: Table) -> tuple[str, ...]:
     """Names of the columns that are copied together: half of those that vary, but three to five.
 
-    Those of the largest entropies, ties by name: a few columns that hardly tell people apart give nobody
-    away, copied or not.
+    Those that tell people apart best together: a few columns that hardly do give nobody away, copied or not.
     """
-    some = [c for c in table.schema.features if c.name in table.names]
-    bits = {c.name: round(entropy(codes([table], c)[0]), 9) for c in some}  # rounded against noise
-    varying = sorted((name for name in bits if bits[name] > 0), key=lambda name: (-bits[name], name))
-    return tuple(varying[: min(_MOST_TOGETHER, max(3, len(varying) // 2))])
+    told = most_telling(table, [c for c in table.schema.features if c.name in table.names], _MOST_TOGETHER)
+    varying = sum(
+        len(table.column(c.name).unique()) > 1 for c in table.schema.features if c.name in table.names
+    )
+    return tuple(told)[: max(3, varying // 2)]
 
 
 def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:
@@ -122,11 +121,11 @@ def with_shifted(rows: Table, copies: Table, reference: Table) -> Table:
     """
     released = [c for c in quantitative(reference.schema.features) if c.name in reference.names]
     column_of = {c.name: c for c in released}
-    bits = {c.name: round(entropy(codes([reference], c)[0]), 9) for c in released}
     numbers = plain_numbers([copies], released, [reference])
-    some = sorted(numbers, key=lambda x: (-bits[x.name], x.name))[:_MOST_TOGETHER]
+    told = most_telling(reference, [column_of[x.name] for x in numbers], _MOST_TOGETHER)
+    some = [x for x in numbers if x.name in told]
     enough = np.log2(max(2, copies.n_rows)) + _SURPLUS
-    few = len(some) > 1 and sum(bits[x.name] for x in some) > enough
+    few = len(some) > 1 and sum(told.values()) > enough
     columns = {n: (rows if few else copies).column(n) for n in rows.names}
     for x in some:
         column = column_of[x.name]

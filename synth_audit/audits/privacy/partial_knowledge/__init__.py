@@ -46,8 +46,9 @@ class PartialKnowledge:
     sets of columns together, less that of control; sets are joined on one half and judged on the other. In
     releases of at most 4,000 rows sets of two to seven columns, telling or not, are grown as well, from those
     that recognise most people of train beyond strangers, by numbers next in rank, among the eight next and
-    within 1.5 and 3 % of the ranks. ``smallest_seen`` is the share of people from which on one such set would
-    mostly be found, at these numbers of people.
+    within 1.5 and 3 % of the ranks; people are looked up by those that stand out most too, and by all but one
+    of the surest's columns. ``smallest_seen`` is the share of people from which on one such set would mostly
+    be found, at these numbers of people.
 
     Fields:
         max_sets: about how many sets of columns are tried: all pairs where three fifths of them suffice, else

@@ -12,7 +12,7 @@ import numpy as np
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
 from synth_audit.audits.privacy.partial_knowledge.derived_sets import following
-from synth_audit.audits.privacy.partial_knowledge.grown_sets import with_grown
+from synth_audit.audits.privacy.partial_knowledge.grown_sets import GrownSet, beside, grown_sets
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.parts import TIME
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
@@ -25,6 +25,9 @@ TOLERANCE = 0.045
 
 _CAUTION_EQUAL = 2.0
 """Standard errors by which claims from many equal values must stand out: of many, some do by chance."""
+
+_CAUTION_GROWN = 2.5
+"""The same of sets that grew on the very people who choose: by these they stand out further than they are."""
 
 _FALSE_ALARMS = 0.004
 """Share of control that may be as near as whoever is recognised by one set."""
@@ -55,6 +58,7 @@ class Knowledge:
         halves: of the people that may choose it; not the one in which it was not looked for, for where it
             was it stands out by selection.
         together: it was tried since the generator drew these columns together.
+        grown: it grew, or is all but one of a set that grew, from whom it recognises.
     """
 
     known: tuple[int, ...]
@@ -62,6 +66,14 @@ class Knowledge:
     equal: bool = False
     halves: tuple[int, ...] = (0, 1)
     together: bool = False
+    grown: bool = False
+
+    @property
+    def caution(self) -> float:
+        """Standard errors by which claims must stand out to be the worst."""
+        if self.grown:
+            return _CAUTION_GROWN
+        return _CAUTION_EQUAL if self.equal else CAUTION
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +132,7 @@ class Attacks:
         """
         of = [self.tried[i] for i, _ in self.pairs]
         able = np.array([half in k.halves and (told or not k.together) for k in of])
-        return self.table.worst(half, able, np.array([_CAUTION_EQUAL if k.equal else CAUTION for k in of]))
+        return self.table.worst(half, able, np.array([k.caution for k in of]))
 
     def again(self, knowledge: Knowledge, about: int | None = None) -> ClaimsOfSet:
         """One attack, person by person; about one secret alone, where it is given."""
@@ -150,7 +162,8 @@ def attack_all(
         columns: rows of the release first, then those of the people.
     """
     search = _Search.of(columns, n_release)
-    tried = _knowledge(sets)
+    grown = grown_sets(columns, n_release, people)
+    tried = _knowledge(sets, grown)
     areas, counts, pairs, nearest = [], [np.zeros((4, 2, 0))], [], []
     for i, knowledge in enumerate(tried):
         found = search.claims(knowledge, people, alpha)
@@ -163,8 +176,8 @@ def attack_all(
     able = np.array([[half in k.halves and len(k.known) > 1 for k in tried] for half in (0, 1)])
     able &= len(people.control) >= FEWEST_STRANGERS
     shared = _shared(columns, n_release, people).beside([k.known for k in tried], nearest, able)
-    shared = with_grown(shared, columns, n_release, people)
-    return Attacks(search, sets, people, alpha, tried, np.array(areas).T, table, pairs, shared)
+    areas_of = np.array(areas).T
+    return Attacks(search, sets, people, alpha, tried, areas_of, table, pairs, beside(shared, grown))
 
 
 def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople) -> SharedSets:
@@ -183,16 +196,20 @@ def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople)
     return shared_sets(release, asked, SECRET_STEP, most, least)
 
 
-def _knowledge(sets: ColumnSets) -> list[Knowledge]:
-    """All sets, each once."""
+def _knowledge(sets: ColumnSets, grown: Sequence[GrownSet]) -> list[Knowledge]:
+    """All sets, each once, and those grown that stand out most."""
     drawn = dict.fromkeys(sets.drawn)
     by_set: dict[tuple[int, ...], tuple[int, ...]] = {}
     for half, guided in enumerate(sets.guided):
         for s in guided:
             if s not in drawn:
                 by_set[s] = (*by_set.get(s, ()), half)
+    by_growth: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for s, halves in ((s, g.halves) for g in grown for s in g.known() if s not in drawn and s not in by_set):
+        by_growth[s] = tuple(sorted({*by_growth.get(s, ()), *halves}))
     found = [Knowledge(s) for s in sets.drawn]
     found += [Knowledge(s, halves=halves) for s, halves in by_set.items()]
+    found += [Knowledge(s, halves=halves, grown=True) for s, halves in by_growth.items()]
     found += [Knowledge(s) for s in sets.derived]
     found += [Knowledge(s, together=True) for s in sets.together if s not in drawn and s not in by_set]
     found += [Knowledge(s, equal=True) for s in sets.weak]
