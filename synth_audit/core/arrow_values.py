@@ -8,13 +8,16 @@ import pyarrow.compute as pc
 
 from synth_audit.core.arrow_types import is_binary
 
+_EXACT_POWER = 22
+"""Greatest power of ten that float64 holds."""
+
 
 def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values as text labels, missing as null; whole numbers read as integers, so 1, 1.0 and 1.00 agree."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_decimal(values.type) and values.type.scale:
-        values = values.cast(pa.float64())
+        values = nearest_floats(values)
     kind = values.type
     if pa.types.is_floating(kind):
         return _float_labels(values)
@@ -33,7 +36,7 @@ def values_of(labels: pa.StringArray, storage: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(storage):
         return values_of(labels, storage.value_type).dictionary_encode().cast(storage)
     if pa.types.is_decimal(storage) and storage.scale:
-        return labels.cast(pa.float64()).cast(storage, safe=False)
+        return decimals_of(labels.cast(pa.float64()), storage)
     if pa.types.is_duration(storage):
         return labels.cast(pa.int64()).cast(storage)
     if pa.types.is_time(storage):  # Arrow reads times of a day from text with a day alone
@@ -53,8 +56,32 @@ def n_distinct(values: pa.ChunkedArray) -> int:
     return int(pc.count_distinct(values).as_py())
 
 
+def nearest_floats(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as the float64 that their digits are read as; Arrow's own cast is one beside it for many."""
+    return pa.chunked_array([_nearest_floats(chunk) for chunk in decimals.chunks], pa.float64())
+
+
+def _nearest_floats(decimals: pa.Array) -> pa.Array:
+    kind = decimals.type
+    if pa.types.is_decimal128(kind) and kind.scale <= _EXACT_POWER and len(decimals):
+        words = np.frombuffer(decimals.buffers()[1], np.int64).reshape(-1, 2)
+        low, high = words[decimals.offset : decimals.offset + len(decimals)].T
+        missing = decimals.is_null().to_numpy(zero_copy_only=False)
+        if np.all(missing | ((high == low >> 63) & (np.abs(low) <= 2**53))):
+            return pa.array(low / 10.0**kind.scale, mask=missing)  # of two exact numbers, so rounded once
+    return decimals.cast(pa.string()).cast(pa.float64())
+
+
+def decimals_of(floats: pa.Array, storage: pa.DataType) -> pa.Array:
+    """Floats rounded to decimals, of those that read as the same float the one of fewest digits."""
+    near = pa.chunked_array([floats.cast(storage, safe=False)])
+    return nearest_floats(near).cast(pa.string()).cast(storage).combine_chunks()
+
+
 def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """As float64, missing as null; datetimes as microseconds since 1970 (UTC), times since midnight."""
+    if pa.types.is_decimal(values.type):
+        return nearest_floats(values)
     if pa.types.is_time(values.type):
         values = values.cast(pa.time64("us"), safe=False).cast(pa.int64())
     elif pa.types.is_temporal(values.type):

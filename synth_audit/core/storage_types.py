@@ -7,12 +7,14 @@ they may have.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrow_types import is_datetime, is_text
+from synth_audit.core.arrow_values import labels_of, nearest_floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.schema import check_names
 
@@ -58,14 +60,28 @@ def refuse_inexact(name: str, values: pa.ChunkedArray, *, where: str) -> None:
 
     The digits that it drops nobody would see, and they would be released: there is room for a secret in them.
     """
-    if _exact(values):
+    if not _exact(values):
+        codes = " for names of rows and `kind: categorical` for codes"
+        raise _too_many_digits(
+            name, where, f"round {name!r} at its source, or declare `role: identifier`{codes}"
+        )
+
+
+def refuse_inexact_labels(name: str, values: pa.ChunkedArray, *, where: str) -> None:
+    """Raise ``DataError`` for decimals of more digits than their labels have; see :func:`refuse_inexact`."""
+    stored = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not pa.types.is_decimal(stored) or stored.scale == 0:
         return
-    raise DataError(
+    if not _decimals_come_back(values.cast(stored)):
+        raise _too_many_digits(name, where, f"round {name!r} at its source, or make text of it there")
+
+
+def _too_many_digits(name: str, where: str, fix: str) -> DataError:
+    return DataError(
         f"column {name!r} holds numbers of more digits than audits compare",
         where=where,
         expected="whole numbers up to 2^53, decimals of about 15 digits, times to the microsecond",
-        fix=f"round {name!r} at its source, or declare `role: identifier` for names of rows and "
-        "`kind: categorical` for codes",
+        fix=fix,
     )
 
 
@@ -220,9 +236,11 @@ def _exact(values: pa.ChunkedArray) -> bool:
         ends = pc.min_max(values).as_py()
         return ends["min"] is None or (ends["min"] >= -MOST_EXACT and ends["max"] <= MOST_EXACT)
     if types.is_decimal(kind) and kind.precision > _EXACT_DIGITS:
-        return _comes_back(values, pa.float64())
+        return _decimals_come_back(values)
     if types.is_timestamp(kind) and kind.unit == "ns":
         return _comes_back(values, pa.timestamp("us", kind.tz))
+    if types.is_time(kind) and kind.unit == "ns":
+        return _comes_back(values, pa.time64("us"))
     return True
 
 
@@ -233,3 +251,15 @@ def _comes_back(values: pa.ChunkedArray, kind: pa.DataType) -> bool:
     except pa.ArrowInvalid:
         return False
     return bool(pc.all(pc.equal(values, back)).as_py() is not False)
+
+
+def _decimals_come_back(values: pa.ChunkedArray) -> bool:
+    """True where each is what its float64 is written as: all shortest, or all in as many digits as fit."""
+    distinct = pa.chunked_array([values.unique()])
+    floats = nearest_floats(distinct)
+    for read in (labels_of(floats), floats):
+        with suppress(pa.ArrowInvalid):  # it has more digits
+            back = read.cast(values.type)
+            if pc.all(pc.equal(distinct, back)).as_py() is not False:
+                return True
+    return False

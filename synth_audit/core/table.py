@@ -18,8 +18,8 @@ from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
 from synth_audit.core.fingerprint import content_hash, fingerprint, ordered_fingerprint, row_digests
 from synth_audit.core.pandas_index import index_columns
-from synth_audit.core.schema import Column, Schema, quantitative
-from synth_audit.core.storage_types import plain, refuse_inexact
+from synth_audit.core.schema import Column, Schema, nominal, quantitative
+from synth_audit.core.storage_types import plain, refuse_inexact, refuse_inexact_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -252,8 +252,11 @@ def read_table(
     present = [c for c in schema if c.name in held]
     before = {c.name: data.column(c.name) for c in present}
     columns = {c.name: _checked(c, before[c.name], where) for c in present}
-    for c in quantitative(c for c in present if c.released):
+    released = [c for c in present if c.released]
+    for c in quantitative(released):
         refuse_inexact(c.name, columns[c.name], where=where)
+    for c in nominal(released):
+        refuse_inexact_labels(c.name, columns[c.name], where=where)
     place = None if isinstance(given, pa.Table) else given.place
     unchanged = data is whole and all(columns[name] is before[name] for name in before)
     table = Table(

@@ -181,6 +181,7 @@ INEXACT = [
     pa.array([Decimal(2**53 + 1)], pa.decimal128(38, 0)),
     pa.array([Decimal("0.123456789012345678")], pa.decimal128(38, 18)),
     pa.array([1_700_000_000_000_000_001], pa.timestamp("ns", "UTC")),
+    pa.array([3_600_000_000_001], pa.time64("ns")),
 ]
 EXACT = [
     pa.array([2**53, -(2**53), None]),
@@ -188,6 +189,7 @@ EXACT = [
     pa.array([Decimal("73917391.25")], pa.decimal256(60, 20)),
     pa.array([1_700_000_000_000_001_000, None], pa.timestamp("ns", "UTC")),
     pa.array([253_402_300_799_000_001], pa.timestamp("us")),
+    pa.array([3_600_000_001_000, None], pa.time64("ns")),
     pa.nulls(2, pa.uint64()),
     pa.array([1e300]),
 ]
@@ -206,6 +208,25 @@ def test_digits_that_no_audit_sees_are_refused(values):
 @pytest.mark.parametrize("values", EXACT, ids=lambda x: str(x.type))
 def test_digits_that_audits_see_are_read(values):
     refuse_inexact("odd", pa.chunked_array([values]), where="synthetic")
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_digits_that_no_label_has_are_refused(coded):
+    def table(*values):
+        found = pa.array([None, *map(Decimal, values)], pa.decimal128(38, 20))
+        return pa.table({"odd": found.dictionary_encode() if coded else found})
+
+    known = table("0.1", "2", "1e-9", "73917391.25")
+    schema = infer_schema(known, {"odd": ColumnSpec(kind="categorical")})
+    assert read_table(known, schema, where="train").labels("odd").tolist() == [
+        None,
+        "0.1",
+        "2",
+        "1e-9",
+        "73917391.25",
+    ]
+    with pytest.raises(DataError, match="'odd' holds numbers of more digits"):
+        read_table(table("0.1", "2", "0.10000000000000000001"), schema, where="synthetic")
 
 
 def test_long_ids_are_compared_exactly():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Codes, Floats, Labels
-from synth_audit.core.arrow_values import labels_of, numbers_of
+from synth_audit.core.arrow_values import decimals_of, labels_of, numbers_of
 from synth_audit.core.kind import Clues, Disturbance, Domain, DomainTerm, Order, Scale
 from synth_audit.core.kind_novelty import Novelty, Precision
 from synth_audit.core.parts import NumberPart, Part
@@ -77,10 +77,17 @@ class Numbers(NumberViews):
         return (self.part,)
 
     def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
-        """Numbered in their order."""
+        """Numbered in their order; of tables that hold floats of fewer digits, by as many as all can have.
+
+        Or the copy of a table would share no number with it that was written by 32-bit floats.
+        """
         from pandas import factorize  # here, since a code location must not load it
 
         numbers = [self._floats(v) for v in values]
+        if fewer := [v.type.to_pandas_dtype() for v in values if is_single(v.type)]:
+            coarsest = min(fewer, key=lambda kind: np.finfo(kind).bits)
+            with np.errstate(over="ignore"):
+                numbers = [n.astype(coarsest).astype(np.float64) for n in numbers]
         found = factorize(np.concatenate(numbers), sort=True)[0].astype(np.int64)
         return list(np.split(found, np.cumsum([len(v) for v in numbers])[:-1]))
 
@@ -118,9 +125,7 @@ class Numbers(NumberViews):
         if pa.types.is_null(storage):
             return pa.nulls(len(numbers))
         if pa.types.is_decimal(storage):  # an int64 does not cast to a decimal of fewer than 19 digits
-            return pa.array(np.rint(numbers) if self.whole else numbers, mask=missing).cast(
-                storage, safe=False
-            )
+            return decimals_of(pa.array(np.rint(numbers) if self.whole else numbers, mask=missing), storage)
         if self.whole or pa.types.is_integer(storage):
             return rounded(numbers, missing).cast(storage, safe=False)
         return pa.array(numbers, mask=missing).cast(storage, safe=False)

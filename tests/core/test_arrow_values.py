@@ -1,0 +1,60 @@
+"""Values as numbers and labels are the same whatever they are stored as."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit.core.arrow_values import decimals_of, labels_of, nearest_floats, numbers_of
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.table import read_table
+from synth_audit.encoding.row_groups import row_groups
+
+DECIMALS = [
+    pa.decimal128(12, 3),
+    pa.decimal128(38, 3),
+    pa.decimal128(38, 20),
+    pa.decimal128(38, 25),
+    pa.decimal256(70, 20),
+]
+
+
+def texts(n=400):
+    return [f"{x:.3f}" for x in np.random.default_rng(0).normal(0, 60, n)]
+
+
+@pytest.mark.parametrize("storage", DECIMALS, ids=str)
+def test_decimals_are_the_floats_that_their_digits_are_read_as(storage):
+    written = texts()
+    values = pa.chunked_array([pa.array([*map(Decimal, written), None], storage)]).slice(7)
+    assert numbers_of(values).to_pylist() == [*map(float, written[7:]), None]
+    assert labels_of(values).to_pylist() == labels_of(numbers_of(values)).to_pylist()
+    assert decimals_of(nearest_floats(values).combine_chunks(), storage).equals(values.combine_chunks())
+
+
+def test_large_decimals_are_rounded_once():
+    values = [2**53, 2**53 + 1, -(2**63), 2**63, 10**37, -1, None]
+    for part in (values, values[:1], values[2:3], []):
+        held = pa.chunked_array([pa.array([x and Decimal(x) for x in part], pa.decimal128(38, 0))])
+        assert nearest_floats(held).to_pylist() == [x and float(x) for x in part]
+
+
+@pytest.mark.parametrize("train", ["double", "float", "halffloat", "decimal"])
+@pytest.mark.parametrize("copy", ["double", "float", "halffloat", "decimal"])
+def test_a_copy_is_one_in_whatever_type_its_numbers_are(train, copy):
+    def table(storage):
+        numbers = np.array([*map(float, texts())]).round(1)
+        if storage == "decimal":
+            return pa.table({"x": pa.array([Decimal(str(x)) for x in numbers], pa.decimal128(9, 2))})
+        return pa.table(
+            {"x": pa.array(numbers.astype({"halffloat": "f2", "float": "f4"}.get(storage, "f8")))}
+        )
+
+    known = table(train)
+    schema = infer_schema(known)
+    tables = [read_table(t, schema, where="train") for t in (known, table(copy))]
+    real, given = row_groups(tables, schema.features)
+    assert real.tolist() == given.tolist()
