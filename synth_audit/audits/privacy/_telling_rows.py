@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from synth_audit.core.arrays import Codes, Codes32, Floats
-from synth_audit.core.equal_rows import NearRows
+from synth_audit.core.equal_rows import NearRows, RowKeys
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
+from synth_audit.encoding.row_groups import split_rows
 from synth_audit.kernels.coordinates import MISSING
 
 DENSE = 0.01
@@ -42,7 +43,35 @@ class Telling:
         return float(np.sqrt(np.square(hit).sum() + 1) / (len(control) * self.mean))
 
 
-def telling(tables: Sequence[Table], columns: Sequence[Column], groups: Sequence[Codes]) -> Telling:
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """Train, release and control by codes, each column coded once for all choices of columns.
+
+    Attributes:
+        tables: these three. known: codes from 0 on that the tables share, one below the other, by column.
+    """
+
+    tables: Sequence[Table]
+    known: dict[str, Codes32] = field(default_factory=dict)
+
+    def groups(self, columns: Sequence[Column]) -> list[Codes]:
+        """Numbers that rows which agree in some columns share, of all three tables; shape (n,) each."""
+        whole = RowKeys.of([self._of(c) for c in columns]).whole
+        return split_rows(np.unique(whole, return_inverse=True)[1].astype(np.int64), self.tables)
+
+    def real(self, columns: Sequence[Column]) -> list[Codes32]:
+        """Codes of some columns of train and control."""
+        n, k = self.tables[0].n_rows, self.tables[2].n_rows
+        return [np.concatenate([codes[:n], codes[-k:]]) for codes in map(self._of, columns)]
+
+    def _of(self, column: Column) -> Codes32:
+        if column.name not in self.known:
+            joint = np.concatenate(codes(self.tables, column))
+            self.known[column.name] = joint.astype(np.int32) - MISSING
+        return self.known[column.name]
+
+
+def telling(rows: CodedRows, columns: Sequence[Column], groups: Sequence[Codes]) -> Telling:
     """Weights ``w = c / (c + λ)``, by which a match counts as it is likely to be a copy.
 
     λ is how many rows equal to a real one a release of strangers would hold by chance
@@ -53,22 +82,16 @@ def telling(tables: Sequence[Table], columns: Sequence[Column], groups: Sequence
     under one in a hundred, control is large, or weights would not make the rate surer.
 
     Args:
-        tables, groups: train, release and control, and the numbers that equal rows of all share.
+        groups: of train, release and control the numbers that rows equal in all these columns share.
     """
     train, release, control = groups
     plain = Telling.alike(groups)
     rare = np.isin(control, train).mean() <= DENSE
     if rare or len(control) > _MOST_CONTROL or len(columns) < 2:
         return plain
-    coded = [_real_codes(tables, column) for column in columns]
-    expected = NearRows.of(coded).expected * len(release) / (len(train) + len(control) - 1)
+    near = NearRows.of(rows.real(columns))
+    expected = near.expected * len(release) / (len(train) + len(control) - 1)
     weights = plain.weights.copy()
     weights[np.concatenate([train, control])] = _COPIED / (_COPIED + expected)
     found = Telling(weights, float(weights[train].mean()))
     return min(plain, found, key=lambda x: x.error(train, control))
-
-
-def _real_codes(tables: Sequence[Table], column: Column) -> Codes32:
-    """Codes of a column of train and control, from 0 on."""
-    train, _, control = codes(tables, column)
-    return np.concatenate([train, control]).astype(np.int32) - MISSING

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._reused_identifiers import reused_identifiers
-from synth_audit.audits.privacy._telling_rows import DENSE, Telling, telling
+from synth_audit.audits.privacy._telling_rows import DENSE, CodedRows, Telling, telling
 from synth_audit.core.arrays import Codes
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
@@ -25,7 +25,6 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.schema import Column
 from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
 from synth_audit.encoding.row_groups import row_groups, row_groups_but_one
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.proportion_interval import SOURCE, proportion_difference, proportion_interval
@@ -124,11 +123,12 @@ class ExactMatch:
         exposures: tuple[Exposure, ...] = ()
         found = [*_shares(groups, subject.level), _identifier_reuse(subject)]
         if subject.control is not None:
-            told = telling(tables, subject.features, groups)
+            rows = CodedRows(tables)
+            told = telling(rows, subject.features, groups)
             found.append(_Matches.of(groups, told).measured(EXCESS, subject.level))
             found.append(_unique_excess(groups, told, subject.level))
             found.append(_record_excess(groups, told, subject.level))
-            found.append(_worst_but_one(tables, subject))
+            found.append(_worst_but_one(rows, subject))
             exposures = (_exposure(groups, subject),)
         return Findings(tuple(found), exposures=exposures)
 
@@ -240,10 +240,10 @@ def _record_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
     )
 
 
-def _worst_but_one(tables: list[Table], subject: Subject) -> Measurement:
+def _worst_but_one(rows: CodedRows, subject: Subject) -> Measurement:
     """The largest excess over the choices of a column to leave out; a table of one column has nothing to
     leave out and is compared whole."""
-    choices = list(_choices(tables, subject.features))
+    choices = list(_choices(rows, subject.features))
     each = corrected_level(subject.level, len(choices))
     intervals = [choice.interval(each) for choice in choices]
     worst = max(choices, key=lambda choice: choice.excess)
@@ -251,19 +251,19 @@ def _worst_but_one(tables: list[Table], subject: Subject) -> Measurement:
     return worst.excess_as(ALL_BUT_ONE_EXCESS, interval)
 
 
-def _choices(tables: list[Table], columns: Sequence[Column]) -> Iterator[_Matches]:
+def _choices(rows: CodedRows, columns: Sequence[Column]) -> Iterator[_Matches]:
     """The matches on all columns but one, for each; by how much they tell where they are many by nature."""
-    sizes = [t.n_rows for t in tables[1:]]
+    sizes = [t.n_rows for t in rows.tables[1:]]
     if len(columns) == 1:
-        groups = row_groups(tables, columns)
+        groups = row_groups(rows.tables, columns)
         yield _Matches.of(groups, Telling.alike(groups))
         return
-    for left_out, some in row_groups_but_one(tables, columns):
+    for left_out, some in row_groups_but_one(rows.tables, columns):
         plain = _Matches.of(some, Telling.alike(some), sizes)
         if plain.control.share > DENSE:
             others = [c for c in columns if c.name != left_out.name]
-            groups = row_groups(tables, others)
-            yield _Matches.of(groups, telling(tables, others, groups))
+            groups = rows.groups(others)
+            yield _Matches.of(groups, telling(rows, others, groups))
         else:
             yield plain
 
