@@ -75,6 +75,16 @@ def test_numbers_all_mirrored_by_rank_hide_nobody(linked):
     assert "mirrored" in findings.notes[0]
 
 
+def test_numbers_typed_wrongly_hide_nobody(linked):
+    made = leaving({c: x[: round(LEAKED * N)] for c, x in people(N, 1).items()}, people(N, 3))
+    for c in (c for c, x in made.items() if x.dtype.kind == "f"):
+        tenths = np.rint(10 * made[c]).astype(int)
+        made[c] = (tenths - tenths % 100 + tenths // 10 % 10 + 10 * (tenths % 10)) / 10
+    found, findings = linked(made)
+    assert found.interval.low > 0.05
+    assert "digits" in findings.notes[0]
+
+
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_a_copy_of_train_links_nearly_everybody(linked, shuffled):
     order = np.random.default_rng(0).permutation(N) if shuffled else np.arange(N)

@@ -20,6 +20,7 @@ from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings, Quantity
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.agreement_columns import THRESHOLDS, AgreementColumn, standing_out
+from synth_audit.kernels.digit_bags import digit_bags, digits_of_numbers, digits_of_times
 from synth_audit.kernels.held_out import halved
 from synth_audit.kernels.kept_columns import FEWEST_NUMBERS, MOST_COLUMNS, kept_bits, kept_sets
 from synth_audit.kernels.lag_spikes import LagColumn
@@ -61,8 +62,9 @@ class PartialAgreement:
     Somebody is linked whose best row agrees by more above the mean of the fifth to eighth best (further down
     where the release has more rows than train) than 98 % of the k of control, times ``1 + 60 / k``, and than
     99 % of them. ``linked_people`` is the share of train people who are, less that of control, by the worst
-    of eight ways (the four thresholds, numbers as they are or all mirrored by rank) and of up to eight sets
-    of columns, chosen on one half of the people and counted on the other, both ways round and on average
+    of twelve ways (the four thresholds; numbers as they are, all mirrored by rank, or as labels that are
+    equal if numbers have the same digits but zeros in whatever order, :mod:`digit_bags`) and of up to eight
+    sets of columns, chosen on one half of the people and counted on the other, both ways round and on average
     over several halvings. Sets of four to eight columns, three numbers among them, are those in which most
     pairs of a person and a row are near beyond pairs of two people (:mod:`kept_columns`); by a set is linked
     who is near a row in all of it, and by more bits than 99 % of control. They are looked for in 5.1·10⁶
@@ -161,7 +163,7 @@ class PartialAgreement:
 def _ways(
     numbers: Sequence[NumbersBeside], labels: Sequence[LagColumn], asked: Positions
 ) -> Iterator[tuple[str, list[AgreementColumn]]]:
-    """Columns that differ, numbers as they are and then all mirrored by rank."""
+    """Columns that differ, numbers as they are, all mirrored by rank, and by their digits."""
     same = [AgreementColumn.of_labels(c.people[asked], c.release) for c in labels]
     for mirrored in (False, True) if numbers else (False,):
         near = [
@@ -172,6 +174,15 @@ def _ways(
         ]
         if found := [c for c in (*near, *same) if c.bits.any()]:
             yield "numbers mirrored" if mirrored else "numbers as they are", found
+    digits = [_of_digits(x, asked) for x in numbers]
+    if any(c.bits.any() for c in digits):
+        yield "digits in whatever order", [c for c in (*digits, *same) if c.bits.any()]
+
+
+def _of_digits(numbers: NumbersBeside, asked: Positions) -> AgreementColumn:
+    read = digits_of_times if numbers.time else digits_of_numbers
+    bags = digit_bags(read(numbers.known, numbers.step), np.isfinite(numbers.known))
+    return AgreementColumn.of_labels(bags[numbers.n_release :][asked], bags[: numbers.n_release])
 
 
 def _kept(columns: Sequence[AgreementColumn], rng: np.random.Generator) -> Floats:
