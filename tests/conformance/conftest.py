@@ -56,6 +56,8 @@ QUICK = {
 """Settings that only save time; an audit that is not named here runs as it comes."""
 
 SMALLER = {
+    "inference": {"n_trees": 2, "known_sets": 4, "max_reconstructed": 2},
+    "propensity": {"trees": 3, "folds": 2},
     "attribute_game": {"iterations": 2, "reference": 80, "sets": 4, "rows": 80},
     "membership_game": {
         "iterations": 2,
@@ -66,7 +68,7 @@ SMALLER = {
         "evaluated": 3,
     },
 }
-"""What a game is told besides on a small table, of which only its end matters and no number."""
+"""What an audit is told besides on a small table, of which only its end matters and no number."""
 
 RULES = ("age >= 18", "smoker in [true, false]")
 """What holds of everybody below."""

@@ -35,6 +35,10 @@ TAKES_TURNS = {"recoded_copies", "shifted_parts"}
 """Of rows that fit equally well the first count: they teach what labels stand for, or how far to move."""
 
 
+SPREAD = ("exact_match", "attribute_game", "linkability")
+"""Audits whose known-answer checks, too, are done in two processes: of one look, of fits, of many columns."""
+
+
 @pytest.fixture(scope="module")
 def tables(population):
     return population(400, 1), population(200, 2), population(400, 3)
@@ -435,19 +439,22 @@ def test_findings_hold_no_rare_value(name, outcome_of, marked):
 
 
 @pytest.fixture(scope="module")
-def examined(made_once, built, as_subject, population):
-    """A privacy audit with its known-answer check, on a table large enough to plant leaks in, in 1 or 2
-    processes."""
-    subject = as_subject(population(500, 1), population(200, 2), population(500, 3))
+def plantable(as_subject, population):
+    """A table large enough to plant leaks in."""
+    return as_subject(population(500, 1), population(200, 2), population(500, 3))
+
+
+@pytest.fixture(scope="module")
+def examined(made_once, built, plantable):
+    """A privacy audit with its known-answer check, in 1 or 2 processes."""
     return made_once(
         lambda name, workers: run_examination(
-            {name: built(name)}, subject, KnownAnswerSpec(), RunContext(executor=in_processes(workers))
+            {name: built(name)}, plantable, KnownAnswerSpec(), RunContext(executor=in_processes(workers))
         )
     )
 
 
-@pytest.mark.xdist_group("processes")
-@pytest.mark.parametrize("name", PRIVACY)
+@by_name(PRIVACY)
 def test_its_headline_sees_a_full_copy(name, examined):
     [outcome] = examined[name, 1].outcomes
     assert outcome.responses
@@ -456,7 +463,7 @@ def test_its_headline_sees_a_full_copy(name, examined):
 
 
 @pytest.mark.xdist_group("processes")
-@pytest.mark.parametrize("name", PRIVACY)
+@pytest.mark.parametrize("name", SPREAD)
 def test_the_number_of_processes_changes_no_number(name, examined):
     alone, spread = examined[name, 1], examined[name, 2]
     assert spread.outcomes == alone.outcomes
@@ -464,15 +471,30 @@ def test_the_number_of_processes_changes_no_number(name, examined):
     assert spread.exposed.equals(alone.exposed)
 
 
+@pytest.fixture(scope="module")
+def beside(built, as_subject, small_tables):
+    """How all privacy audits end on one table, one after the other and beside one another."""
+    tasks = candidate_tasks({name: built(name) for name in PRIVACY}, as_subject(*small_tables))
+    ended = (run_tasks(tasks, RunContext(executor=in_processes(workers))) for workers in (1, 2))
+    alone, spread = (dict(zip(PRIVACY, of, strict=True)) for of in ended)
+    return alone, spread
+
+
 @pytest.mark.xdist_group("processes")
-def test_audits_beside_one_another_keep_their_numbers(examined, built, as_subject, population):
-    """Several audits in two processes, of which one spreads its own work, say what each says alone."""
-    subject = as_subject(population(500, 1), population(200, 2), population(500, 3))
-    names = ("exact_match", "attribute_game", "linkability")
-    together = run_examination(
-        {n: built(n) for n in names}, subject, KnownAnswerSpec(), RunContext(executor=in_processes(2))
-    )
-    assert together.outcomes == tuple(examined[n, 1].outcomes[0] for n in names)
+@pytest.mark.parametrize("name", PRIVACY)
+def test_audits_beside_one_another_keep_their_numbers(name, beside):
+    """All audits in two processes, of which some spread their own work, say what each says alone."""
+    alone, spread = (of[name] for of in beside)
+    assert spread.outcome == alone.outcome
+    assert told_of(spread) == told_of(alone)
+
+
+def told_of(ended):
+    """Whom an audit exposes, by which columns."""
+    return [
+        (e.columns, *(x.tolist() for x in (e.train_tried, e.train_hit, e.control_tried, e.control_hit)))
+        for e in ended.exposures
+    ]
 
 
 @by_name(PRIVACY)

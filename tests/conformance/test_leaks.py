@@ -225,7 +225,7 @@ def test_swapped_files_do_not_pass(verdict_of, as_subject, population):
 
 
 def test_too_few_rows_do_not_pass(verdict_of, as_subject, population):
-    train, control, few = population(1000, 1), population(400, 2), population(60, 3)
+    train, control, few = population(N, 1), population(150, 2), population(60, 3)
     assert verdict_of(as_subject(train, control, few)) is Result.INSUFFICIENT
 
 
@@ -242,12 +242,12 @@ def test_a_copy_of_labels_with_many_natural_duplicates_does_not_pass(leak, width
 
 
 def test_an_honest_release_passes(verdict_of, as_subject, population):
-    train, control, fresh = population(1000, 1), population(400, 2), population(1000, 3)
+    train, control, fresh = population(700, 1), population(300, 2), population(700, 3)
     assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
 
 
 def test_an_honest_release_of_a_narrow_table_passes(verdict_of, as_subject):
-    train, control, fresh = (measurements(n, seed, width=3) for n, seed in ((1000, 1), (400, 2), (1000, 3)))
+    train, control, fresh = (measurements(n, seed, width=3) for n, seed in ((700, 1), (300, 2), (700, 3)))
     assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
 
 
