@@ -99,19 +99,20 @@ def bootstrap_privacy_score(
     Args:
         fellows: distance of people of train to the nearest of the others; none if left out.
     """
-    ordered, n, k = np.sort(synthetic), len(synthetic), len(control)
+    n, k = len(synthetic), len(control)
     among = np.empty(0) if fellows is None else fellows
     real, places = _ranked(np.concatenate([control, among]))
+    ends = _ends(real, real)
+    below, upto = _ends(np.sort(synthetic), real)
     draws = np.empty(n_draws)
     for i in range(n_draws):
         drawn = places[rng.integers(0, k, k)]
         if len(among):
             twice = np.repeat(rng.integers(k, len(places), max(len(among) // 2, 1)), 2)
             drawn = np.concatenate([drawn, places[twice]])
-        limit = _resampled_threshold(real, drawn, alpha)
-        below = np.searchsorted(ordered, limit.distance, "left")
-        at = np.searchsorted(ordered, limit.distance, "right") - below
-        n_below, n_at, _ = rng.multinomial(n, [below / n, at / n, max(0.0, 1 - (below + at) / n)])
+        place, limit = _resampled_threshold(real, ends, drawn, alpha)
+        low, high = int(below[place]), int(upto[place])
+        n_below, n_at, _ = rng.multinomial(n, [low / n, (high - low) / n, max(0.0, 1 - high / n)]).tolist()
         draws[i] = score_of((n_below + limit.tie_part * n_at) / n, limit, alpha)
     return draws
 
@@ -124,14 +125,27 @@ def _ranked(values: Floats) -> tuple[Floats, Places]:
     return values[order], places
 
 
-def _resampled_threshold(ordered: Floats, drawn: Places, alpha: float) -> Threshold:
-    """:func:`threshold` of ``ordered[drawn]``: only the few places up to the quantile are put in order."""
+def _ends(ordered: Floats, values: Floats) -> tuple[Places, Places]:
+    """How many lie below each value and how many up to it, shape (n,) both."""
+    below, upto = (np.searchsorted(ordered, values, side).astype(np.int32) for side in _SIDES)
+    return below, upto
+
+
+def _resampled_threshold(
+    ordered: Floats, ends: tuple[Places, Places], drawn: Places, alpha: float
+) -> tuple[int, Threshold]:
+    """:func:`threshold` of ``ordered[drawn]``, and its place: only the few up to it are put in order.
+
+    Args:
+        ends: how many of ``ordered`` lie below each of it, and up to it.
+    """
     n, rank = len(drawn), quantile_rank(len(drawn), alpha)
     low = drawn[drawn < rank + 8 * math.isqrt(rank) + 8]
-    q = float(ordered[np.partition(low if len(low) >= rank else drawn, rank - 1)[rank - 1]])
-    ends = (np.searchsorted(ordered, q, side) for side in _SIDES)
-    below, upto = (np.count_nonzero(drawn < end) for end in ends)
-    return Threshold(q, float((alpha - below / n) / ((upto - below) / n)))
+    low = low if len(low) >= rank else drawn.copy()
+    low.partition(rank - 1)
+    place = int(low[rank - 1])
+    below, upto = (np.count_nonzero(drawn < end[place]) for end in ends)
+    return place, Threshold(float(ordered[place]), float((alpha - below / n) / ((upto - below) / n)))
 
 
 class ClosestShare(NamedTuple):
