@@ -113,8 +113,11 @@ class Provenance:
 
     def _files(self, entry: AuditEntry) -> Check:
         names = self.filed.altered(entry)
-        told = f"not as filed: {', '.join(names)}" if names else "as they were filed"
-        return Check("files of the audit", not names, told)
+        gone = [n for n in names if n not in self.filed.files]
+        other = [n for n in names if n in self.filed.files]
+        told = [f"not as filed: {', '.join(other)}"] * bool(other)
+        told += [f"not there, as where a run was broken off: {', '.join(gone)}"] * bool(gone)
+        return Check("files of the audit", not names, "; ".join(told) or "as they were filed")
 
     def _measurements(self) -> Check:
         what = "measurements, built anew"

@@ -346,6 +346,15 @@ def test_what_is_not_a_file_of_its_own(honest, name, how):
     assert refused(honest)
 
 
+def test_a_report_that_a_kill_left_unwritten(honest):
+    honest.workspace.report.unlink()
+    found = [c for c in api.verify(honest.workspace.root) if c.what == "files of the audit"]
+    assert [(c.holds, c.detail) for c in found] == [
+        (False, "not there, as where a run was broken off: report.html")
+    ]
+    assert refused(honest)
+
+
 def test_a_file_more(honest):
     (honest.workspace.newest.path / "approval.txt").write_text("yes")
     assert told(honest) == ["files of the audit"]
