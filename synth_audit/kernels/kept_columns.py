@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.core.arrays import Floats, Integers, Positions
 from synth_audit.kernels.agreement_columns import AgreementColumn, Packed, summed
@@ -30,6 +32,9 @@ _MOST_BITS = 6.0
 
 _SEEDS, _BEAM, _BRANCHES, _MOST_KEPT = 200, 100, 3, 8
 """Triples, and sets of each size, that are followed, by so many columns each, and columns of a set."""
+
+_AT_ONCE = 2**16
+"""Pairs counted at once."""
 
 _CLEARLY = 2.0
 """Standard errors by which a column goes with a set."""
@@ -133,9 +138,23 @@ class _NearPairs(NamedTuple):
 
     def counts(self, pairs: Positions) -> Integers:
         """How many of the pairs are near in each column."""
-        bits = np.unpackbits(self.near[pairs].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-        found: Integers = bits[:, : self.d].sum(axis=0, dtype=np.int64)
+        found: Integers = self._bits(pairs).sum(axis=0, dtype=np.int64)
         return found
+
+    def counts_of_two(self, column: int) -> Integers:
+        """How many pairs near in a column are near in each two, shape (columns, columns)."""
+        total = np.zeros((self.d, self.d))
+        near = self.within(np.arange(len(self.near)), [column])
+        for part in np.split(near, np.arange(_AT_ONCE, len(near), _AT_ONCE)):
+            bits = self._bits(part).astype(np.float32)  # exact up to 2²⁴ pairs
+            total += bits.T @ bits
+        found: Integers = total.astype(np.int64)
+        return found
+
+    def _bits(self, pairs: Positions) -> npt.NDArray[np.uint8]:
+        """Zeros and ones, shape (pairs, columns)."""
+        bits = np.unpackbits(self.near[pairs].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        return bits[:, : self.d]
 
     def within(self, pairs: Positions, columns: Sequence[int]) -> Positions:
         """Those near in some columns."""
@@ -145,7 +164,7 @@ class _NearPairs(NamedTuple):
 
     def different(self, pairs: Positions) -> int:
         """Pairs of which no two share a person or a row, at most: a crowd of one is one."""
-        return min(len(np.unique(of[pairs])) for of in (self.person, self.row))
+        return min(int(np.count_nonzero(np.bincount(of[pairs]))) for of in (self.person, self.row))
 
 
 def _grown(release: _NearPairs, people: _NearPairs, numbers: Sequence[int]) -> Iterator[_KeptSet]:
@@ -156,17 +175,17 @@ def _grown(release: _NearPairs, people: _NearPairs, numbers: Sequence[int]) -> I
         errors: Floats = (found - usual * times) / np.sqrt(usual * times * (1 + times) + 4)
         return errors
 
-    at_hand = []
+    triples: list[tuple[float, tuple[int, int, int]]] = []
     for x in numbers:
-        of_x = [m.within(np.arange(len(m.near)), [x]) for m in (release, people)]
-        for y in (k for k in numbers if k > x):
-            pairs, among = (m.within(at, [y]) for m, at in zip((release, people), of_x, strict=True))
-            errors = score(release.counts(pairs), people.counts(among))
-            at_hand += [_KeptSet(float(errors[z]), (x, y, z), pairs, among) for z in numbers if z > y]
-        at_hand = sorted(at_hand, key=lambda f: -f.score)[:_SEEDS]
+        errors = score(release.counts_of_two(x), people.counts_of_two(x))
+        above = [k for k in numbers if k > x]
+        triples += [(float(errors[y, z]), (x, y, z)) for y, z in combinations(above, 2)]
+        triples = sorted(triples, key=lambda f: -f[0])[:_SEEDS]
+    first = {f[1][0] for f in triples}
+    of = {x: [m.within(np.arange(len(m.near)), [x]) for m in (release, people)] for x in first}
     at_hand = [
-        f._replace(pairs=release.within(f.pairs, f.columns), among=people.within(f.among, f.columns))
-        for f in at_hand
+        _KeptSet(errors, (x, y, z), release.within(of[x][0], [y, z]), people.within(of[x][1], [y, z]))
+        for errors, (x, y, z) in triples
     ]
     for _ in range(4, _MOST_KEPT + 1):
         grown: dict[tuple[int, ...], _KeptSet] = {}
