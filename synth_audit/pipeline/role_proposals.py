@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from synth_audit.core.arrays import Codes
 from synth_audit.core.arrow_values import n_distinct
-from synth_audit.core.schema import Column, Role
+from synth_audit.core.parts import TIME, NumberPart
+from synth_audit.core.schema import Column, Role, nominal
 from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
+from synth_audit.encoding.codes import cells_of, codes
 
 _KEY = re.compile(r"(^|_)(id|ids|key|uuid|guid|mrn|ssn|nhs|pesel|cpr|bsn|iban|msisdn)$|number$|_no$|_nr$")
 _OUTCOME = re.compile(
@@ -116,7 +117,10 @@ def _key_role(table: Table, column: Column) -> RoleProposal | None:
     named = bool(_KEY.search(_words(column.name)))
     if n > 1 and distinct == n and not table.n_missing(column.name):
         if column.kind.like_identifier(n, n, n):
-            return RoleProposal(Role.IDENTIFIER, "each row has its own value")
+            parts = column.kind.parts([cells_of(table, column)]) if nominal([column]) else ()
+            dates = any(isinstance(part, NumberPart) and part.unit == TIME for part in parts)
+            mend = "; it reads as dates, of which new ones are drawn if they are stored as such"
+            return RoleProposal(Role.IDENTIFIER, f"each row has its own value{mend if dates else ''}")
         if named and pa.types.is_integer(column.storage):
             return RoleProposal(Role.IDENTIFIER, "named as a key is, and each row has its own value")
     if named and n > distinct > n / _FEW_ROWS_EACH and distinct > 1:

@@ -136,6 +136,15 @@ def test_categories_of_pandas_and_columns_without_a_value_have_a_line():
     assert not re.search("North|South|nobody", text)
 
 
+def test_text_of_dates_that_each_row_has_alone_is_told_from_keys():
+    days = np.datetime64("2020-01-01T07:00:11", "s") + np.arange(400) * 7919
+    table = pa.table(
+        {"seen": [str(day).replace("T", " ") for day in days], "code": [f"{i:06d}x" for i in range(400)]}
+    )
+    lines = starter_plan(SOURCE, table, "x.yaml").splitlines()
+    assert [("reads as dates" in line) for line in lines if "role: identifier" in line] == [True, False]
+
+
 def test_editors_are_told_of_the_schema():
     assert "yaml-language-server" not in starter_plan(SOURCE, None, "x.yaml")
     text = starter_plan(SOURCE, None, "x.yaml", schema="plan.schema.json")
