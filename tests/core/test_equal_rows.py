@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -54,7 +56,8 @@ def repeated(columns, n):
 def explained(columns):
     """The share of the rows with equals that chance explains."""
     rows = list(zip(*(v.tolist() for v in columns.values()), strict=True))
-    equal = np.array([rows.count(row) > 1 for row in rows])
+    times = Counter(rows)
+    equal = np.array([times[row] > 1 for row in rows])
     found = alike_by_chance(read(columns))
     assert not found[~equal].any(), "a row without an equal needs no coin of its own"
     return found[equal].mean()

@@ -6,6 +6,12 @@ import pytest
 from synth_audit.core.plan_json_schema import plan_schema
 
 
+@pytest.fixture(scope="module")
+def checker():
+    jsonschema.Draft202012Validator.check_schema(plan_schema())
+    return jsonschema.Draft202012Validator(plan_schema())
+
+
 def references(value):
     if isinstance(value, dict):
         yield from (v for k, v in value.items() if k == "$ref" and isinstance(v, str))
@@ -32,8 +38,7 @@ def test_every_reference_leads_somewhere():
         {"seed": "abc"},
     ],
 )
-def test_a_name_that_nothing_has_does_not_validate(wrong):
+def test_a_name_that_nothing_has_does_not_validate(wrong, checker):
     right = {"generator": "vine", "audits": ["exact_match"], "source": "a/people.PARQUET", "seed": 3}
-    jsonschema.validate(right, plan_schema())
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(right | wrong, plan_schema())
+    assert checker.is_valid(right)
+    assert not checker.is_valid(right | wrong)

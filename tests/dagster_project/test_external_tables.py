@@ -82,8 +82,7 @@ def test_what_contradicts_it_is_refused(component: Callable[..., Any]) -> None:
 
 
 def test_the_schema_knows_it() -> None:
-    schema = TableSettings.model_json_schema()
-    jsonschema.validate({"made_elsewhere": PLACES}, schema)
+    checker = jsonschema.Draft202012Validator(TableSettings.model_json_schema())
+    assert checker.is_valid({"made_elsewhere": PLACES})
     for wrong in ({"train": "a.csv"}, PLACES | {"train": "nonsense"}, PLACES | {"other": "a.csv"}):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({"made_elsewhere": wrong}, schema)
+        assert not checker.is_valid({"made_elsewhere": wrong})

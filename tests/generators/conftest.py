@@ -10,6 +10,7 @@ import pytest
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
+from synth_audit.encoding import network_model
 
 
 def make_table(columns: Mapping[str, object], **specs: Mapping[str, object]) -> Table:
@@ -49,6 +50,12 @@ def mixed_columns(n: int = 300, seed: int = 0) -> dict[str, pa.Array]:
         "void": pa.nulls(n),
         "y": pa.array((z + 0.5 * rng.normal(size=n) > 0).astype(np.int64)),
     }
+
+
+@pytest.fixture(autouse=True)
+def _with_margins_of_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks see how far their margins are off by a tenth of the rows, enough for what is asked of them."""
+    monkeypatch.setattr(network_model, "_DRAWN", 4000)
 
 
 @pytest.fixture(scope="session")

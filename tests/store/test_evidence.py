@@ -38,9 +38,9 @@ def test_the_file_follows_its_published_schema(complete):
     schema = evidence_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     plain = json.loads(complete.workspace.evidence.read_text())
-    jsonschema.validate(plain, schema)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({k: v for k, v in plain.items() if k != "verdict"}, schema)
+    checker = jsonschema.Draft202012Validator(schema)
+    checker.validate(plain)
+    assert not checker.is_valid({k: v for k, v in plain.items() if k != "verdict"})
 
 
 def test_the_digest_covers_everything_but_the_time(finished):
