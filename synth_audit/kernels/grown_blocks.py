@@ -34,6 +34,10 @@ _CAUTION, _CLEARLY = 4.0, 8.0
 """Standard errors by which a set must recognise more of train than of strangers to be told of, and those from
 which on it is told of whatever share of strangers it recognises."""
 
+_LARGEST_RARE, _TRIED_RARE, _SURE = 9, 100, 3.0
+"""Columns of a set that rows and people share alone, how many sets of one size are tried, and standard errors
+by which one is told of."""
+
 _SEEN_MOSTLY = 0.84
 """Further standard errors by which a set must stand out on average to do so in four draws of five."""
 
@@ -62,8 +66,48 @@ def grown_blocks(
         found = {s: search.apart(s) for s in level}
         best |= {s: z for s, (z, usual) in found.items() if z > (_CAUTION if usual <= room else _CLEARLY)}
         grown = sorted(found, key=lambda s: (-found[s][0], s))[: search.affordable // d]
-        level = sorted({tuple(sorted((*s, j))) for s in grown for j in range(d) if j not in s})
+        level = _with_one_more(grown, d)
     return sorted(best, key=lambda s: (-best[s], s))[:most]
+
+
+def rare_blocks(
+    release: Floats, people: Floats, step: float, most: int
+) -> list[tuple[tuple[int, ...], Positions]]:
+    """At most so many sets of two to nine columns that people share with rows of the release alone.
+
+    A person shares all values of a set (equal labels, or the number next in rank) with t rows of the release
+    and of other people together. Were the release people like others, all of these would be its own with the
+    chance ``ρ^t``, ρ its share of all rows; what counts is by how many standard errors more people have all in
+    the release, so that a set whose values many share counts as well as one that singles people out. Nobody's
+    side is looked at. From all pairs on, the best of each size grow by each further column; of two sets of
+    which one holds the other the surer is told of.
+
+    Args:
+        release: shape (m, d), people: shape (n, d), none NaN. step: what lies further apart is not the same
+            label.
+
+    Returns:
+        each set, ascending, and the positions of the people who share it with the release alone.
+    """
+    everybody = np.ones(len(people), dtype=bool)
+    search = _GrowthSearch.of(release, people, everybody, everybody, step, 1)
+    sure: dict[tuple[int, ...], float] = {}
+    d = release.shape[1]
+    level: list[tuple[int, ...]] = [(i, j) for i in range(d) for j in range(i + 1, d)]
+    for _ in range(2, min(_LARGEST_RARE, d) + 1):
+        found = {s: search.beyond_people(s) for s in level}
+        sure |= {s: z for s, z in found.items() if z > _SURE}
+        level = _with_one_more(sorted(found, key=lambda s: (-found[s], s))[: _TRIED_RARE // d], d)
+    chosen: list[tuple[int, ...]] = []
+    for s in sorted(sure, key=lambda s: (-sure[s], s)):
+        if not any(set(s) <= set(t) or set(t) <= set(s) for t in chosen):
+            chosen.append(s)
+    return [(s, np.flatnonzero(search.in_release_alone(s))) for s in chosen[:most]]
+
+
+def _with_one_more(sets: Sequence[tuple[int, ...]], d: int) -> list[tuple[int, ...]]:
+    """Each with every further one of d columns."""
+    return sorted({tuple(sorted((*s, j))) for s in sets for j in range(d) if j not in s})
 
 
 def smallest_seen(train: int, control: int) -> float:
@@ -152,14 +196,33 @@ class _GrowthSearch:
         usual = max(b, 1 - (1 - float(_shared(self.others, columns).mean())) ** self.ratio)
         return (a - usual) / _error(a, n, usual, len(hit) / self.ratio), usual
 
+    def in_release_alone(self, columns: tuple[int, ...]) -> Bools:
+        """Who shares all of some columns with a row of the release and with no other person."""
+        return _shared(self.release, columns) & ~_shared(self.others, columns)
 
-def _shared(bits: Sequence[Packed] | Mapping[int, Packed], columns: tuple[int, ...]) -> Bools:
-    """Who shares all of some columns with one row, shape (people,)."""
+    def beyond_people(self, columns: tuple[int, ...]) -> float:
+        """How many more do than if the release were people like others, in standard errors."""
+        rows, others = (
+            np.bitwise_count(_rows(bits, columns)).sum(axis=0, dtype=np.int64)
+            for bits in (self.release, self.others)
+        )
+        alone = (rows > 0) & (others == 0)
+        usual = (rows + others > 0) * (self.ratio / (1 + self.ratio)) ** (rows + others)
+        return float((alone - usual).sum() / np.sqrt(1 + (usual * (1 - usual)).sum()))
+
+
+def _rows(bits: Sequence[Packed] | Mapping[int, Packed], columns: tuple[int, ...]) -> Packed:
+    """Which rows share all of some columns with each person, as bits."""
     first, *others = (bits[j] for j in columns)
     rows: Packed = first & others[0] if others else first
     for more in others[1:]:
         np.bitwise_and(rows, more, out=rows)
-    shared: Bools = np.bitwise_or.reduce(rows, axis=0) != 0
+    return rows
+
+
+def _shared(bits: Sequence[Packed] | Mapping[int, Packed], columns: tuple[int, ...]) -> Bools:
+    """Who shares all of some columns with one row, shape (people,)."""
+    shared: Bools = np.bitwise_or.reduce(_rows(bits, columns), axis=0) != 0
     return shared
 
 

@@ -43,8 +43,9 @@ FEWEST_STRANGERS = 400
 _PARTS = 3
 """Parts that each half of few people is judged in."""
 
-_CAUTION, _CAUTION_OF_FEW = 2.5, 1.5
-"""Standard errors by which a set must add people of train beyond those of control."""
+_CAUTION, _LESS_CAUTION = 2.5, 1.5
+"""Standard errors by which a set must add people of train beyond those of control; and where people are few, or
+it is one of a few sets that nobody's side led to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,7 @@ class SharedSets:
         who, which: person and position in ``sets``, a pair for each; shape (pairs,).
         able: which sets each half of the people may choose, shape (2, sets).
         asked: who was looked up, shape (people,).
+        caution: standard errors by which each must add people of train, shape (sets,).
     """
 
     sets: Sequence[tuple[int, ...]]
@@ -63,12 +65,20 @@ class SharedSets:
     which: Positions
     able: Bools
     asked: Bools
+    caution: Floats
 
-    def beside(self, sets: Sequence[tuple[int, ...]], hits: Sequence[Positions], able: Bools) -> SharedSets:
+    def beside(
+        self,
+        sets: Sequence[tuple[int, ...]],
+        hits: Sequence[Positions],
+        able: Bools,
+        *,
+        sideless: bool = False,
+    ) -> SharedSets:
         """With other sets, and the people whom each of them recognises.
 
         Args:
-            able: as above, shape (2, other sets).
+            able: as above, shape (2, other sets). sideless: they are few, and nobody's side led to them.
         """
         which = np.repeat(np.arange(len(sets)), [len(hit) for hit in hits]) + len(self.sets)
         return SharedSets(
@@ -77,6 +87,7 @@ class SharedSets:
             np.concatenate([self.which, which]),
             np.hstack([self.able, able]),
             self.asked,
+            np.append(self.caution, np.full(len(sets), _LESS_CAUTION if sideless else _CAUTION)),
         )
 
     def united(self, member: Bools, second: Bools, level: float) -> tuple[Estimate, list[tuple[int, ...]]]:
@@ -94,7 +105,7 @@ class SharedSets:
         """
         few = (~member & self.asked).sum() < FEWEST_STRANGERS
         part = _parts(member, second, _PARTS if few else 1)
-        caution = _CAUTION_OF_FEW if few else _CAUTION
+        caution = np.minimum(self.caution, _LESS_CAUTION) if few else self.caution
         halves, named = [], []
         for half in (0, 1):
             hit = np.zeros(len(self.asked), dtype=bool)
@@ -107,7 +118,7 @@ class SharedSets:
             halves.append(Estimate(a / n - b / k, proportion_difference(a, n, b, k, level)))
         return mean_of_halves(halves, level), [self.sets[i] for i in dict.fromkeys(named)]
 
-    def _chosen(self, member: Bools, asked: Bools, able: Bools, caution: float) -> list[int]:
+    def _chosen(self, member: Bools, asked: Bools, able: Bools, caution: Floats) -> list[int]:
         """Positions of the sets that are joined on some of the people."""
         half = asked & self.asked
         inside = (member & half)[self.who] & able[self.which]
@@ -121,7 +132,8 @@ class SharedSets:
         kept = place[self.which] >= 0
         hits = np.zeros((len(candidates), len(self.asked)), dtype=bool)
         hits[place[self.which[kept]], self.who[kept]] = True
-        return [int(candidates[i]) for i in _joined(hits[:, member & half], hits[:, ~member & half], caution)]
+        sides = hits[:, member & half], hits[:, ~member & half]
+        return [int(candidates[i]) for i in _joined(*sides, caution[candidates])]
 
 
 def shared_sets(release: Floats, people: Floats, step: float, most: int, least: int = 2) -> SharedSets:
@@ -149,8 +161,8 @@ def shared_sets(release: Floats, people: Floats, step: float, most: int, least: 
         who += [int(i)] * len(found)
         which += [place.setdefault(s, len(place)) for s in sorted(found)]
     sets = [tuple(int(kept[j]) for j in s) for s in place]
-    able = np.ones((2, len(sets)), dtype=bool)
-    return SharedSets(sets, np.array(who, np.intp), np.array(which, np.intp), able, asked)
+    able, caution = np.ones((2, len(sets)), dtype=bool), np.full(len(sets), _CAUTION)
+    return SharedSets(sets, np.array(who, np.intp), np.array(which, np.intp), able, asked, caution)
 
 
 def _telling(release: Floats) -> Positions:
@@ -271,7 +283,7 @@ def _choices(k: int, least: int) -> tuple[list[tuple[int, ...]], Floats, Floats]
     return sets, member, np.array([_ROOM_PAIR if len(s) == 2 else _ROOM for s in sets])
 
 
-def _joined(train: Bools, control: Bools, caution: float) -> list[int]:
+def _joined(train: Bools, control: Bools, caution: Floats) -> list[int]:
     """Sets joined one by one, each the one that adds most; rows of both are sets, columns people."""
     n, k = train.shape[1], control.shape[1]
     left, free = np.ones(n, dtype=bool), np.ones(k, dtype=bool)

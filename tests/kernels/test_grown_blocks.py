@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.grown_blocks import grown_blocks, recognised, smallest_seen
+from synth_audit.kernels.grown_blocks import grown_blocks, rare_blocks, recognised, smallest_seen
 
 STEP, WIDTH = 1e4, 4
 N, K = 500, 150
@@ -76,6 +76,30 @@ def test_columns_that_every_row_keeps_of_somebody_are_found_though_most_stranger
     [hit] = recognised(release, people, [(0, 1, 2, 3)], STEP, 1)
     assert (hit >= 600).sum() / 200 > 0.3
     assert found[0] == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.0])
+def test_columns_of_a_tenth_that_many_strangers_share_are_found_where_nobody_else_has_them(share):
+    rng = np.random.default_rng(7)
+    kinds = np.array([40, 12, 5, 4, 4, 3, 3, 2, 2, 40, 40])
+    people, release = (np.rint(rng.beta(1, 2, (n, 11)) * kinds) * STEP for n in (1400, 1000))
+    copied = round(share * 1000)
+    release[:copied, :9] = people[:copied, :9]
+    found = rare_blocks(release, people, STEP, 8)
+    if not share:
+        assert len(found) < 4
+        return
+    best, who = found[0]
+    assert set(best) <= set(range(9))
+    assert np.isin(np.arange(copied), who).mean() > 0.5
+    naive = [
+        i
+        for i, x in enumerate(people[:200][:, best])
+        if (release[:, best] == x).all(axis=1).any() and (people[:, best] == x).all(axis=1).sum() == 1
+    ]
+    # of the people every second row is looked at, and of a column of numbers the next one in rank
+    assert set(naive) <= set(who.tolist())
+    assert not any(set(s) < set(t) for s, _ in found for t, _ in found)
 
 
 def test_people_are_recognised_who_share_all_columns_with_one_row():

@@ -47,8 +47,10 @@ class PartialKnowledge:
     releases of at most 4,000 rows sets of two to seven columns, telling or not, are grown as well, from those
     that recognise most people of train beyond strangers, by numbers next in rank, among the eight next and
     within 1.5 and 3 % of the ranks; people are looked up by those that stand out most too, and by all but one
-    of the surest's columns. ``smallest_seen`` is the share of people from which on one such set would mostly
-    be found, at these numbers of people.
+    of the surest's columns. With 400 control people or more these are joined by sets of two to nine columns
+    that people share with rows of the release, and with no other person, more often than if it held others
+    like them. ``smallest_seen`` is the share of people from which on one grown set would mostly be found, at
+    these numbers of people.
 
     Fields:
         max_sets: about how many sets of columns are tried: all pairs where three fifths of them suffice, else

@@ -11,8 +11,8 @@ import numpy as np
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.core.arrays import Positions
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
-from synth_audit.kernels.grown_blocks import grown_blocks, recognised
-from synth_audit.kernels.recognition import SharedSets
+from synth_audit.kernels.grown_blocks import grown_blocks, rare_blocks, recognised
+from synth_audit.kernels.recognition import FEWEST_STRANGERS, SharedSets
 from synth_audit.kernels.shared_windows import window_width
 
 _MOST_SETS, _MOST_ROWS = 40, 4000
@@ -21,6 +21,9 @@ they do: among more rows two numbers and a few answers are nobody's own."""
 
 _FEWEST_COLUMNS, _MOST_COLUMNS = 5, 40
 """Columns from which on such sets are looked for, and of how many, those with most different values."""
+
+_MOST_RARE = 8
+"""Sets that people share with the release alone."""
 
 _SUREST = 4
 """Of these so many are also what somebody knows who looks people up, and claims the other columns."""
@@ -37,12 +40,14 @@ class GrownSet:
     Attributes:
         columns: positions, ascending. halves: of the people on which it grew, which alone may choose it.
         recognised: whom it recognises. rank: place among those of its width there, the surest 0.
+        sideless: nobody's side led to it, and either half may choose it.
     """
 
     columns: tuple[int, ...]
     halves: tuple[int, ...]
     recognised: Positions
     rank: int
+    sideless: bool = False
 
     def known(self) -> list[tuple[int, ...]]:
         """What somebody may know of them: all, and of those that stand out most all but one, the secret."""
@@ -78,10 +83,17 @@ def grown_sets(columns: Sequence[KnownColumn], n_release: int, people: AskedPeop
             GrownSet(tuple(plain[i] for i in s), tuple(of), hit, rank[s])
             for (s, of), hit in zip(halves.items(), hits, strict=True)
         ]
+    if len(people.control) >= FEWEST_STRANGERS:
+        for s, who in rare_blocks(release, asked, SECRET_STEP, _MOST_RARE):
+            found.append(GrownSet(tuple(plain[i] for i in s), (0, 1), who, _SUREST, sideless=True))
     return found
 
 
 def beside(shared: SharedSets, grown: Sequence[GrownSet]) -> SharedSets:
     """Those sets, and the grown ones, which either half may choose that they grew on."""
-    able = np.array([[half in g.halves for g in grown] for half in (0, 1)], dtype=bool)
-    return shared.beside([g.columns for g in grown], [g.recognised for g in grown], able.reshape(2, -1))
+    for sideless in (False, True):
+        some = [g for g in grown if g.sideless is sideless]
+        able = np.array([[half in g.halves for g in some] for half in (0, 1)], dtype=bool).reshape(2, -1)
+        columns, hits = [g.columns for g in some], [g.recognised for g in some]
+        shared = shared.beside(columns, hits, able, sideless=sideless)
+    return shared
