@@ -77,10 +77,10 @@ def rare_blocks(
 
     A person shares all values of a set (equal labels, or the number next in rank) with t rows of the release
     and of other people together. Were the release people like others, all of these would be its own with the
-    chance ``ρ^t``, ρ its share of all rows; what counts is by how many standard errors more people have all in
-    the release, so that a set whose values many share counts as well as one that singles people out. Nobody's
-    side is looked at. From all pairs on, the best of each size grow by each further column; of two sets of
-    which one holds the other the surer is told of.
+    chance ``ρ^t``, ρ its share of all rows; what counts is by how many standard errors more people have all
+    there, so that a set whose values many share counts as well as one that singles people out. Nobody's side
+    is looked at. From all pairs on, the best of each size grow by each further column; of two sets of which
+    one holds the other the surer is told of.
 
     Args:
         release: shape (m, d), people: shape (n, d), none NaN. step: what lies further apart is not the same

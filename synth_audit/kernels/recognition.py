@@ -44,8 +44,8 @@ _PARTS = 3
 """Parts that each half of few people is judged in."""
 
 _CAUTION, _LESS_CAUTION = 2.5, 1.5
-"""Standard errors by which a set must add people of train beyond those of control; and where people are few, or
-it is one of a few sets that nobody's side led to."""
+"""Standard errors by which a set must add people of train beyond those of control; and where people are few,
+or it is one of a few sets that nobody's side led to."""
 
 
 @dataclass(frozen=True, eq=False)
