@@ -11,6 +11,9 @@ from synth_audit.core.arrow_types import is_binary
 _EXACT_POWER = 22
 """Greatest power of ten that float64 holds."""
 
+_WHOLE_SINGLES = 2.0**24
+"""From here on all numbers with 32 bits are whole."""
+
 
 def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values as text labels, missing as null; whole numbers read as integers, so 1, 1.0 and 1.00 agree."""
@@ -79,14 +82,29 @@ def decimals_of(floats: pa.Array, storage: pa.DataType) -> pa.Array:
 
 
 def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """As float64, missing as null; datetimes as microseconds since 1970 (UTC), times since midnight."""
+    """As float64, missing as null; datetimes as microseconds since 1970 (UTC), times since midnight.
+
+    Decimals and numbers with 32 bits are what their digits are read as.
+    """
     if pa.types.is_decimal(values.type):
         return nearest_floats(values)
     if pa.types.is_time(values.type):
         values = values.cast(pa.time64("us"), safe=False).cast(pa.int64())
     elif pa.types.is_temporal(values.type):
         values = in_microseconds(values).cast(pa.int64())
+    if pa.types.is_float32(values.type):
+        return _shortest(values)
     return values.cast(pa.float64(), safe=False)
+
+
+def _shortest(singles: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Of numbers with 32 bits the decimals of fewest digits that stand for them: 36.6, and not 36.5999985.
+
+    So a table has the same numbers before and after it was written as text, or from such.
+    """
+    exact = singles.cast(pa.float64())
+    fractions = pc.less(pc.abs(exact), pa.scalar(_WHOLE_SINGLES))
+    return pc.if_else(fractions, singles.cast(pa.string()).cast(pa.float64()), exact)
 
 
 def in_microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -42,6 +42,18 @@ def test_large_decimals_are_rounded_once():
         assert nearest_floats(held).to_pylist() == [x and float(x) for x in part]
 
 
+def test_numbers_with_32_bits_are_what_their_digits_are_read_as():
+    rng = np.random.default_rng(1)
+    values = (rng.normal(size=3000) * 10.0 ** rng.integers(-9, 9, 3000)).astype("f4")
+    values = np.concatenate([values, values.round(2), np.float32([0, 7, 2**24, 2**30, -3.5, 1e-20, 3e38])])
+    held = pa.chunked_array([pa.array([*values.tolist(), None], pa.float32())])
+    found = numbers_of(held).to_pylist()
+    read = held.cast(pa.string()).cast(pa.float64()).to_pylist()
+    whole = [abs(x) >= 2**24 for x in values.tolist()]
+    assert found == [*(float(v) if w else r for v, w, r in zip(values, whole, read[:-1], strict=True)), None]
+    assert (np.array(found[:-1]).astype("f4") == values).all()
+
+
 @pytest.mark.parametrize("train", ["double", "float", "halffloat", "decimal"])
 @pytest.mark.parametrize("copy", ["double", "float", "halffloat", "decimal"])
 def test_a_copy_is_one_in_whatever_type_its_numbers_are(train, copy):
