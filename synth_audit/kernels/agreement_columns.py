@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.core.arrays import Codes, Floats, Floats32, Positions
+from synth_audit.core.arrays import Bools, Codes, Floats, Floats32, Positions
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0)
 """Bits of each column that are left out; as many as are added at once."""
@@ -86,12 +86,21 @@ class AgreementColumn:
         return cls(of_people, of_release, bits)
 
     @classmethod
-    def of_labels(cls, people: Codes, release: Codes) -> Self:
-        """Codes of labels, below 0 where there is none."""
-        size = int(max(people.max(initial=-1), release.max(initial=-1))) + 1
+    def of_labels(cls, people: Codes, release: Codes, less: Bools | None = None) -> Self:
+        """Codes of labels, below 0 where there is none.
+
+        Args:
+            less: which labels of rows others of people agree with too, but less than equal ones, (k, k).
+        """
+        size = int(max(people.max(initial=-1), release.max(initial=-1))) + 1 if less is None else len(less)
         of_people, of_release = (np.where(x < 0, size, x) for x in (people, release))
         shares = _shares(of_people, of_release, size)
-        return cls(of_people, of_release, np.append(_bits(shares), 0.0).astype(np.float32))
+        bits = np.append(_bits(shares), 0.0).astype(np.float32)
+        if less is None:
+            return cls(of_people, of_release, bits)
+        table = np.diag(bits)
+        table[:-1, :-1] += less * _bits(shares + less @ shares)[:, None]
+        return cls(of_people, of_release, table.astype(np.float32))
 
 
 def _shares(people: Codes, release: Codes, size: int) -> Floats:

@@ -51,6 +51,18 @@ def test_a_missing_label_or_one_that_nobody_has_agrees_with_nothing():
     assert not column.of_pairs(np.arange(3), np.arange(3)).any()
 
 
+def test_labels_that_stand_for_others_of_people_say_less_than_equal_ones():
+    less = np.zeros((3, 3), bool)
+    less[0, 2] = True
+    column = AgreementColumn.of_labels(np.array([0, 1, 2, -1]), np.array([0, 1, 1, 2]), less)
+    shares = np.array([1 / 3 + 1 / 4, 1 / 3 + 1 / 2, 1 / 3 + 1 / 4]) / 2
+    expected = np.diag(-np.log2(shares))
+    expected[0, 2] = -np.log2(shares[0] + shares[2])
+    assert column.bits[:3, :3] == pytest.approx(expected, abs=1e-6)
+    assert not column.bits[3].any()
+    assert not column.bits[:, 3].any()
+
+
 def test_the_sums_are_those_of_a_slow_twin():
     _, columns = tables()
     found = standing_out(columns, 1, np.random.default_rng(0))

@@ -20,7 +20,7 @@ from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Findings, Quantity
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.agreement_columns import THRESHOLDS, AgreementColumn, standing_out
-from synth_audit.kernels.digit_bags import digit_bags, digits_of_numbers, digits_of_times
+from synth_audit.kernels.digit_bags import a_digit_less, digit_bags, digits_of_numbers, digits_of_times
 from synth_audit.kernels.held_out import halved
 from synth_audit.kernels.kept_columns import FEWEST_NUMBERS, MOST_COLUMNS, kept_bits, kept_sets
 from synth_audit.kernels.lag_spikes import LagColumn
@@ -46,6 +46,9 @@ _PAIRS, _FEWEST_LOOKED_AT, _SETS = 5.1e6, 400, 8
 _FEWEST_BY_SETS = 300
 """Control people with fewer of whom sets are not tried: chance alone leads to some by one of them."""
 
+_MOST_BAGS = 512
+"""Bags of digits of a column of which any two are compared; of more, only equal ones agree."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartialAgreement:
@@ -63,12 +66,13 @@ class PartialAgreement:
     where the release has more rows than train) than 98 % of the k of control, times ``1 + 60 / k``, and than
     99 % of them. ``linked_people`` is the share of train people who are, less that of control, by the worst
     of twelve ways (the four thresholds; numbers as they are, all mirrored by rank, or as labels that are
-    equal if numbers have the same digits but zeros in whatever order, :mod:`digit_bags`) and of up to eight
-    sets of columns, chosen on one half of the people and counted on the other, both ways round and on average
-    over several halvings. Sets of four to eight columns, three numbers among them, are those in which most
-    pairs of a person and a row are near beyond pairs of two people (:mod:`kept_columns`); by a set is linked
-    who is near a row in all of it, and by more bits than 99 % of control. They are looked for in 5.1·10⁶
-    pairs, and not at all where that is fewer than 400 people or control has fewer than 300.
+    equal if numbers have the same digits but zeros in whatever order, or less if the row's lack one,
+    :mod:`digit_bags`) and of up to eight sets of columns, chosen on one half of the people and counted on the
+    other, both ways round and on average over several halvings. Sets of four to eight columns, three numbers
+    among them, are those in which most pairs of a person and a row are near beyond pairs of two people
+    (:mod:`kept_columns`); by a set is linked who is near a row in all of it, and by more bits than 99 % of
+    control. They are looked for in 5.1·10⁶ pairs, and not at all where that is fewer than 400 people or
+    control has fewer than 300.
 
     Fields:
         max_people: at most this many train people, and as many control people, are looked up; fewer where
@@ -180,9 +184,11 @@ def _ways(
 
 
 def _of_digits(numbers: NumbersBeside, asked: Positions) -> AgreementColumn:
+    """Numbers that agree by their digits, as slips of typing leave them."""
     read = digits_of_times if numbers.time else digits_of_numbers
-    bags = digit_bags(read(numbers.known, numbers.step), np.isfinite(numbers.known))
-    return AgreementColumn.of_labels(bags[numbers.n_release :][asked], bags[: numbers.n_release])
+    codes, bags = digit_bags(read(numbers.known, numbers.step), np.isfinite(numbers.known))
+    less = a_digit_less(bags) if len(bags) <= _MOST_BAGS else None
+    return AgreementColumn.of_labels(codes[numbers.n_release :][asked], codes[: numbers.n_release], less)
 
 
 def _kept(columns: Sequence[AgreementColumn], rng: np.random.Generator) -> Floats:
