@@ -6,13 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.kind import Bounds
+
+_INWARDS = ROUND_CEILING, ROUND_FLOOR
+
+_MOST_DIGITS = 400
+"""Of a bound, before and after the point: a float64 has up to 309, and a decimal up to 76 after it."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,11 @@ class BoundClipping:
             ends = _stored(bounds[name], columns[name].type)
             if ends is None:
                 continue
-            below, above = pc.less(columns[name], ends[0]), pc.greater(columns[name], ends[1])
+            numbers = columns[name]
+            if pa.types.is_float16(numbers.type):  # which Arrow does not compare
+                numbers = numbers.cast(pa.float32())
+            low, high = (end.cast(numbers.type) for end in ends)
+            below, above = pc.less(numbers, low), pc.greater(numbers, high)
             count = sum(pc.sum(side).as_py() or 0 for side in (below, above))
             if count:
                 self.counts[name] += count
@@ -52,15 +63,29 @@ class BoundClipping:
 
 
 def _stored(bounds: Bounds, storage: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
-    """The outermost values of a type within the bounds; None of a type that holds no numbers."""
+    """The outermost values of a type within the bounds; None of a type that has none there."""
+    ends = _ends(bounds, storage)
+    if ends is None or ends[0] > ends[1]:
+        return None
+    low, high = (pa.scalar(end, storage) for end in ends)
+    return low, high
+
+
+def _ends(bounds: Bounds, storage: pa.DataType) -> tuple[Any, Any] | None:
+    """The bounds, drawn in to what the type holds and to its steps; None of a type that holds no numbers."""
     low, high = bounds
     if pa.types.is_integer(storage):
-        kept = pa.scalar(math.ceil(low)), pa.scalar(math.floor(high))
-    elif pa.types.is_floating(storage):
-        kept = pa.scalar(low), pa.scalar(high)
-    elif pa.types.is_decimal(storage):
-        kept = pa.scalar(Decimal(str(low))), pa.scalar(Decimal(str(high)))
-    else:
-        return None
-    first, last = (end.cast(storage) for end in kept)
-    return first, last
+        held = np.iinfo(storage.to_pandas_dtype())
+        return max(math.ceil(low), int(held.min)), min(math.floor(high), int(held.max))
+    if pa.types.is_floating(storage):
+        kind = storage.to_pandas_dtype()
+        widest = float(np.finfo(kind).max)
+        with np.errstate(over="ignore"):  # bounds of which both lie beyond the type
+            return kind(max(low, -widest)), kind(min(high, widest))
+    if pa.types.is_decimal(storage):
+        with localcontext(prec=_MOST_DIGITS):
+            step = Decimal(1).scaleb(-storage.scale)
+            most = (10**storage.precision - 1) * step
+            up, down = (Decimal(repr(x)).quantize(step, how) for x, how in zip(bounds, _INWARDS, strict=True))
+            return max(up, -most), min(down, most)
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -37,6 +38,37 @@ def test_what_lies_outside_is_set_to_the_nearest_that_the_type_holds_and_counted
     found, count = clipped(values, storage)
     assert found == expected
     assert count == sum(a != b for a, b in zip(values, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        pa.int8(),
+        pa.uint8(),
+        pa.uint64(),
+        pa.float16(),
+        pa.float32(),
+        pa.decimal128(4, 2),
+        pa.decimal128(38, 20),
+        pa.decimal256(76, 76),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("bounds", [(-5, 70_000), (-1e308, 1e308), (-1e-9, 0.1234567), (-1e300, 0)])
+def test_bounds_beyond_what_a_type_holds_or_between_its_steps(storage, bounds):
+    zero = Decimal(0) if pa.types.is_decimal(storage) else np.float16(0)
+    assert clipped([zero, None], storage, bounds) == ([0, None], 0)
+
+
+def test_bounds_without_a_value_of_the_type_leave_the_column_to_be_refused():
+    assert clipped([0, 3], pa.int64(), (0.125, 0.375)) == ([0, 3], 0)
+    assert clipped([0, 3], pa.int8(), (1e18, 2e19)) == ([0, 3], 0)
+
+
+def test_bounds_of_decimals_are_drawn_inwards_to_their_steps():
+    values = [Decimal("0.10"), Decimal("0.30"), Decimal("0.13"), Decimal("0.37")]
+    found, count = clipped(values, pa.decimal128(6, 2), (0.125, 0.375))
+    assert (found, count) == ([Decimal("0.13"), Decimal("0.30"), Decimal("0.13"), Decimal("0.37")], 1)
 
 
 def test_what_is_no_number_and_what_is_not_to_be_clipped_stays():
