@@ -54,7 +54,7 @@ def test_what_lies_outside_is_set_to_the_nearest_that_the_type_holds_and_counted
     ],
     ids=str,
 )
-@pytest.mark.parametrize("bounds", [(-5, 70_000), (-1e308, 1e308), (-1e-9, 0.1234567), (-1e300, 0)])
+@pytest.mark.parametrize("bounds", [(-5, 70_000), (-8e307, 8e307), (-1e-9, 0.1234567), (-1e300, 0)])
 def test_bounds_beyond_what_a_type_holds_or_between_its_steps(storage, bounds):
     zero = Decimal(0) if pa.types.is_decimal(storage) else np.float16(0)
     assert clipped([zero, None], storage, bounds) == ([0, None], 0)
