@@ -100,11 +100,9 @@ def telling_columns(table: Table) -> tuple[str, ...]:
 
     Those that tell people apart best together: a few columns that hardly do give nobody away, copied or not.
     """
-    told = most_telling(table, [c for c in table.schema.features if c.name in table.names], _MOST_TOGETHER)
-    varying = sum(
-        len(table.column(c.name).unique()) > 1 for c in table.schema.features if c.name in table.names
-    )
-    return tuple(told)[: max(3, varying // 2)]
+    there = [c for c in table.schema.features if c.name in table.names]
+    varying = sum(len(table.column(c.name).unique()) > 1 for c in there)
+    return tuple(most_telling(table, there, min(_MOST_TOGETHER, max(3, varying // 2))))
 
 
 def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:
