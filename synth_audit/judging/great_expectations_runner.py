@@ -107,12 +107,13 @@ def _met(result: Any) -> bool | None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """No warnings and no log lines: what the library says of an error may quote a cell."""
+    # Some of its modules set levels of their own, so lines are stopped on their way to whoever logs.
     logger = logging.getLogger("great_expectations")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    before = logger.handlers, logger.propagate
+    logger.handlers, logger.propagate = [logging.NullHandler()], False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(before)
+        logger.handlers, logger.propagate = before
