@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import yaml
@@ -126,12 +126,10 @@ def _refused(constant: str) -> None:
     raise Malformed(f"{constant} is no JSON")
 
 
-def _distinct(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise Malformed(_TWICE)
-        found[key] = value
+def _distinct(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Malformed(_TWICE)
     return found
 
 
@@ -145,6 +143,6 @@ def _refuse_depth(value: object) -> None:
 
 
 def _parts(value: object) -> Iterable[object]:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()

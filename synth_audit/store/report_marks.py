@@ -69,7 +69,7 @@ def marks_of(evidence: Evidence) -> PageMarks:
     return PageMarks(audit_marks(evidence), _sorted([gate_marks(g) for g in evidence.gates.results]))
 
 
-@lru_cache(maxsize=1)  # writing, checking and releasing each ask of the same page
+@lru_cache(maxsize=2)  # writing, checking and releasing each ask of the same page and its certificate
 def read_marks(page: str) -> PageMarks | None:
     """What a page says; None when it is not clear, since it says nothing or the same thing twice."""
     reader = _MarkParser()
