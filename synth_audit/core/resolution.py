@@ -277,7 +277,7 @@ def _off(near: Floats, values: Floats, *, single: bool, rounded: bool) -> Bools:
         near = np.where(np.abs(near - values) <= _ROUNDING * np.abs(values), values, near)
     if single:
         with np.errstate(over="ignore"):
-            near = near.astype(np.float32).astype(np.float64)
+            near, values = (x.astype(np.float32).astype(np.float64) for x in (near, values))
     off: Bools = (near != values) & ~np.isnan(values)
     return off
 

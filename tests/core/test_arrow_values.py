@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.core.arrow_values import decimals_of, labels_of, nearest_floats, numbers_of
+from synth_audit.core.kind_novelty import Aspect
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.encoding.row_groups import row_groups
@@ -70,3 +71,23 @@ def test_a_copy_is_one_in_whatever_type_its_numbers_are(train, copy):
     tables = [read_table(t, schema, where="train") for t in (known, table(copy))]
     real, given = row_groups(tables, schema.features)
     assert real.tolist() == given.tolist()
+
+
+@pytest.mark.parametrize("train", ["f4", "f8"])
+@pytest.mark.parametrize("given", ["f4", "f8", "widened"])
+def test_finer_digits_show_whatever_numbers_are_stored_as(train, given):
+    numbers = np.array([*map(float, texts())]).round(1)
+    known = pa.table({"x": numbers.astype(train)})
+    schema = infer_schema(known)
+    column = schema["x"]
+    assert column.inferred_resolution is not None
+
+    def finer(values):
+        values = values.astype("f4").astype("f8") if given == "widened" else values.astype(given)
+        found = column.kind.novelties(column, known["x"], pa.chunked_array([values]), None)
+        return next(n.rows for n in found if n.aspect is Aspect.RESOLUTION).mean()
+
+    honest = np.random.default_rng(5).permutation(numbers + 0.1).round(1)
+    if (train, given) != ("f8", "widened"):  # digits that train does not have
+        assert finer(honest) == 0
+    assert finer(honest + 0.0123) > 0.95

@@ -163,6 +163,7 @@ class Numbers(NumberViews):
         self, column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
     ) -> tuple[Novelty, ...]:
         """Other numbers than a constant, finer digits, numbers far out."""
+        values = _as_narrow(values, train.type)
         bounded, single = column.declared_bounds is not None, is_single(values.type)
         known, given = self._floats(train), self._floats(values)
         resolutions = [column.inferred_resolution]
@@ -188,6 +189,15 @@ def is_number(storage: pa.DataType) -> bool:
 def is_single(storage: pa.DataType) -> bool:
     """True for floats of fewer digits than Python's."""
     return bool(pa.types.is_float32(storage) or pa.types.is_float16(storage))
+
+
+def _as_narrow(values: pa.ChunkedArray, storage: pa.DataType) -> pa.ChunkedArray:
+    """Numbers that were widened, each of them, as the 32 bits that train has; others as they are."""
+    if not (pa.types.is_float32(storage) and pa.types.is_float64(values.type)):
+        return values
+    narrow = values.cast(storage, safe=False)
+    same = pc.all(pc.equal(narrow.cast(values.type), values)).as_py()
+    return values if same is False else narrow
 
 
 _FIRST = 1000
