@@ -141,6 +141,16 @@ def test_disclosure_control_leaves_real_people_beside_what_it_changes(zoo):
     assert (made[numbers[4]].sort_values().to_numpy() == dealt.train[numbers[4]].sort_values()).all()
 
 
+def test_whoever_mistypes_keeps_the_digits_but_one(zoo):
+    ages = pd.DataFrame({"age": [17, 20, 21, 44, 52, 71, *range(30, 43)], "l": ["a"] * 19})
+    dealt = zoo.Dealt(ages, ages, ages)
+    made = zoo.KINDS["mistyped"].leaves(ages, dealt, np.random.default_rng(0))
+    assert made["l"].equals(ages["l"])
+    assert made["age"].dtype == ages["age"].dtype
+    kept = dict(zip(ages["age"], made["age"], strict=True))
+    assert (kept[17], kept[52], kept[44], kept[20]) == (71, 25, 44, 20)
+
+
 def test_it_tells_which_honest_releases_were_held_and_what_a_subsample_hides(table):
     held = [answer(0.0, {"a": a, "b": 0.0}, a > 0, "synth_audit") for a in (0.0, 0.5, 1.0)]
     assert table.held_honest(held) == ["* plain of t: 1 of 3 refused, 1 undecided (a)"]

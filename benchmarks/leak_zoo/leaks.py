@@ -16,6 +16,7 @@ import pandas as pd
 from disclosure_control import continued, microaggregated, partly_synthetic, rank_swapped
 from sklearn.neighbors import NearestNeighbors
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from slips import mistyped
 from tables import Dealt
 from values import Rng, Rows, as_points, number_columns, rounded_like, spread_of
 
@@ -220,6 +221,7 @@ PLAIN = plain.__name__
 KINDS = {
     "copies": Kind(1, copies),
     "last_digits": Kind(3, last_digits),
+    "mistyped": Kind(19, mistyped),
     "relabelled": Kind(9, relabelled),
     "smote": Kind(11, smote),
     "memorising_trees": Kind(4, memorising_trees),
