@@ -136,9 +136,8 @@ gc.disable()  # while modules are imported, which are here to stay
 
 
 def pytest_collection_finish() -> None:
-    """Looking for garbage among modules and tests again and again would find none."""
+    """Looking for garbage among modules and tests again and again would find hardly any."""
     gc.enable()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
 

@@ -64,7 +64,7 @@ def test_it_learns_how_columns_hang_together(name):
 @pytest.mark.parametrize("epsilon", [None, 50.0])
 def test_less_noise_draws_rows_nearer_to_the_mean_from_the_same_weights(epsilon, tmp_path):
     table, spread = rows(**DECLARED), {}
-    settings = {"steps": 60, "hidden": 16, "levels": 3}
+    settings = {"steps": 60, "hidden": 16, "levels": 3} | (WHOLE if epsilon else {})
     usual = registry.build("generator", "table_diffusion", settings)
     usual.fit(table, context(epsilon, table)).save(tmp_path)
     for heat in (1.0, 0.5):
@@ -202,7 +202,7 @@ def test_a_budget_without_delta_is_refused_before_a_row_is_seen():
 def test_training_that_diverges_leaves_no_model(name, epsilon):
     table = rows(**DECLARED)
     with pytest.raises(PluginError, match="diverged"):
-        made(name, table, context(epsilon, table), learning_rate=1e30, steps=30)
+        made(name, table, context(epsilon, table), learning_rate=1e30, steps=30, **WHOLE)
 
 
 def test_under_a_budget_the_loss_of_real_rows_does_not_end_the_training(monkeypatch):
@@ -216,7 +216,7 @@ def test_under_a_budget_the_loss_of_real_rows_does_not_end_the_training(monkeypa
     monkeypatch.setattr(diffusion, "row_losses", losses)
     table = rows(**DECLARED)
     handed = context(2.0, table)
-    made("table_diffusion", table, handed, steps=3)
+    made("table_diffusion", table, handed, steps=3, **WHOLE)
     assert handed.accountant.guarantee().epsilon <= 2
     with pytest.raises(PluginError, match="diverged"):
         made("table_diffusion", table, context(), steps=3)
