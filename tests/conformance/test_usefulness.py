@@ -161,8 +161,8 @@ SLOW = {"200 columns"}
     "case", [pytest.param(c, marks=[pytest.mark.slow] if c in SLOW else []) for c in HARD]
 )
 @every_audit
-def test_hard_tables_end_in_a_number_or_a_reason(name, case, outcome_of, as_subject, small_three):
-    outcome = outcome_of(name, as_subject(*HARD[case](*small_three)))
+def test_hard_tables_end_in_a_number_or_a_reason(name, case, ending_of, as_subject, small_three):
+    outcome = ending_of(name, as_subject(*HARD[case](*small_three)))
     assert outcome.status in (Status.MEASURED, Status.NOT_APPLICABLE), outcome.reason
     if outcome.status is Status.NOT_APPLICABLE:
         assert outcome.reason
