@@ -84,12 +84,18 @@ def _unnamed_key(table: Table) -> dict[str, RoleProposal]:
             table.column(column.name)
         ):
             told = sum(_told(key, other) and not _told(other, key) for other in varied.values())
-            if told > most:
+            if told > most and not _reads_as_dates(table, column):
                 most, best = told, column.name
     if not best:
         return {}
     reason = f"values repeat, and rows of one agree in {most} other columns: are they one person's?"
     return {best: RoleProposal(Role.SPLIT_KEY, reason)}
+
+
+def _reads_as_dates(table: Table, column: Column) -> bool:
+    """Whether labels of a column are moments, by which the columns of their parts follow, as of nobody."""
+    parts = column.kind.parts([cells_of(table, column)]) if nominal([column]) else ()
+    return any(isinstance(part, NumberPart) and part.unit == TIME for part in parts)
 
 
 def _agreement(of: Codes) -> float:
@@ -117,10 +123,10 @@ def _key_role(table: Table, column: Column) -> RoleProposal | None:
     named = bool(_KEY.search(_words(column.name)))
     if n > 1 and distinct == n and not table.n_missing(column.name):
         if column.kind.like_identifier(n, n, n):
-            parts = column.kind.parts([cells_of(table, column)]) if nominal([column]) else ()
-            dates = any(isinstance(part, NumberPart) and part.unit == TIME for part in parts)
             mend = "; it reads as dates, of which new ones are drawn if they are stored as such"
-            return RoleProposal(Role.IDENTIFIER, f"each row has its own value{mend if dates else ''}")
+            return RoleProposal(
+                Role.IDENTIFIER, f"each row has its own value{mend if _reads_as_dates(table, column) else ''}"
+            )
         if named and pa.types.is_integer(column.storage):
             return RoleProposal(Role.IDENTIFIER, "named as a key is, and each row has its own value")
     if named and n > distinct > n / _FEW_ROWS_EACH and distinct > 1:

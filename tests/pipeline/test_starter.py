@@ -145,6 +145,21 @@ def test_text_of_dates_that_each_row_has_alone_is_told_from_keys():
     assert [("reads as dates" in line) for line in lines if "role: identifier" in line] == [True, False]
 
 
+def test_moments_that_several_rows_share_are_nobodys_key():
+    hours = np.repeat(np.datetime64("2013-01-01T00", "h") + np.arange(150) * 53, 3)
+    texts = [str(hour).replace("T", " ") + ":00:00" for hour in hours]
+    parts = {
+        name: [int(t[at]) for t in texts] for name, at in (("month", slice(5, 7)), ("day", slice(8, 10)))
+    }
+    clock = {"hour": [int(t[11:13]) for t in texts], "airport": ["A", "B", "C"] * 150}
+    table = pa.table({"when": texts} | parts | clock | {"wind": np.random.default_rng(1).normal(size=450)})
+    assert roles_in(table).get("when") is None
+    named = table.rename_columns(["who", *table.column_names[1:]]).set_column(
+        0, "who", [[f"x{t}" for t in texts]]
+    )
+    assert roles_in(named) == {"who": "split_key"}
+
+
 def test_editors_are_told_of_the_schema():
     assert "yaml-language-server" not in starter_plan(SOURCE, None, "x.yaml")
     text = starter_plan(SOURCE, None, "x.yaml", schema="plan.schema.json")
