@@ -21,8 +21,10 @@ from synth_audit.judging.judge import BUILT_IN, check_table, judge, load_suite
 pytestmark = pytest.mark.xdist_group("leaks")  # they share the answers to planted leaks
 N = 500
 FIRST = ("exact_match", "identifiability")
-"""Attacks that take hundredths of a second. A gate looks at the rows of its own audit alone: where one fails
-on what these say, it fails whatever the others would say, so they need not run. Other releases meet all."""
+SECOND = ("singling_out", "closest_record")
+"""Attacks that take hundredths of a second, and tenths. A gate looks at the rows of its own audit alone:
+where one fails on what these say, it fails whatever the others would say, so they need not run. Other
+releases meet all."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,8 @@ def verdict_of(built, tmp_path_factory):
 
     def judged(subject):
         checks = check_table(suite, subject.synthetic)
-        for some in ({name: audits[name] for name in FIRST}, audits):
+        for names in (FIRST, SECOND, audits):
+            some = {name: audits[name] for name in names}
             found = run_examination(some, subject, KnownAnswerSpec(), RunContext(cache=shared))
             report = judge(suite, found.outcomes, checks)
             if any(g.result is Result.FAIL and g.blocking and g.gate not in BUILT_IN for g in report.results):
