@@ -14,6 +14,9 @@ _DAY = 86_400 * 10**6
 _MOST_DIGITS, _BITS = 15, 4
 """Digits that a double holds, and bits that count as many of one."""
 
+_MOST_DECIMALS = 300
+"""Places after the point: ten to a few more is no double."""
+
 
 def digits_of_numbers(values: Floats, step: float) -> Integers:
     """The digits of numbers as one whole number, those after the point as many as the step has.
@@ -22,8 +25,9 @@ def digits_of_numbers(values: Floats, step: float) -> Integers:
         values: NaN where there is none, which has no digits.
         step: how finely the numbers are given, above 0.
     """
-    decimals = max(0.0, np.ceil(-np.log10(step) - 1e-9))
-    size = np.where(np.isfinite(values), np.abs(values), 0.0) * 10.0**decimals
+    decimals = np.clip(np.ceil(-np.log10(step) - 1e-9), 0, _MOST_DECIMALS)
+    with np.errstate(over="ignore"):
+        size = np.where(np.isfinite(values), np.abs(values), 0.0) * 10.0**decimals
     digits: Integers = np.rint(np.minimum(size, 10.0**_MOST_DIGITS - 1)).astype(np.int64)
     return digits
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from synth_audit.kernels.digit_bags import a_digit_less, digit_bags, digits_of_numbers, digits_of_times
 
@@ -29,6 +30,12 @@ def test_digits_finer_than_the_step_are_none():
 def test_what_is_unknown_has_no_bag_and_large_numbers_fit():
     assert (bags(np.nan, 5, np.inf) < 0).tolist() == [True, False, True]
     assert (bags(9e15, 8e300, 0) >= 0).all()
+
+
+@pytest.mark.parametrize("step", [5e-324, 1e-310, 1e-290])
+def test_the_smallest_steps_and_the_largest_numbers_end_in_digits(step):
+    digits = digits_of_numbers(np.array([0, 8e300, np.nan, 1e-289]), step)
+    assert digits[0] == digits[2] == 0 < digits[3] < digits[1] == 10**15 - 1
 
 
 def microseconds(*times):
