@@ -46,7 +46,7 @@ class NearestPeople:
     """
 
     blocks: Blocks
-    _seen: list[ComparedRows] = field(default_factory=list, repr=False)
+    _seen: list[tuple[Positions, Floats32]] = field(default_factory=list, repr=False)
 
     @property
     def able(self) -> bool:
@@ -57,7 +57,7 @@ class NearestPeople:
     def take(self, some: ComparedRows) -> None:
         """What rows weigh to some people, each of whom comes once."""
         if self.able:
-            self._seen.append(some._replace(lightest=None))
+            self._seen.append((some.people, some.total))
 
     def standing_out(self) -> Floats:
         """By how much a row outweighs, to each person, what it weighs to the next ones; shape (n,).
@@ -78,8 +78,8 @@ class NearestPeople:
 
     def _by_person(self) -> Iterator[_Block]:
         starts, width, places = self.blocks.starts, self.blocks.width, self.blocks.first_place
-        for some in self._seen:
-            for person, total in zip(some.people.tolist(), some.total, strict=True):
+        for people, totals in self._seen:
+            for person, total in zip(people.tolist(), totals, strict=True):
                 first = slice(starts[0, person], starts[0, person] + width)
                 yield _Block(person, first, total[:width])
                 if places is not None:
