@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.core.arrow_values import numbers_of
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.kind import Bounds
 
@@ -78,10 +79,7 @@ def _ends(bounds: Bounds, storage: pa.DataType) -> tuple[Any, Any] | None:
         held = np.iinfo(storage.to_pandas_dtype())
         return max(math.ceil(low), int(held.min)), min(math.floor(high), int(held.max))
     if pa.types.is_floating(storage):
-        kind = storage.to_pandas_dtype()
-        widest = float(np.finfo(kind).max)
-        with np.errstate(over="ignore"):  # bounds of which both lie beyond the type
-            return kind(max(low, -widest)), kind(min(high, widest))
+        return _floats(bounds, storage)
     if pa.types.is_decimal(storage):
         with localcontext(prec=_MOST_DIGITS):
             step = Decimal(1).scaleb(-storage.scale)
@@ -89,3 +87,16 @@ def _ends(bounds: Bounds, storage: pa.DataType) -> tuple[Any, Any] | None:
             up, down = (Decimal(repr(x)).quantize(step, how) for x, how in zip(bounds, _INWARDS, strict=True))
             return max(up, -most), min(down, most)
     return None
+
+
+def _floats(bounds: Bounds, storage: pa.DataType) -> tuple[Any, Any]:
+    """The nearest floats to the bounds; the next ones where these are read as numbers outside."""
+    kind, (low, high) = storage.to_pandas_dtype(), bounds
+    widest = float(np.finfo(kind).max)
+    with np.errstate(over="ignore"):  # bounds of which both lie beyond the type
+        first, last = kind(max(low, -widest)), kind(min(high, widest))
+    read = numbers_of(pa.chunked_array([pa.array([first, last], storage)])).to_pylist()
+    return (
+        np.nextafter(first, kind(np.inf)) if read[0] < low else first,
+        np.nextafter(last, kind(-np.inf)) if read[1] > high else last,
+    )

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.arrow_values import numbers_of
 from synth_audit.core.bound_clipping import BoundClipping
 from synth_audit.core.column_spec import ColumnSpec
 
@@ -69,6 +70,17 @@ def test_bounds_of_decimals_are_drawn_inwards_to_their_steps():
     values = [Decimal("0.10"), Decimal("0.30"), Decimal("0.13"), Decimal("0.37")]
     found, count = clipped(values, pa.decimal128(6, 2), (0.125, 0.375))
     assert (found, count) == ([Decimal("0.13"), Decimal("0.30"), Decimal("0.13"), Decimal("0.37")], 1)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("bounds", [(0.2, 0.8), (-0.8, -0.2), (0.1, 0.123456789), (0.123456789, 0.7)])
+def test_floats_that_were_clipped_are_read_as_numbers_within_the_bounds(kind, bounds):
+    storage = pa.from_numpy_dtype(kind)
+    found, _ = clipped([kind(-1), *map(kind, bounds), kind(1)], storage, bounds)
+    read = numbers_of(pa.chunked_array([pa.array(found, storage)])).to_numpy()
+    assert (read >= bounds[0]).all()
+    assert (read <= bounds[1]).all()
+    assert read == pytest.approx([bounds[0], *bounds, bounds[1]], rel=2 * float(np.finfo(kind).eps))
 
 
 def test_what_is_no_number_and_what_is_not_to_be_clipped_stays():
