@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge
-from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
+from synth_audit.audits.privacy.partial_knowledge.attacks import _knowledge
+from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets, column_sets
+from synth_audit.audits.privacy.partial_knowledge.grown_sets import GrownSet
 from synth_audit.core.errors import NotApplicable
 
 N = 400
@@ -314,3 +316,21 @@ def test_sets_differ_and_keep_to_the_budget(d, budget):
 def test_settings_out_of_range(wrong):
     with pytest.raises(ValueError, match="must be"):
         PartialKnowledge(**wrong)
+
+
+def test_sets_that_grew_on_one_half_are_its_own_also_where_the_other_was_guided_to_them():
+    nobody = np.empty(0, np.intp)
+    grown = [
+        GrownSet((0, 1), (0, 1), nobody, rank=1),
+        GrownSet((1, 2), (1,), nobody, rank=3),
+        GrownSet((0, 2), (0,), nobody, rank=1),
+        GrownSet((2, 3), (0,), nobody, rank=4),
+    ]
+    sets = ColumnSets(drawn=((0, 2),), mirrored=(), guided=(((0, 1),), ((1, 2),)), possible={2: 6})
+    tried = [(k.known, k.halves, k.grown) for k in _knowledge(sets, grown)]
+    assert tried == [
+        ((0, 2), (0, 1), False),
+        ((0, 1), (0,), False),
+        ((1, 2), (1,), False),
+        ((0, 1), (1,), True),
+    ]

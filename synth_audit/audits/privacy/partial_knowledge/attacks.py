@@ -197,7 +197,7 @@ def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople)
 
 
 def _knowledge(sets: ColumnSets, grown: Sequence[GrownSet]) -> list[Knowledge]:
-    """All sets, each once, and those grown that stand out most."""
+    """All sets, and those grown that stand out most, each once for each half that may choose it."""
     drawn = dict.fromkeys(sets.drawn)
     by_set: dict[tuple[int, ...], tuple[int, ...]] = {}
     for half, guided in enumerate(sets.guided):
@@ -205,8 +205,9 @@ def _knowledge(sets: ColumnSets, grown: Sequence[GrownSet]) -> list[Knowledge]:
             if s not in drawn:
                 by_set[s] = (*by_set.get(s, ()), half)
     by_growth: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for s, halves in ((s, g.halves) for g in grown for s in g.known() if s not in drawn and s not in by_set):
-        by_growth[s] = tuple(sorted({*by_growth.get(s, ()), *halves}))
+    for s, halves in ((s, g.halves) for g in grown for s in g.known() if s not in drawn):
+        if others := {*halves} - {*by_set.get(s, ())}:
+            by_growth[s] = tuple(sorted({*by_growth.get(s, ()), *others}))
     found = [Knowledge(s) for s in sets.drawn]
     found += [Knowledge(s, halves=halves) for s, halves in by_set.items()]
     found += [Knowledge(s, halves=halves, grown=True) for s, halves in by_growth.items()]
