@@ -44,7 +44,7 @@ class Telling:
 
 
 @dataclass(frozen=True, eq=False)
-class CodedRows:
+class CodedOnce:
     """Train, release and control by codes, each column coded once for all choices of columns.
 
     Attributes:
@@ -62,7 +62,7 @@ class CodedRows:
     def real(self, columns: Sequence[Column]) -> list[Codes32]:
         """Codes of some columns of train and control."""
         n, k = self.tables[0].n_rows, self.tables[2].n_rows
-        return [np.concatenate([codes[:n], codes[-k:]]) for codes in map(self._of, columns)]
+        return [np.concatenate([codes[:n], codes[len(codes) - k :]]) for codes in map(self._of, columns)]
 
     def _of(self, column: Column) -> Codes32:
         if column.name not in self.known:
@@ -71,7 +71,7 @@ class CodedRows:
         return self.known[column.name]
 
 
-def telling(rows: CodedRows, columns: Sequence[Column], groups: Sequence[Codes]) -> Telling:
+def telling(rows: CodedOnce, columns: Sequence[Column], groups: Sequence[Codes]) -> Telling:
     """Weights ``w = c / (c + λ)``, by which a match counts as it is likely to be a copy.
 
     λ is how many rows equal to a real one a release of strangers would hold by chance

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.privacy._reused_identifiers import reused_identifiers
-from synth_audit.audits.privacy._telling_rows import DENSE, CodedRows, Telling, telling
+from synth_audit.audits.privacy._telling_rows import DENSE, CodedOnce, Telling, telling
 from synth_audit.core.arrays import Codes
 from synth_audit.core.audit import AuditInfo
 from synth_audit.core.context import RunContext
@@ -123,7 +123,7 @@ class ExactMatch:
         exposures: tuple[Exposure, ...] = ()
         found = [*_shares(groups, subject.level), _identifier_reuse(subject)]
         if subject.control is not None:
-            rows = CodedRows(tables)
+            rows = CodedOnce(tables)
             told = telling(rows, subject.features, groups)
             found.append(_Matches.of(groups, told).measured(EXCESS, subject.level))
             found.append(_unique_excess(groups, told, subject.level))
@@ -240,7 +240,7 @@ def _record_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
     )
 
 
-def _worst_but_one(rows: CodedRows, subject: Subject) -> Measurement:
+def _worst_but_one(rows: CodedOnce, subject: Subject) -> Measurement:
     """The largest excess over the choices of a column to leave out; a table of one column has nothing to
     leave out and is compared whole."""
     choices = list(_choices(rows, subject.features))
@@ -251,7 +251,7 @@ def _worst_but_one(rows: CodedRows, subject: Subject) -> Measurement:
     return worst.excess_as(ALL_BUT_ONE_EXCESS, interval)
 
 
-def _choices(rows: CodedRows, columns: Sequence[Column]) -> Iterator[_Matches]:
+def _choices(rows: CodedOnce, columns: Sequence[Column]) -> Iterator[_Matches]:
     """The matches on all columns but one, for each; by how much they tell where they are many by nature."""
     sizes = [t.n_rows for t in rows.tables[1:]]
     if len(columns) == 1:
