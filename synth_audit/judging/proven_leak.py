@@ -54,10 +54,10 @@ def leak_result(outcomes: Sequence[AuditOutcome]) -> GateResult:
         return undecided
     where = str(worst.id.derived_from)
     words = (
-        f"{where} behaves like a release in which at least {low:.1%} of the rows were copied, after allowing "
-        f"for {len(found)} numbers of which any might."
+        f"{where} behaves like a release in which at least {100 * low:.1f} % of the rows were copied; of "
+        f"the {len(found)} numbers that were looked at any might stand out by chance, which is allowed for."
         if proven
-        else f"Of {len(found)} numbers none lies wholly above {TOLERATED:.0%}; {where} comes nearest."
+        else f"Of {len(found)} numbers none lies wholly above {100 * TOLERATED:.0f} %; {where} comes nearest."
     )
     assert worst.interval is not None
     return GateResult(
