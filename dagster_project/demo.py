@@ -191,7 +191,7 @@ def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tel
     if more := reasons[MOST_REASONS:]:
         tell(f"            and {len(more)} more, in the report")
     where = evidence_store(workspace).where()
-    tell(f"  one page  {where['certificate']}")
+    tell(f"  summary   {where['certificate']}")
     tell(f"  report    {where['report']}")
     landed = f"{TABLES[table]}, {rows} rows" if rows is not None else f"nothing; no {TABLES[table]} exists"
     tell(f"  released  {landed}")
