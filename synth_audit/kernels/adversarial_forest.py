@@ -46,7 +46,7 @@ def adversarial_forest(
     The first forest tells real rows from rows of which every column is drawn by itself, each further one from
     rows out of the last one's leaves, until it is right (out of bag) of no more than half of them, or of no
     fewer than before: it has then learnt from rows that lack little, and its leaves keep less of what the
-    others did. Leaves with too few real people are merged with their siblings before anything is drawn.
+    others did. Leaves with too few real people are cut off before anything is drawn (:func:`merged`).
 
     Args:
         rows: real ones, shape (n, d), without NaN.
@@ -91,15 +91,27 @@ def _told_apart(
 
 
 def merged(tree: Tree, rows: Floats, weights: Floats, least: float) -> Tree:
-    """The same tree cut back until every leaf holds rows whose weights sum to ``least``, or to its root."""
+    """Prune a tree until every leaf holds rows whose weights sum to ``least``, or only the root is left.
+
+    A child with fewer is cut off and its sibling, with all that is below it, takes the parent's place. Rows of
+    the child then descend the sibling. Where both children have fewer, the parent becomes a leaf.
+    """
     people = np.bincount(tree.leaves(rows), weights=weights, minlength=len(tree.left))
-    inner = np.flatnonzero(tree.left >= 0)
-    for node in inner[::-1]:  # children have higher numbers than their parent
-        people[node] = people[tree.left[node]] + people[tree.right[node]]
-    kept = tree.left.copy()
-    few = inner[np.minimum(people[tree.left[inner]], people[tree.right[inner]]) < least - 1e-9]
-    kept[few] = -1
-    return Tree(kept, tree.right, tree.column, tree.threshold)
+    place = np.arange(len(tree.left))  # the node that takes a node's place
+    left, right = tree.left.copy(), tree.right.copy()
+    for node in np.flatnonzero(tree.left >= 0)[::-1]:  # children have higher numbers than their parent
+        children = tree.left[node], tree.right[node]
+        people[node] = people[list(children)].sum()
+        enough = [people[child] >= least - 1e-9 for child in children]
+        left[node], right[node] = (place[child] for child in children)
+        if not any(enough):
+            left[node] = -1
+        elif not all(enough):
+            place[node] = place[children[enough.index(True)]]
+    column, threshold = tree.column.copy(), tree.threshold.copy()
+    for array in (left, right, column, threshold):
+        array[0] = array[place[0]]
+    return Tree(left, right, column, threshold)
 
 
 def _resampled(trees: Sequence[Tree], rows: Floats, rng: np.random.Generator) -> Floats:

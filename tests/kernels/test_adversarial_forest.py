@@ -36,6 +36,34 @@ def test_leaves_of_too_few_people_are_merged_up_to_the_root():
     assert set(merged(tree, rows, weights, 201).leaves(rows)) == {0}
 
 
+def test_a_child_of_few_people_does_not_take_its_siblings_leaves_with_it():
+    """A chain that splits off two rows at each step: cutting it at the first of them leaves one leaf."""
+    n, steps = 100, 5
+    rows = np.arange(n, dtype=float)[:, None]
+    left, right = np.full(2 * steps + 3, -1), np.full(2 * steps + 3, -1)
+    threshold = np.zeros(2 * steps + 3)
+    for i in range(steps):
+        left[2 * i], right[2 * i], threshold[2 * i] = 2 * i + 1, 2 * i + 2, 2 * i + 1.5
+    left[2 * steps], right[2 * steps], threshold[2 * steps] = 2 * steps + 1, 2 * steps + 2, 50.5
+    tree = Tree(left, right, np.zeros(len(left), dtype=int), threshold)
+    leaves = merged(tree, rows, np.ones(n), 10).leaves(rows)
+    assert sorted(np.unique(leaves, return_counts=True)[1]) == [49, 51]
+
+
+def test_more_trees_keep_a_correlation_as_well():
+    rng = np.random.default_rng(0)
+    pair = rng.multivariate_normal([0, 0], [[1, 0.904], [0.904, 1]], size=2000)
+    levels = (pair.argsort(0).argsort(0) + 0.5) / len(pair)
+    found = []
+    for trees in (5, 40):
+        settings = ForestSettings(trees=trees, least=20, tolerance=0.0, rounds=5)
+        forest = adversarial_forest(levels, np.ones(2000), settings, np.random.default_rng(1))
+        mixture = leaf_mixture(forest, levels, np.ones(2000), [None, None], 20)
+        found.append(np.corrcoef(mixture.drawn(5000, np.random.default_rng(2)).T)[0, 1])
+    assert min(found) > 0.75
+    assert found[1] > found[0] - 0.05
+
+
 def test_draws_keep_what_is_related_and_one_leaf_alone_would_not():
     rows, may = related(), np.ones(2, dtype=bool)
     settings = ForestSettings(trees=6, least=10, tolerance=0.0, rounds=3)
