@@ -93,8 +93,8 @@ def _told_apart(
 def merged(tree: Tree, rows: Floats, weights: Floats, least: float) -> Tree:
     """Prune a tree until every leaf holds rows whose weights sum to ``least``, or only the root is left.
 
-    A child with fewer is cut off and its sibling, with all that is below it, takes the parent's place. Rows of
-    the child then descend the sibling. Where both children have fewer, the parent becomes a leaf.
+    A child with fewer is cut off and its sibling, with all that is below it, takes the parent's place. Rows
+    of the child then descend the sibling. Where both children have fewer, the parent becomes a leaf.
     """
     people = np.bincount(tree.leaves(rows), weights=weights, minlength=len(tree.left))
     place = np.arange(len(tree.left))  # the node that takes a node's place

@@ -418,6 +418,41 @@ def test_columns_are_given_one_by_one_as_cells_or_as_numbers(subject_of):
     assert np.array_equal(np.column_stack(numbers), rows.numbers, equal_nan=True)
 
 
+def test_the_published_difference_is_of_r_and_of_squares_uncorrected_over_all_pairs(subject_of, measure):
+    rng = np.random.default_rng(0)
+    train, made = mixed(400, 0), mixed(400, 1, strength=0.3)
+    for table in (train, made):
+        table["few"] = rng.integers(3, size=400)
+        table["rare"] = (np.arange(400) < 4).tolist()  # too few rows for the pairs that are shown
+    found, _ = measure(Associations(published=True), subject_of(train, train, made))
+    assert found["published_difference"].value == round(
+        float(np.linalg.norm(published_matrix(train) - published_matrix(made))), 2
+    )
+    assert "published_difference" not in measure(Associations(), subject_of(train, train, made))[0]
+
+
+def published_matrix(columns):
+    """r, V² and η², pair by pair from their definitions."""
+    numbers = [name for name, values in columns.items() if len(set(values)) > 10]
+    found = np.eye(len(columns))
+    for i, a in enumerate(columns):
+        for j, b in enumerate(columns):
+            x, y = np.asarray(columns[a]), np.asarray(columns[b])
+            if i == j:
+                continue
+            if a in numbers and b in numbers:
+                found[i, j] = np.corrcoef(x, y)[0, 1]
+            elif a in numbers or b in numbers:
+                number, label = (x, y) if a in numbers else (y, x)
+                means = {v: (np.mean(number[label == v]), np.sum(label == v)) for v in set(label.tolist())}
+                between = sum(n * (m - number.mean()) ** 2 for m, n in means.values())
+                found[i, j] = between / np.sum((number - number.mean()) ** 2)
+            else:
+                table = stats.contingency.crosstab(x, y).count
+                found[i, j] = stats.contingency.association(table, method="cramer") ** 2
+    return found
+
+
 def test_lost_is_the_norm_of_the_difference_by_that_of_the_real_matrix(subject_of, measure):
     train = mixed(3000, 1)
     found, findings = measure(Associations(), subject_of(train, mixed(3000, 2), shuffled(train)))
