@@ -136,7 +136,7 @@ def examined(case: Case, folder: Path, cache: Cache) -> Evidence | None:
     salt = Salt(sha256(f"{case.table} {case.seed}".encode()).digest())
     context = replace(RunContext(), cache=cache)
     audits = {name: build("audit", name, {}) for name in wanted}
-    return examine(plan, subject, MADE_ELSEWHERE, context, salt, audits=audits).evidence
+    return examine(plan, subject, MADE_ELSEWHERE, context, salt, draws=salt, audits=audits).evidence
 
 
 def asked(case: Case, folder: Path, cache: Cache) -> dict[str, Any]:

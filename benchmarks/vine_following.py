@@ -73,7 +73,7 @@ def measured(rows: pd.DataFrame, name: str, root: str, draw: int) -> list[float]
     salt = Salt(sha256(f"{name} {draw}".encode()).digest())
     audits = {AUDIT: build("audit", AUDIT, {})}
     subject = subject_of(dealt, release, plan)
-    evidence = examine(plan, subject, MADE_ELSEWHERE, RunContext(), salt, audits=audits).evidence
+    evidence = examine(plan, subject, MADE_ELSEWHERE, RunContext(), salt, draws=salt, audits=audits).evidence
     found = {str(m.id): m.value for o in evidence.outcomes for m in o.measurements}
     return [*(found[area] for area in AREAS), usefulness(release.to_pandas(), control, target)]
 

@@ -102,7 +102,6 @@ def run(
     shell_complete=completing.plugins,
     help="Run only this audit; repeatable.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
 @options.out
 @options.running
 @options.as_json
@@ -113,7 +112,6 @@ def audit(
     synthetic: Path,
     plan: Path | None,
     only: tuple[str, ...],
-    seed: int | None,
     out: Path | None,
     as_json: bool,
     **running: Unpack[api.Execution],
@@ -133,7 +131,7 @@ def audit(
 
     with console.progress_bar() as progress:
         evidence = api.audit(
-            train, control, synthetic, plan, only=only, seed=seed, out=out, progress=progress, **running
+            train, control, synthetic, plan, only=only, out=out, progress=progress, **running
         )
     console.show_evidence(evidence, _files(Workspace(out)) if out else [], as_json=as_json)
     if out is None:

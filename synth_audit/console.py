@@ -76,7 +76,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say(f"  {state}: {', '.join(criteria)}", fg=None if state == "answered" else "yellow")
     for blocker in evidence.gates.blockers:
         say(f"  ! {blocker}", fg="red")
-    for warning in evidence.warnings:
+    for warning in evidence.notices:
         say(f"  warning: {warning}", fg="yellow")
     _show_cost(evidence)
     say()
@@ -271,7 +271,7 @@ def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, obje
         },
         "proven_cost": proved and {"epsilon": proved.epsilon, "ceiling": _finite(proved.ceiling)},
         "errors": list(evidence.gates.blockers),
-        "warnings": list(evidence.warnings),
+        "warnings": list(evidence.notices),
         "digest": evidence.digest,
         "files": [str(path) for path in files],
     }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import gc
 import importlib.util
+import itertools
 import json
 import os
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -44,6 +46,11 @@ sys.dont_write_bytecode = False  # this process, too, which has been told alread
 
 _FOLDER = Path(__file__).parent / "report"
 
+# What this account remembers of training tables: nothing before the tests, and nothing of them afterwards.
+_ACCOUNT = tempfile.TemporaryDirectory(prefix="synth-audit-tests-")
+_ACCOUNTS = itertools.count()
+os.environ["XDG_STATE_HOME"] = _ACCOUNT.name
+
 
 def _load(name: str, file: str) -> ModuleType:
     if name not in sys.modules:
@@ -53,6 +60,12 @@ def _load(name: str, file: str) -> ModuleType:
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account that remembers no training table."""
+    monkeypatch.setenv("XDG_STATE_HOME", f"{_ACCOUNT.name}/{next(_ACCOUNTS)}")
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,6 @@ def audit(
     plan: PlanLike | None = None,
     *,
     only: tuple[str, ...] = (),
-    seed: int | None = None,
     out: str | Path | None = None,
     **running: Unpack[Running],
 ) -> Evidence:
@@ -37,10 +36,11 @@ def audit(
             that were kept from the generator; None leaves every audit that needs them not applicable.
         plan: a plan, its values, or its file; ``source``, ``split`` and ``generator`` are not used.
         only: run just these audits; the gates on the others then lack evidence.
-        seed: instead of the plan's.
         out: folder to write ``review/`` (evidence, measurements, report) and ``restricted/`` (positions of
-            exposed training rows, the salt that tables are hashed under) into; without it nothing is written,
-            and of the tables only a synthetic one that passed can be compared with the evidence later.
+            exposed training rows, the salt that tables are hashed under) into. The account remembers the salt
+            and the audits of a training table, so that another folder draws alike. Without ``out`` nothing is
+            written, what the audits draw can be predicted, and of the tables only a synthetic one that passed
+            can be compared with the evidence later.
         running: how the work is done, see :class:`Running`.
 
     Returns:
@@ -56,7 +56,7 @@ def audit(
     from synth_audit.store.scratch import in_use
     from synth_audit.store.workspace import Workspace
 
-    settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only, seed)
+    settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only)
     refuse_coarsening(settled)
     frames = (train, control, synthetic)
     refuse_same_file({"train": train, "control": control, "synthetic": synthetic})
@@ -87,39 +87,66 @@ def _audited(
     from synth_audit.core.files import temporary_folder
     from synth_audit.core.salt import Salt
     from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
-    from synth_audit.pipeline.warnings import about_reports
+
+    with temporary_folder(scratch) as folder:
+        subject = _subject(plan, frames, Path(folder))
+        warnings = _about_formulas(plan, subject, frames[-1])
+        if workspace is not None:
+            return _attempted(plan, subject, audits, workspace, scratch, warnings, running)
+        with run_context(plan, scratch, **running) as context:
+            salt = Salt.fresh()
+            return examine(
+                plan, subject, MADE_ELSEWHERE, context, salt, draws=None, audits=audits, warnings=warnings
+            ).evidence
+
+
+def _attempted(
+    plan: Plan,
+    subject: Subject,
+    audits: dict[str, Audit] | None,
+    workspace: Workspace,
+    scratch: Path | None,
+    warnings: tuple[str, ...],
+    running: Running,
+) -> Evidence:
+    """Audit as an attempt of a workspace, by the draws that the account keeps for the training table."""
+    from synth_audit.judging.suite import load_suite
+    from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
+    from synth_audit.pipeline.warnings import about_draws, about_reports
     from synth_audit.pipeline.write_evidence import write_evidence
     from synth_audit.store.attempts import begin_attempt
     from synth_audit.store.evidence_records import TableRecord
     from synth_audit.store.reports import enter_report, people_behind
     from synth_audit.store.salts import workspace_salt
+    from synth_audit.store.training_tables import TrainingTable
 
-    with temporary_folder(scratch) as folder:
-        subject = _subject(plan, frames, Path(folder))
-        warnings = _about_formulas(plan, subject, frames[-1])
-        salt, attempt = workspace_salt(workspace) if workspace else Salt.fresh(), None
-        if workspace is not None:
-            candidate = TableRecord.of(subject.synthetic, salt).identity
-            people = people_behind((subject.train, subject.control), workspace)
-            standing = enter_report(
-                people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports
-            )
-            warnings += about_reports(standing)
-            attempt = begin_attempt(workspace, plan=plan.digest, candidate=candidate)
-        with run_context(plan, scratch, **running) as context:
-            audited = examine(
-                plan,
-                subject,
-                MADE_ELSEWHERE,
-                context,
-                salt,
-                salted=workspace is not None,
-                audits=audits,
-                warnings=warnings,
-            )
-        if workspace is None or attempt is None:
-            return audited.evidence
-        return write_evidence(audited.numbered(*attempt), workspace)
+    suite = load_suite(plan.gates, plan.base).sha256
+    salt = workspace_salt(workspace)
+    candidate = TableRecord.of(subject.synthetic, salt).identity
+    people = people_behind((subject.train, subject.control), workspace)
+    standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
+    number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
+    table = TrainingTable.remembered(subject.train, salt)
+    if table is not None:
+        same = TableRecord.of(subject.synthetic, table.salt).identity
+        known = table.ledger.attempt(plan=plan.digest, candidate=same, suite=suite)
+        earlier = table.ledger.other_settings(known)
+    warnings += about_reports(standing) + about_draws(table, salt)
+    with run_context(plan, scratch, **running) as context:
+        audited = examine(
+            plan,
+            subject,
+            MADE_ELSEWHERE,
+            context,
+            salt,
+            draws=salt if table is None else table.salt,
+            audits=audits,
+            warnings=warnings,
+        )
+    evidence = write_evidence(audited.numbered(number, head, earlier), workspace)
+    if table is not None:
+        table.ledger.judged(known, verdict=evidence.verdict, evidence=evidence.digest)
+    return evidence
 
 
 def _subject(plan: Plan, frames: tuple[Frame, Frame | None, Frame], folder: Path) -> Subject:

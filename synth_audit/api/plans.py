@@ -44,7 +44,7 @@ def named_after(table: Frame) -> dict[str, str]:
     return {"name": re.sub(r"[^\w.-]", "_", Path(table).stem)[:200] or "table"}
 
 
-def narrowed(plan: Plan, only: tuple[str, ...], seed: int | None) -> Plan:
+def narrowed(plan: Plan, only: tuple[str, ...], seed: int | None = None) -> Plan:
     """The plan with another seed and with these of its audits only, where they are given."""
     from synth_audit.core.plan_file import parse_plan
     from synth_audit.core.plugin_config import PluginChoice

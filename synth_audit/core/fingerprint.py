@@ -49,21 +49,21 @@ def fingerprint_of(batches: Iterable[pa.Table]) -> str:
     )
 
 
-def ordered_fingerprint(data: pa.Table) -> str:
-    """:func:`fingerprint`, but rows in another order give another one."""
-    return _hash(data.schema, data.num_rows, row_digests(data))
-
-
 def content_hash(schema: pa.Schema, n_rows: int, digests: Bytes) -> str:
     """The fingerprint of a table from the digests of its rows, in whatever order these are."""
-    return _hash(schema, n_rows, np.sort(digests.view(f"S{DIGEST}").ravel()))
-
-
-def _hash(schema: pa.Schema, n_rows: int, digests: npt.NDArray[np.generic]) -> str:
     header = "\x1e".join(f"{name}\x1f{_type_name(schema.field(name).type)}" for name in sorted(schema.names))
     total = hashlib.sha256(f"{n_rows}\x1d{header}\x1d".encode())
-    total.update(digests.tobytes())
+    total.update(np.sort(_as_texts(digests)).tobytes())
     return total.hexdigest()
+
+
+def content_order(digests: Bytes) -> npt.NDArray[np.intp]:
+    """Positions of the rows in the order of their digests, which is the same for any order of the rows."""
+    return np.argsort(_as_texts(digests), kind="stable")
+
+
+def _as_texts(digests: Bytes) -> npt.NDArray[np.bytes_]:
+    return digests.view(f"S{DIGEST}").ravel()
 
 
 def row_digests(data: pa.Table) -> Bytes:

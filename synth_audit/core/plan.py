@@ -109,7 +109,7 @@ class Plan(BaseModel):
         default=ExecutionSpec.model_validate({}), description="where the work is done; decides no measurement"
     )
     seed: int = Field(
-        0, ge=0, description="moves the draws of audits, which rest on a secret salt too, and no release"
+        0, ge=0, description="moves the leaks that `synth-audit calibrate` plants; no audit and no release"
     )
     level: float = Field(0.95, ge=0.9, lt=1, description="confidence level of every interval")
     suppression: int = Field(10, ge=1, description="no smaller count is ever shown")

@@ -1,7 +1,7 @@
 """Named child seeds of one seed: adding a plug-in moves no other plug-in's numbers.
 
-They move audits only, which start from the plan's public seed and, where there is one, the secret salt
-(:mod:`synth_audit.core.salt`). Whatever touches a release derives from the salt alone.
+They move audits only, which start from the secret salt (:mod:`synth_audit.core.salt`) or, where there is
+none, from the candidate. Whatever touches a release derives from the salt alone.
 """
 
 from __future__ import annotations

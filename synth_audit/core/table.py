@@ -16,7 +16,7 @@ from synth_audit.core.arrays import Bools, Floats, Labels, Positions
 from synth_audit.core.arrow_files import Place, PlacedRows, kept
 from synth_audit.core.arrow_values import regular_floats
 from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import content_hash, fingerprint, ordered_fingerprint, row_digests
+from synth_audit.core.fingerprint import content_hash, content_order, fingerprint, row_digests
 from synth_audit.core.pandas_index import index_columns
 from synth_audit.core.schema import Column, Schema, nominal, quantitative
 from synth_audit.core.storage_types import plain, refuse_inexact, refuse_inexact_labels
@@ -81,11 +81,6 @@ class Table:
         """Content hash, the same for any row or column order; see :func:`fingerprint`."""
         return fingerprint(self.data)
 
-    @cached_property
-    def ordered_fingerprint(self) -> str:
-        """Content hash that the order of the rows moves."""
-        return ordered_fingerprint(self.data)
-
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as it is stored."""
         return self.data.column(name)
@@ -147,6 +142,14 @@ class Table:
         """The rows at these positions, or where the mask is true."""
         positions = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Table(self.schema, self.data.take(pa.array(positions)))
+
+    def in_content_order(self) -> Table:
+        """The same rows in an order that follows from their values alone, whatever order they came in."""
+        digests = row_digests(self.data)
+        table = self.take(content_order(digests))
+        for same in (self, table):
+            same._hashed(content_hash(self.data.schema, self.n_rows, digests))
+        return table
 
     def divided(self, aside: Bools) -> tuple[Table, Table]:
         """The other rows, and those set aside; the rows are hashed once for all three tables."""

@@ -75,10 +75,10 @@ def run_audits(
 def candidate_tasks(audits: Mapping[str, Audit], subject: Subject) -> list[AuditTask]:
     """A task for each audit of a candidate.
 
-    Its draws hang on the candidate's rows and their order too: whoever makes a release that spares the rows
-    which are looked up thereby has others looked up.
+    Its draws depend on the candidate's rows too, in whatever order they are: a release that is changed to
+    spare the rows that are looked up has others looked up.
     """
-    rows = subject.synthetic.ordered_fingerprint
+    rows = subject.synthetic.fingerprint
     return [AuditTask(n, audit, subject, n, ("audit", n, rows)) for n, audit in audits.items()]
 
 

@@ -54,17 +54,16 @@ class Examination:
     seconds: Mapping[str, float]
 
 
-def seed_of_draws(seed: int, release: Table, salt: Salt | None) -> int:
-    """What all draws of an examination start from: nobody who makes a release may foresee them.
+def seed_of_draws(release: Table, salt: Salt | None) -> int:
+    """Return the seed of all draws of an examination. No setting of a plan moves it.
 
     Args:
-        seed: the plan's, which is public.
-        salt: of the workspace; without one the draws follow from the release, so that whoever changes it to
-            evade them changes them.
+        release: the candidate; the order of its rows does not matter.
+        salt: of the training table. Without one the seed follows from the release alone and can be predicted.
     """
     if salt is not None:
-        return salt.seed("examination", str(seed))
-    return public_seed("examination", str(seed), release.ordered_fingerprint)
+        return salt.seed("examination")
+    return public_seed("examination", release.fingerprint)
 
 
 def run_examination(

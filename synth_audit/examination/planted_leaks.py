@@ -40,7 +40,7 @@ class LeakInjector:
     than the release: a full copy is one of everybody, or shares of people could not show it.
 
     Attributes:
-        subject: the real circumstances. seed: the plan's.
+        subject: the real circumstances. seed: of the draws.
         known: rows that play train. control: rows that play control. fresh: rows of new people, as many as
             the release has. copied: positions in ``known`` of what is copied, as many as the release has.
     """

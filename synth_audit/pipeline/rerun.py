@@ -126,7 +126,9 @@ class _Rerun:
         suite = load_suite(self.plan.gates, self.plan.base)
         same_suite = suite.sha256 == self.evidence.gates.suite_sha256
         yield Check("hash of the gate suite", same_suite, suite.sha256)
-        found = stages.examine(self.plan, subject, self.evidence.generator, self.context, self.salt).evidence
+        found = stages.examine(
+            self.plan, subject, self.evidence.generator, self.context, self.salt, draws=self.salt
+        ).evidence
         before = {o.audit: o for o in self.evidence.outcomes}
         again = {o.audit: o for o in found.outcomes}
         for name in dict.fromkeys((*before, *again)):

@@ -36,6 +36,7 @@ from synth_audit.pipeline.making import Given, anchored, divides_equals, fit_pla
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import (
+    PREDICTABLE,
     about_clipping,
     about_delta,
     about_equal_rows,
@@ -174,13 +175,15 @@ def _audit_candidate(
         candidate=made.identity,
         most=plan.most_reports,
     )
-    attempt, ledger = begin_attempt(workspace, plan=plan.digest, candidate=made.identity)
+    suite = gate.load_suite(plan.gates, plan.base)
+    begun = begin_attempt(workspace, plan=plan.digest, candidate=made.identity, suite=suite.sha256)
     audited = examine(
         plan,
         subject,
         made.making.generator,
         context,
         made.salt,
+        draws=made.salt,
         source=made.splitting.source,
         warnings=(
             *about_external(made.making.generator),
@@ -190,7 +193,7 @@ def _audit_candidate(
         ),
         timings={"generate": made.making.seconds},
     )
-    return audited.numbered(attempt, ledger)
+    return audited.numbered(*begun)
 
 
 def examine(
@@ -200,7 +203,7 @@ def examine(
     context: RunContext,
     salt: Salt,
     *,
-    salted: bool = True,
+    draws: Salt | None,
     audits: Mapping[str, Audit] | None = None,
     source: TableRecord | None = None,
     warnings: tuple[str, ...] = (),
@@ -209,7 +212,8 @@ def examine(
     """Audit and judge three tables at hand: the one place where evidence is made.
 
     Args:
-        salt: what the tables are hashed under. salted: it is kept, so audits draw by it.
+        salt: what the tables are hashed under.
+        draws: the salt that the audits draw by; None where none is kept, so that draws can be predicted.
         audits: just these, instead of the plan's and those that its gates need.
     """
     suite = gate.load_suite(plan.gates, plan.base)
@@ -220,11 +224,16 @@ def examine(
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)
-    seed = seed_of_draws(plan.seed, subject.synthetic, salt if salted else None)
-    context = replace(context, seed=seed, deadline=context.deadline.again(), cache=cache)
-    with context.executor.beside(partial(gate.check_table, suite, subject.synthetic)) as checking:
-        found = run_examination(audits or audits_of(plan, suite), subject, plan.known_answer, context)
-        checks = checking()
+    if draws is None:
+        warnings += (PREDICTABLE,)
+    with temporary_folder(context.scratch) as folder:
+        ordered = subject.synthetic.in_content_order().laid_out(Path(folder))
+        seed = seed_of_draws(ordered, draws)
+        context = replace(context, seed=seed, deadline=context.deadline.again(), cache=cache)
+        examined = replace(subject, synthetic=ordered)
+        with context.executor.beside(partial(gate.check_table, suite, ordered)) as checking:
+            found = run_examination(audits or audits_of(plan, suite), examined, plan.known_answer, context)
+            checks = checking()
     gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
     warnings += about_index({n: t.left_out for n, t in tables.items() if t is not None})
@@ -244,7 +253,7 @@ def examine(
         table_checks=checks,
         gates=gates,
         verdict=gates.verdict,
-        salt_commitment=salt.commitment,
+        salt_commitment="" if draws is None else salt.commitment,
         planting=found.planting,
         records=found.view,
         warnings=(*warnings, *inspect(subject.train, subject.control, plan.suppression)),

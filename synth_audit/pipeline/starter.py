@@ -59,7 +59,6 @@ gates: expectations/release.json # the suite that ships; copy it to make your ow
 
 # release: {parquet: {path: released.parquet}}   # where a passing table goes
 # review: {purpose: teaching, recipient: who gets it, owner: who answers for it}   # for the certificate
-seed: 1
 """
 
 

@@ -15,6 +15,7 @@ from synth_audit.core.generator import FEWEST_PEOPLE, minimum_people, refits
 from synth_audit.core.parts import NumberPart
 from synth_audit.core.plan import Plan
 from synth_audit.core.rare_labels import rare_label_columns
+from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Column, nominal
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import Table
@@ -24,9 +25,16 @@ from synth_audit.judging.suite import Suite
 from synth_audit.judging.weaker_gates import USUAL, usual_gates, weaker_gates
 from synth_audit.store.evidence_records import GeneratorRecord
 from synth_audit.store.reports import FEWEST, ReportStanding
+from synth_audit.store.training_tables import TrainingTable
 
 _FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNORECASE | re.DOTALL)
 """How a cell begins that a spreadsheet program takes for a formula; a plain number or a mere sign is none."""
+
+PREDICTABLE = (
+    "no salt was kept, so the draws of the audits can be predicted: they follow from the candidate alone, "
+    "which its maker can change until they suit; `--out FOLDER` keeps a salt"
+)
+"""Of an audit without a salt."""
 
 _NAMED = 5
 _WIDE = 200
@@ -69,6 +77,25 @@ def about_reports(standing: ReportStanding) -> tuple[str, ...]:
             "whoever holds both learns by their difference about those few; hand out one of the two"
         )
     return tuple(found)
+
+
+def about_draws(table: TrainingTable | None, salt: Salt) -> tuple[str, ...]:
+    """Which salt the audits of a training table drew by, where it is not the workspace's or may change.
+
+    Args:
+        table: as this account remembers it. salt: of the workspace.
+    """
+    if table is None:
+        return (
+            "this account has no folder to remember the training table in, so that another workspace would "
+            "draw anew; XDG_STATE_HOME names one",
+        )
+    if table.salt == salt:
+        return ()
+    return (
+        "this training table was audited in another workspace before; the audits draw by the salt of then, "
+        f"with the commitment {table.salt.commitment[:12]}",
+    )
 
 
 def shown_count(count: int, suppression: int) -> str:

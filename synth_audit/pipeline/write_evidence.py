@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pyarrow.parquet as pq
 from synth_audit.judging.measurement_frame import measurement_frame
 from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_records import EarlierAudit
 from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.ledger import Attempt
 from synth_audit.store.workspace import Workspace
 from synth_audit.store.workspace_files import write_parquet
 
@@ -23,9 +26,10 @@ class Audited:
     evidence: Evidence
     exposed: pa.Table
 
-    def numbered(self, attempt: int, ledger: Head) -> Audited:
-        """The same as an attempt on a table, with how far the table's ledger had come."""
-        return replace(self, evidence=replace(self.evidence, attempt=attempt, ledger=ledger))
+    def numbered(self, attempt: int, ledger: Head, earlier: Sequence[Attempt] = ()) -> Audited:
+        """The same as an attempt on a table, with how far its ledger had come and what was tried before."""
+        listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
+        return replace(self, evidence=replace(self.evidence, attempt=attempt, ledger=ledger, earlier=listed))
 
 
 def write_evidence(audited: Audited, workspace: Workspace, rows: Path | None = None) -> Evidence:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from synth_audit.core.verdict import Result
@@ -28,7 +29,12 @@ from synth_audit.store.report_marks import WRITTEN_BY, audit_marks, read_marks
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
 
-_MOST_REASONS, _MOST_WARNINGS = 5, 3
+_MOST_REASONS, _MOST_WARNINGS, _MOST_SETTINGS = 5, 3, 20
+_OF_THE_TABLE = {
+    *("name", "connections", "source", "columns", "rules"),
+    *("generator", "rows", "privacy", "release", "review", "seed"),
+}
+"""Keys of a plan that no audit measures by, or that have a place of their own in certificate and annex."""
 _SCOPE = {
     "purpose": "Purpose",
     "recipient": "Recipient",
@@ -131,7 +137,7 @@ def _unmeasured(evidence: Evidence) -> tuple[str, ...]:
 
 def _warnings(evidence: Evidence) -> tuple[str, ...]:
     """The first of them, and how many others the annex has."""
-    found = tuple(map(words.sentence, evidence.warnings))
+    found = tuple(map(words.sentence, evidence.notices))
     left = len(found) - _MOST_WARNINGS
     more = f"{words.counted(left, 'more warning')} in the annex."
     return (*found[:_MOST_WARNINGS], *([more] * (left > 0)))
@@ -226,10 +232,31 @@ def _statement(evidence: Evidence, *, sound: bool) -> str:
     return "I have read this certificate. The table stays in; no signature releases it."
 
 
+def _settings(evidence: Evidence) -> str:
+    """The settings of audits and gates that the plan states, and the audits, where it lists them."""
+    stated = {key: value for key, value in evidence.plan.items() if key not in _OF_THE_TABLE}
+    audits = stated.pop("audits", ())
+    found = [f"audits = {', '.join(audit['name'] for audit in audits)}"] if audits else []
+    found += _flat("", stated)
+    for audit in audits:
+        found += _flat(f"{audit['name']}.", audit.get("config", {}))
+    more = f"{words.counted(len(found) - _MOST_SETTINGS, 'more setting')} in the annex"
+    return "; ".join([*found[:_MOST_SETTINGS], *([more] * (len(found) > _MOST_SETTINGS))]) or "none"
+
+
+def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(f"{prefix}{key}.", value)
+        else:
+            yield f"{prefix}{key} = {json.dumps(value, ensure_ascii=False)}"
+
+
 def _facts(evidence: Evidence) -> tuple[Fact, ...]:
     return (
         Fact("Evidence", evidence.digest or "not sealed"),
         Fact("Suite of gates", f"{evidence.gates.suite_name} ({evidence.gates.suite_sha256[:12]})"),
+        Fact("Settings away from the defaults", _settings(evidence)),
         Fact("Audited", words.moment(evidence.created)),
         Fact("Attempt", f"{evidence.attempt:,} on this table" if evidence.attempt else "not counted"),
         Fact("Made by", f"synth-audit {own_version()}"),

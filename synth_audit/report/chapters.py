@@ -169,9 +169,9 @@ def _placed(outcome: AuditOutcome) -> bool:
 
 
 def _warnings(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
-    if not evidence.warnings:
+    if not evidence.notices:
         return None
-    body = tuple(words.sentence(w) for w in evidence.warnings)
+    body = tuple(words.sentence(w) for w in evidence.notices)
     return Chapter("warnings", "Warnings", "warnings.html.j2", body)
 
 
@@ -238,11 +238,12 @@ def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
             if evidence.ledger
             else "",
         ),
-        Fact("Seed", str(evidence.seed), "moves the draws of audits, with the salt"),
         Fact(
             "Salt",
             evidence.salt_commitment or "none",
-            "commitment to the secret that decided split, fits and draws, those of audits too",
+            "commitment to the secret that decided split, fits and draws, those of audits too"
+            if evidence.salt_commitment
+            else "no secret had a part in what the audits drew: the draws can be predicted",
         ),
         Fact("Confidence level", words.percent_level(evidence.level)),
         Fact("Suppression limit", str(evidence.suppression), "no smaller count of records is shown"),

@@ -235,7 +235,6 @@ def _uncorrected(record: FrontierRecord) -> float:
 def _identity(record: FrontierRecord) -> tuple[Fact, ...]:
     return (
         Fact("Plan", record.plan_sha256, "SHA-256 of the plan whose generator was varied"),
-        Fact("Seed", str(record.seed), "moves the draws of audits"),
         Fact("Confidence level", words.percent_level(record.level), "of every interval here"),
         Fact("Weight of privacy", words.number(record.alpha), "of utility: the rest"),
         Fact("Made", words.moment(record.created)),

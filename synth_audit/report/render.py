@@ -51,7 +51,7 @@ def build_view(evidence: Evidence) -> ReportView:
         subject=subject_of(evidence),
         facts=_facts(evidence),
         alerts=alerts,
-        warnings=tuple(words.sentence(w) for w in evidence.warnings),
+        warnings=tuple(words.sentence(w) for w in evidence.notices),
         verdict=verdict_view(evidence, unmeasured=unmeasured, sound=not alerts),
         sensitivity=sensitivity_line(evidence, sensitivities(evidence, gates)),
         gates=gates,

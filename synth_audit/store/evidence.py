@@ -19,14 +19,14 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedLeaks
 from synth_audit.core.verdict import GateReport, Result, TableCheck
 from synth_audit.store.chained_log import Head
-from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
+from synth_audit.store.evidence_records import ColumnRecord, EarlierAudit, GeneratorRecord, TableRecord
 from synth_audit.store.notebook import NotebookPage, Pictures, line_of, measurements_as_frame
 from synth_audit.store.untrusted_file import read_plain
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA_VERSION = "1.5"
+SCHEMA_VERSION = "1.6"
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,15 @@ class Evidence:
 
     ``planting`` says how the known-answer check planted leaks; what it found stands with each outcome.
     ``records`` is what a reviewer may know of the most exposed training records. ``salt_commitment`` says
-    under which salt split, fits and draws were made and tables hashed, and nothing of what it is.
+    under which salt split, fits and draws were made and tables hashed, and nothing of what it is. It is empty
+    where no salt was kept.
 
     ``attempt`` counts the audits on the table, this one included, and ``ledger`` says how far its ledger had
-    come when this one began; 0 and None for an audit outside any workspace.
+    come when this one began; 0 and None for an audit outside any workspace. ``earlier`` lists the audits of
+    the same candidate before this one that had another plan or other gates, the last of each.
 
-    ``timings``, ``created``, ``attempt`` and ``ledger`` describe the run and stand outside the digest: the
-    same plan, data and salt give the same digest.
+    ``timings``, ``created``, ``attempt``, ``ledger`` and ``earlier`` describe the run and stand outside the
+    digest: the same plan, data and salt give the same digest.
 
     ``page`` draws it in notebooks; without one they show the line of ``repr``.
     """
@@ -79,12 +81,18 @@ class Evidence:
     timings: Mapping[str, float] = field(default_factory=dict)
     attempt: int = 0
     ledger: Head | None = None
+    earlier: tuple[EarlierAudit, ...] = ()
     older: OlderFile | None = field(default=None, repr=False)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
         """Every measurement of every audit."""
         return tuple(m for outcome in self.outcomes for m in outcome.measurements)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a reader must see first: earlier audits under other settings, then the warnings."""
+        return (*(audit.sentence for audit in self.earlier), *self.warnings)
 
     def __repr__(self) -> str:
         return line_of(self)

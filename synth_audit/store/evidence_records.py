@@ -29,6 +29,28 @@ _RECORDED_PACKAGES = (
 
 
 @dataclass(frozen=True)
+class EarlierAudit:
+    """An earlier audit of the same candidate under another plan or other gates.
+
+    Attributes:
+        plan, suite: their digests. verdict, evidence: what it ended in, empty where it never ended.
+    """
+
+    at: str
+    plan: str
+    suite: str
+    verdict: str
+    evidence: str
+
+    @property
+    def sentence(self) -> str:
+        """What a reader is told of it."""
+        ended = f"its verdict was {self.verdict}" if self.verdict else "it did not end"
+        known = f" (evidence {self.evidence[:12]})" if self.evidence else ""
+        return f"this candidate was audited under other settings on {self.at[:10]}: {ended}{known}"
+
+
+@dataclass(frozen=True)
 class TableRecord:
     """Identity of one table: its rows and its order-independent content hash.
 

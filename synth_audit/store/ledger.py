@@ -33,7 +33,7 @@ class Attempt:
 
     Attributes:
         number: counts the attempts on the table from 1 on; it stands in the report.
-        plan: digest of the plan.
+        plan: digest of the plan. suite: digest of its gate suite, empty in entries of earlier versions.
         candidate: salted digest of the candidate.
         verdict: empty when it never got as far.
         evidence: digest of the evidence, empty likewise.
@@ -43,6 +43,7 @@ class Attempt:
     plan: str
     candidate: str
     at: str
+    suite: str = ""
     verdict: str = ""
     evidence: str = ""
 
@@ -92,11 +93,11 @@ class Ledger:
         """True when nothing that the ledger held at ``head`` is gone or changed."""
         return self.log.extends(head)
 
-    def attempt(self, *, plan: str, candidate: str) -> int:
+    def attempt(self, *, plan: str, candidate: str, suite: str = "") -> int:
         """Enter an attempt, before the candidate is attacked.
 
         Args:
-            plan: digest of the plan.
+            plan: digest of the plan. suite: digest of its gate suite.
             candidate: salted digest of the candidate.
 
         Returns:
@@ -104,9 +105,8 @@ class Ledger:
         """
         with self.log.appending() as log:
             number = 1 + len([entry for entry in log.entries if entry["kind"] == "attempt"])
-            log.append(
-                {"kind": "attempt", "number": number, "plan": plan, "candidate": candidate, "at": _now()}
-            )
+            entry = {"number": number, "plan": plan, "suite": suite, "candidate": candidate, "at": _now()}
+            log.append({"kind": "attempt", **entry})
         return number
 
     def judged(self, number: int, *, verdict: str, evidence: str) -> None:
@@ -152,6 +152,14 @@ class Ledger:
         }
         begun = (self._read(_ATTEMPT, e) for e in entries if e["kind"] == "attempt")
         return tuple(replace(a, **ends.get(a.number, {})) for a in begun)
+
+    def other_settings(self, number: int) -> tuple[Attempt, ...]:
+        """Earlier attempts on the candidate of this one under another plan or suite, the last under each."""
+        attempts = self.attempts()
+        (own,) = (a for a in attempts if a.number == number)
+        earlier = [a for a in attempts if a.number < number and a.candidate == own.candidate]
+        last = {(a.plan, a.suite or own.suite): a for a in earlier}
+        return tuple(a for settings, a in last.items() if settings != (own.plan, own.suite))
 
     def debits(self) -> tuple[Debit, ...]:
         """Every debit, oldest first."""

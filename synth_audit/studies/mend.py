@@ -124,14 +124,15 @@ def _judged(refused: Refused, spec: CoarsenSpec, context: RunContext) -> Evidenc
         plan, refused.made.train, refused.made.control, rules.applied(refused.made.synthetic)
     )
     candidate = TableRecord.of(subject.synthetic, refused.made.salt).identity
-    begin_attempt(refused.workspace, plan=plan.digest, candidate=candidate)
-    every = pipeline.audits_of(plan, load_suite(plan.gates, plan.base))
+    suite, salt = load_suite(plan.gates, plan.base), refused.made.salt
+    begin_attempt(refused.workspace, plan=plan.digest, candidate=candidate, suite=suite.sha256)
+    every = pipeline.audits_of(plan, suite)
     wanted = {g.measurement.audit for g in refused.gates if g.measurement} | {_UTILITY.audit}
     few = {name: audit for name, audit in every.items() if name in wanted}
     refusing = {g.gate for g in refused.gates}
     for audits in (few, every) if few else (every,):
         found = pipeline.examine(
-            plan, subject, refused.made.making.generator, context, refused.made.salt, audits=audits
+            plan, subject, refused.made.making.generator, context, salt, draws=salt, audits=audits
         ).evidence
         if any(g.result is not Result.PASS for g in found.gates.results if g.gate in refusing):
             return found

@@ -105,7 +105,7 @@ def _seconds(plan: Plan, part: Table, context: RunContext, folder: Path) -> Mapp
     made = fit_plan(plan, train, salt, context)
     synthetic = made.table(folder)
     fitted = time.perf_counter()
-    examine(plan, subject_of(plan, train, control, synthetic), made.record, context, salt, salted=False)
+    examine(plan, subject_of(plan, train, control, synthetic), made.record, context, salt, draws=salt)
     return {"fit and draw": fitted - start, _AUDITS: time.perf_counter() - fitted}
 
 

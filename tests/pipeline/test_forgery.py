@@ -88,7 +88,7 @@ def point(case, digest):
 
 def put(case, plain):
     """Everything that whoever can write into ``review/`` can do to make this the newest evidence."""
-    outside = ("digest", "created", "timings", "attempt", "ledger")
+    outside = ("digest", "created", "timings", "attempt", "ledger", "earlier")
     plain["digest"] = sha256_of({k: v for k, v in plain.items() if k not in outside})
     folder = case.workspace.audit(plain["digest"])
     folder.path.mkdir(parents=True, exist_ok=True)

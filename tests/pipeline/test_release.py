@@ -126,7 +126,7 @@ def leaves(value, path=()):
 
 def test_an_edit_anywhere_breaks_the_digest(finished):
     plain = json.loads(finished.workspace.evidence.read_text())
-    every = [p for p in leaves(plain) if p[0] not in ("created", "timings", "attempt", "ledger")]
+    every = [p for p in leaves(plain) if p[0] not in ("created", "timings", "attempt", "ledger", "earlier")]
     picked = [every[i] for i in np.random.default_rng(0).choice(len(every), 150, replace=False)]
     survived = []
     for path in picked:
@@ -161,7 +161,7 @@ def strict(case, make_gate, maximum):
 @pytest.mark.parametrize("verdict", list(Result))
 def test_only_a_pass_may_leave(case, make_gate, verdict):
     m = case.evidence.measurement("marginals.total_variation")
-    limits = {Result.PASS: 1.0, Result.FAIL: m.interval.low / 2, Result.INSUFFICIENT: m.value}
+    limits = {Result.PASS: 1.0, Result.FAIL: -0.01, Result.INSUFFICIENT: m.value}
     strict(case, make_gate, limits[verdict])
     evidence = failing(case)
     assert evidence.verdict is verdict
@@ -178,7 +178,7 @@ def test_only_a_pass_may_leave(case, make_gate, verdict):
 
 @pytest.mark.parametrize("claim", ["verdict", "gates"])
 def test_a_verdict_that_does_not_follow_is_refused_even_when_sealed_again(case, make_gate, claim):
-    strict(case, make_gate, 0.0001)
+    strict(case, make_gate, -0.01)
     evidence = failing(case)
     if claim == "gates":
         results = tuple(replace(r, result=Result.PASS) for r in evidence.gates.results)

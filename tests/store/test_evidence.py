@@ -45,7 +45,7 @@ def test_the_file_follows_its_published_schema(complete):
 
 def test_the_digest_covers_everything_but_the_time(finished):
     plain = json.loads(finished.evidence.to_json())
-    outside = {"digest", "created", "timings", "attempt", "ledger"}
+    outside = {"digest", "created", "timings", "attempt", "ledger", "earlier"}
     assert sha256_of({k: v for k, v in plain.items() if k not in outside}) == plain["digest"]
     later = replace(finished.evidence, created="2031-01-01T00:00:00+00:00", timings={"audit": 1.0})
     assert later.intact
@@ -76,7 +76,7 @@ def test_a_file_that_is_no_evidence_is_refused(tmp_path, text):
 
 def test_evidence_of_another_version_is_refused(finished, tmp_path):
     path = tmp_path / "evidence.json"
-    path.write_text(finished.evidence.to_json().replace('"schema_version": "1.5"', '"schema_version": "9.9"'))
+    path.write_text(finished.evidence.to_json().replace('"schema_version": "1.6"', '"schema_version": "9.9"'))
     with pytest.raises(DataError, match="not evidence of this version"):
         read_evidence(path)
 

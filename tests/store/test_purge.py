@@ -43,7 +43,7 @@ def since_start():
 def filed(case, workspace, days, warning):
     """Another audit in a workspace, of so many days ago, as if it had been run."""
     made = (NOW - timedelta(days=days)).isoformat(timespec="seconds")
-    attempt, ledger = begin_attempt(workspace, plan="p", candidate="c")
+    attempt, ledger, _ = begin_attempt(workspace, plan="p", candidate="c")
     evidence = replace(
         case.evidence, warnings=(warning,), created=made, attempt=attempt, ledger=ledger
     ).sealed()
@@ -65,7 +65,7 @@ def aged_once(finished, tmp_path_factory):
     case = copied(finished, tmp_path_factory.mktemp("aged"))
     own = case.evidence
     digests = [filed(case, case.workspace, days, f"{days}") for days in (400, 300, 200, 100)]
-    attempt, ledger = begin_attempt(case.workspace, plan="p", candidate="c")
+    attempt, ledger, _ = begin_attempt(case.workspace, plan="p", candidate="c")
     last = replace(own, warnings=("last",), attempt=attempt, ledger=ledger).sealed()
     file_audit(case.workspace, last, {"measurements.parquet": case.workspace.measurements.read_bytes()})
     shutil.rmtree(case.workspace.audit(own.digest).path)  # numbered first, though it is as young as the last

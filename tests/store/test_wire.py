@@ -57,6 +57,7 @@ FORMS = [
     (verdict.TableCheck, models.WireTableCheck),
     (chained_log.Head, models.WireLedgerHead),
     (store.ColumnRecord, models.WireColumn),
+    (store.EarlierAudit, models.WireEarlierAudit),
     (store.Evidence, models.WireEvidence),
     (store.GeneratorRecord, models.WireGenerator),
     (store.TableRecord, models.WireTable),
@@ -79,7 +80,8 @@ def test_nothing_that_is_known_is_left_out_of_the_file(within, form):
 def evidence(build):
     """Evidence in which everything occurs."""
     head = chained_log.Head(12, "cd" * 32)
-    found = replace(build.passing(), attempt=7, ledger=head, salt_commitment="ab" * 32)
+    before = store.EarlierAudit("2026-11-01T09:00:00+00:00", "ab" * 32, "cd" * 32, "fail", "ef" * 32)
+    found = replace(build.passing(), attempt=7, ledger=head, earlier=(before,), salt_commitment="ab" * 32)
     spent = accounting.MechanismRecord(
         what="marginals", mechanism=accounting.Mechanism.GAUSSIAN, noise_multiplier=5.0, epsilon_alone=0.7
     )
@@ -209,7 +211,7 @@ WRONG = {
     "tables": [{"synthet\u0456c": {"rows": 1, "hmac": "", "sha256": None}}, [], None],
     "created": [None, 2026],
     "table": ["\ud800", None, 1],
-    "schema_version": ["1.6", 1.5, None, "1.5 "],
+    "schema_version": ["1.7", 1.6, None, "1.6 "],
     "gates": [None, []],
 }
 
@@ -265,6 +267,7 @@ def test_there_are_files_of_every_version_before():
         "1.2": ("pass", "budget"),
         "1.3": ("pass", "budget"),
         "1.4": ("pass", "budget"),
+        "1.5": ("pass",),
     }
     assert {p.name for p in OLD} >= {f"evidence-{v}-{k}.json.gz" for v, kinds in kept.items() for k in kinds}
     assert set(kept) == set(_STEPS)

@@ -35,7 +35,7 @@ def judge(tables: Tables, cache: Cache) -> Answer:
     three = (_arrow(tables[role]) for role in ("train", "control", "synthetic"))
     subject, context = anchored_subject(*three, PLAN), replace(RunContext(), cache=cache)
     audits = {name: build("audit", name, {}) for name in ONLY}
-    evidence = examine(PLAN, subject, MADE_ELSEWHERE, context, SALT, audits=audits).evidence
+    evidence = examine(PLAN, subject, MADE_ELSEWHERE, context, SALT, draws=SALT, audits=audits).evidence
     gated = {gate.gate: gate.result for gate in evidence.gates.results if gate.blocking}
     scores = {name: HELD.get(str(result), 1.0) for name, result in gated.items()}
     return scores, any(scores.values())

@@ -20,7 +20,7 @@ from synth_audit.store.wire_v1.audit_models import (
     WireSeries,
 )
 
-VERSION = "1.5"
+VERSION = "1.6"
 
 
 class WireTableCheck(WirePart):
@@ -188,12 +188,23 @@ class WireLedgerHead(WirePart):
     digest: Sha256
 
 
+class WireEarlierAudit(WirePart):
+    """An audit of the same candidate under other settings, before this one."""
+
+    at: str
+    plan: Sha256
+    suite: str
+    verdict: Verdict | Literal[""]
+    evidence: str
+
+
 class WireEvidence(WirePart):
     """The whole file."""
 
     table: str
     attempt: Count
     ledger: WireLedgerHead | None
+    earlier: tuple[WireEarlierAudit, ...]
     plan: dict[str, Any]
     plan_sha256: Sha256
     seed: int
@@ -211,7 +222,7 @@ class WireEvidence(WirePart):
     records: WireRecords
     warnings: tuple[str, ...]
     versions: dict[str, str]
-    schema_version: Literal["1.5"]
+    schema_version: Literal["1.6"]
     digest: str
     created: str
     timings: dict[str, Number]

@@ -18,7 +18,7 @@ from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence, OlderFile
-from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
+from synth_audit.store.evidence_records import ColumnRecord, EarlierAudit, GeneratorRecord, TableRecord
 from synth_audit.store.wire_v1 import audit_models, models
 from synth_audit.store.wire_v1.privacy import read_account
 from synth_audit.store.wire_v1.upgrades import upgraded
@@ -46,6 +46,7 @@ def _evidence(w: models.WireEvidence) -> Evidence:
             table=w.table,
             attempt=w.attempt,
             ledger=None if w.ledger is None else Head(w.ledger.lines, w.ledger.digest),
+            earlier=tuple(EarlierAudit(x.at, x.plan, x.suite, x.verdict, x.evidence) for x in w.earlier),
             plan=w.plan,
             plan_sha256=w.plan_sha256,
             seed=w.seed,

@@ -79,6 +79,13 @@ def _from_1_4(old: Plain) -> Plain:
     return {**old, "generator": {**old["generator"], "column_groups": []}, "schema_version": "1.5"}
 
 
+def _from_1_5(old: Plain) -> Plain:
+    """1.6 lists earlier audits of the candidate under other settings."""
+    if "earlier" in old:
+        raise ValueError("not what version 1.5 wrote")
+    return {**old, "earlier": [], "schema_version": "1.6"}
+
+
 @dataclass(frozen=True)
 class _Claim:
     """What a generator said of itself up to version 1.2."""
@@ -109,6 +116,7 @@ _STEPS: Mapping[str, Callable[[Plain], Plain]] = {
     "1.2": _from_1_2,
     "1.3": _from_1_3,
     "1.4": _from_1_4,
+    "1.5": _from_1_5,
 }
 
 _BY_COLUMN = {"associations", "attribute_game", "inference", "marginals"}

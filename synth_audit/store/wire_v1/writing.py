@@ -14,11 +14,11 @@ from synth_audit.core.series import Series
 from synth_audit.core.verdict import GateReport, GateResult
 from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_records import GeneratorRecord
+from synth_audit.store.evidence_records import EarlierAudit, GeneratorRecord
 from synth_audit.store.wire_v1 import audit_models, models
 from synth_audit.store.wire_v1.privacy import write_account
 
-OUTSIDE = ("digest", "created", "timings", "attempt", "ledger")
+OUTSIDE = ("digest", "created", "timings", "attempt", "ledger", "earlier")
 """What the digest does not cover: it describes the run and not what was found."""
 
 
@@ -38,6 +38,7 @@ def _evidence(e: Evidence) -> models.WireEvidence:
         table=e.table,
         attempt=e.attempt,
         ledger=None if e.ledger is None else _ledger_head(e.ledger),
+        earlier=tuple(map(_earlier, e.earlier)),
         plan=dict(e.plan),
         plan_sha256=e.plan_sha256,
         seed=e.seed,
@@ -68,7 +69,7 @@ def _evidence(e: Evidence) -> models.WireEvidence:
         records=_records(e.records),
         warnings=e.warnings,
         versions=dict(e.versions),
-        schema_version="1.5",
+        schema_version="1.6",
         digest=e.digest,
         created=e.created,
         timings=dict(e.timings),
@@ -77,6 +78,16 @@ def _evidence(e: Evidence) -> models.WireEvidence:
 
 def _ledger_head(h: Head) -> models.WireLedgerHead:
     return models.WireLedgerHead(lines=h.lines, digest=h.digest)
+
+
+def _earlier(x: EarlierAudit) -> models.WireEarlierAudit:
+    return models.WireEarlierAudit(
+        at=x.at,
+        plan=x.plan,
+        suite=x.suite,
+        verdict=x.verdict,  # type: ignore[arg-type]
+        evidence=x.evidence,
+    )
 
 
 def _generator(g: GeneratorRecord) -> models.WireGenerator:
