@@ -121,9 +121,12 @@ def held_out_share(
     """Share of train people who are linked, less that of control, in the worst of several ways.
 
     The way is chosen on one half of the people, as that whose difference is largest after its standard error,
-    and counted on the other half, both ways round: the choice of many widens nothing. Counts are means over
-    several halvings, and the interval that of the people of both halves together, each counted by a way that
-    others chose.
+    and counted on the other half, both ways round. Counts are means over several halvings, and the interval
+    is that of the people of both halves together, each counted by a way that others chose.
+
+    The interval leaves out the error of the choice. Without a leak that raises no false alarm, however many
+    ways there are. With a small leak in one way, a half may choose another way. The upper bound then lies
+    below the leak more often than the level says (``benchmarks/held_out_misses.py``).
 
     Args:
         linked: shape (people, ways). asked: of whom that is known, somebody on each side of each half.

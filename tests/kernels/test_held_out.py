@@ -110,7 +110,7 @@ def test_a_single_way_is_counted_as_it_is():
     assert worst == [0]
 
 
-def test_a_choice_of_many_ways_costs_nothing_and_the_one_that_links_is_found():
+def test_a_choice_of_many_ways_raises_no_false_alarm_and_the_one_that_links_is_found():
     rng, values, accused = np.random.default_rng(1), [], 0
     for seed in range(60):
         linked = rng.random((560, 40)) < 0.02

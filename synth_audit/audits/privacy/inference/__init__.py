@@ -68,7 +68,7 @@ class Inference:
     are near in both columns more often to train people than to strangers), and what these grow to. Where a
     generator draws groups of columns apart, all that is known of a secret's group is tried as well.
     ``excess_people = asked_t / people_t · (r_train − r_control)`` for the worst set and secret, chosen on one
-    half of the people and measured on the other, both ways, so that trying many costs no bias.
+    half of the people and measured on the other, both ways, so that trying many raises no false alarm.
 
     ``reconstruction_risk`` is the same risk by another attacker: a forest that learns the secret from all
     known columns of at most 5,000 release rows, and leaves to the commonest value what it is unsure of; how

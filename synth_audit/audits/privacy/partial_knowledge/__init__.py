@@ -36,7 +36,8 @@ class PartialKnowledge:
     ``worst_auc`` is the largest area under the ROC curve by which d_K tells train from control people.
     ``excess_people = claims_t / people_t · (s_t − s_c)``, s being the share of right claims, is the share of
     train people claimed rightly beyond luck, for the worst K and secret. Each is chosen on one half of the
-    people and measured on the other, halves swapped, so that having tried many sets costs no bias.
+    people and measured on the other, halves swapped, so that having tried many sets raises no false
+    alarm.
     Where a generator draws groups of columns apart from one another, the adversary knows which, and about as
     many sets again are tried inside these. Differences of dates and times, and of numbers of one sort, are
     columns too. Where K is of six to sixteen
