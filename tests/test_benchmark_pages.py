@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -80,3 +81,18 @@ def test_of_several_budgets_is_told_whether_more_buys_more(module):
     assert "* βR: 1.000, 10.000, 100.000: better at each." in text
     assert "* pMSE: 1, 10, 100: better at 0 of 2 steps." in text
     assert not list(page._by_epsilon(frame[frame["epsilon"] < 100]))
+
+
+def test_right_margins_do_not_bound_how_near_rows_are_to_the_mean(module):
+    """αP above .6 at a pMSE of 0: a page once said that such pairs cannot be."""
+    script, curves = module("thesis_diffusion"), module("synth_audit.kernels.thesis_curves")
+    rng = np.random.default_rng(0)
+    labels = rng.choice(4, p=(0.7, 0.1, 0.1, 0.1), size=(1000, 8))
+    vectors = (labels[:, :, None] == np.arange(4)).reshape(1000, 32).astype(float)
+    groups = [range(i, i + 4) for i in range(0, 32, 4)]
+    arranged = script.near_the_mean(vectors, groups, rounds=50, seed=0)
+    assert arranged.sum(axis=0) == pytest.approx(vectors.sum(axis=0))
+    assert curves.precision_curve(vectors, vectors).mean() < 0.53
+    assert curves.precision_curve(vectors, arranged).mean() > 0.6
+    both, made = np.concatenate([vectors, arranged]), np.arange(2000) >= 1000
+    assert curves.propensity_ratio(both, made, 8) == pytest.approx(0, abs=0.01)
