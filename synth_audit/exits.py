@@ -34,6 +34,8 @@ class Exit(IntEnum):
     BAD_INPUT = 2
     AUDIT_ERROR = 3
     NOT_CHECKABLE = 4
+    DOUBTFUL = 5
+    """A claimed ε was not refuted, but its 95 % bound is above it."""
     PIPE_CLOSED = 141
     """The reader of the output has left; a shell reports other programs so: 128 + SIGPIPE."""
 

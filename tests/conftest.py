@@ -62,6 +62,31 @@ def _load(name: str, file: str) -> ModuleType:
     return sys.modules[name]
 
 
+_ENTROPY = _load("seeded_entropy", "../seeded_entropy.py")
+_ENTROPY.install()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[Any]:
+    """A fixture's draws follow from its name, whichever test asks for it first."""
+    with _ENTROPY.seeded(f"{fixturedef.baseid}::{fixturedef.argname}[{getattr(request, 'param_index', 0)}]"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[Any]:
+    """A test's draws follow from its name."""
+    with _ENTROPY.seeded(item.nodeid):
+        return (yield)
+
+
+@pytest.fixture
+def seeded_as() -> Callable[[str], AbstractContextManager[None]]:
+    """Draws under another name than the test's."""
+    found: Callable[[str], AbstractContextManager[None]] = _ENTROPY.seeded
+    return found
+
+
 @pytest.fixture(autouse=True)
 def account(monkeypatch: pytest.MonkeyPatch) -> None:
     """An account that remembers no training table."""

@@ -16,7 +16,18 @@ from synth_audit.terminal import say, say_json
 if TYPE_CHECKING:
     from synth_audit.mechanism_test.result import MechanismResult
 
-_COLOURS = {"violated": "red", "tight": "green", "not refuted": "green", "not testable": "yellow"}
+_COLOURS = {
+    "violated": "red",
+    "doubtful": "yellow",
+    "tight": "green",
+    "not refuted": "green",
+    "not testable": "yellow",
+}
+_CODES = {
+    "violated": Exit.NOT_RELEASED,
+    "not testable": Exit.NOT_CHECKABLE,
+    "doubtful": Exit.DOUBTFUL,
+}
 
 
 @click.command("test-mechanism")
@@ -61,7 +72,8 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
     --plan, --generator, --command, --function and --step is tested.
 
     \b
-    Exit codes: 0 not refuted or tight, 1 violated, 2 bad input, 4 too few runs to refute the claim.
+    Exit codes: 0 not refuted or tight, 1 violated, 2 bad input, 4 too few runs to refute the claim,
+    5 doubtful: the 95 % bound is above the claim, and more runs would decide.
 
     \b
     Examples:
@@ -78,7 +90,7 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
         say_json(found.to_json())
     else:
         _show(found)
-    return {"violated": Exit.NOT_RELEASED, "not testable": Exit.NOT_CHECKABLE}.get(found.answer, Exit.PASS)
+    return _CODES.get(found.answer, Exit.PASS)
 
 
 def _choice(text: str | None) -> Any:

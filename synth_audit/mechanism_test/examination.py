@@ -264,7 +264,7 @@ def _answered(found: MechanismResult) -> MechanismResult:
     shown, sureness = found.epsilon_shown or 0.0, f"{100 * found.level_shown:g} % confidence"
     if shown > claimed:
         reason = f"at {sureness} ε is at least {shown:.3g}, more than is claimed; more runs would decide"
-        return replace(found, answer=ClaimAnswer.NOT_REFUTED, reason=reason)
+        return replace(found, answer=ClaimAnswer.DOUBTFUL, reason=reason)
     if shown >= TIGHT * claimed:
         reason = f"tight to {100 * shown / claimed:.0f} %: ε is at least {shown:.3g} ({sureness})"
         return replace(found, answer=ClaimAnswer.TIGHT, reason=reason)

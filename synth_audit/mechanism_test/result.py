@@ -21,6 +21,9 @@ class ClaimAnswer(StrEnum):
     TIGHT = "tight"
     """Not refuted, and at least half of the claimed ε was shown to be spent."""
 
+    DOUBTFUL = "doubtful"
+    """Not refuted, but the bound with 95 % confidence is above the claim: more runs would decide."""
+
     NOT_REFUTED = "not refuted"
 
     NOT_TESTABLE = "not testable"

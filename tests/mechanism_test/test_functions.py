@@ -70,6 +70,13 @@ def test_noise_at_half_is_refuted(asked):
     assert "not 1" in found.reason
 
 
+def test_a_bound_above_the_claim_that_does_not_refute_it_is_doubtful(asked):
+    found = asked(laplace(1.0), Claim(0.9), runs=8000)
+    assert found.epsilon_at_least < 0.9 < found.epsilon_shown
+    assert found.answer is ClaimAnswer.DOUBTFUL
+    assert "more than is claimed" in found.reason
+
+
 def test_a_million_gaussian_draws_show_seven_tenths_of_epsilon(asked):
     found = asked(gaussian(SIGMA), GAUSSIAN, runs=1_000_000)
     assert found.answer is ClaimAnswer.TIGHT
