@@ -345,9 +345,18 @@ def test_what_an_audit_can_live_with_is_warned_of(kind):
     assert warning in Workspace(Path("plan-audit")).evidence.read_text()
 
 
-@pytest.mark.parametrize(("shared", "says"), [(40, "40 of 120"), (4, "fewer than 10 of 120")])
-def test_a_control_that_overlaps_train_is_warned_of(shared, says):
-    control = pa.concat_tables([people(seed=0).slice(0, shared), people(seed=1).slice(shared)])
-    result = run_audit(control=control)
+def overlapping(shared):
+    return pa.concat_tables([people(seed=0).slice(0, shared), people(seed=1).slice(shared)])
+
+
+@pytest.mark.parametrize(("shared", "says"), [(11, "11 of 120"), (4, "fewer than 10 of 120")])
+def test_a_control_that_overlaps_train_by_little_is_warned_of(shared, says):
+    result = run_audit(control=overlapping(shared))
     assert result.exit_code in (0, 1)
     assert f"warning: {says} control rows also occur in train" in result.stdout
+
+
+def test_a_control_that_overlaps_train_by_much_is_refused():
+    result = run_audit(control=overlapping(40))
+    assert result.exit_code == 2
+    assert "33% of the control rows occur in train, more than chance explains" in result.output

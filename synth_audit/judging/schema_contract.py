@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS_TYPE = "expect_table_columns_to_match_set"
+FULLNESS_TYPE = "expect_cells_as_full_as_in_train"
+"""Not Great Expectations' own: it compares the candidate with train."""
+
 _PREFIX = "contract: "
 
 

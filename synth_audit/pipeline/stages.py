@@ -31,6 +31,7 @@ from synth_audit.pipeline.coarsening import (
     without_void_guarantee,
 )
 from synth_audit.pipeline.drift import refuse_drift
+from synth_audit.pipeline.input_checks import fullness, refuse_seen_control
 from synth_audit.pipeline.made_candidate import MadeCandidate
 from synth_audit.pipeline.making import Given, anchored, divides_equals, fit_plan, pull_source, split_source
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
@@ -216,6 +217,7 @@ def examine(
         draws: the salt that the audits draw by; None where none is kept, so that draws can be predicted.
         audits: just these, instead of the plan's and those that its gates need.
     """
+    refuse_seen_control(subject)
     suite = gate.load_suite(plan.gates, plan.base)
     gate.check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
@@ -233,7 +235,10 @@ def examine(
         examined = replace(subject, synthetic=ordered)
         with context.executor.beside(partial(gate.check_table, suite, ordered)) as checking:
             found = run_examination(audits or audits_of(plan, suite), examined, plan.known_answer, context)
-            checks = checking()
+            checks = (
+                *checking(),
+                fullness(subject.train, subject.synthetic, _may_be_withheld(plan, subject)),
+            )
     gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
     warnings += about_index({n: t.left_out for n, t in tables.items() if t is not None})
@@ -262,6 +267,12 @@ def examine(
         timings={**(timings or {}), **found.seconds},
     ).sealed()
     return Audited(evidence, found.exposed)
+
+
+def _may_be_withheld(plan: Plan, subject: Subject) -> set[str]:
+    """Columns that the plan itself says may have missing values, or whose values it withholds."""
+    stated = {n for n, spec in plan.columns.items() if spec.nullable and "nullable" in spec.model_fields_set}
+    return stated | set(subject.coarsening.rules)
 
 
 def audits_of(plan: Plan, suite: gate.Suite) -> dict[str, Audit]:

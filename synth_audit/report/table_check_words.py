@@ -45,6 +45,11 @@ def _asked(kind: str, kwargs: Mapping[str, Any]) -> str:
             return f"holds none but its declared categories ({len(values):,})"
         case "expect_column_values_to_not_be_null", _:
             return "has no missing values"
+        case "expect_cells_as_full_as_in_train", {"column_margin": column, "table_margin": table}:
+            return (
+                f"has at most {column:.0%} more missing cells in a column than train, {table:.0%} in all "
+                "columns together, beyond chance"
+            )
     return kind.removeprefix("expect_").removeprefix("column_").replace("_", " ")
 
 

@@ -1,0 +1,108 @@
+"""Tables that every audit would misread: controls that were in train, candidates left empty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from synth_audit import api
+from synth_audit.core.errors import DataError
+from synth_audit.core.schema_inference import infer_schema
+from synth_audit.core.subject import Subject
+from synth_audit.core.table import read_table
+from synth_audit.pipeline.input_checks import fullness, refuse_seen_control
+
+
+def people(n, seed, missing=0.1):
+    rng = np.random.default_rng(seed)
+    age = np.where(rng.random(n) < missing, np.nan, rng.normal(50, 10, n).round(1))
+    return pa.table({"age": age, "pulse": rng.integers(50, 120, n), "group": rng.choice(list("abc"), n)})
+
+
+def of_two_bits(n, seed):
+    rng = np.random.default_rng(seed)
+    return pa.table({"a": rng.choice(["x", "y"], n), "b": rng.choice(["x", "y"], n)})
+
+
+def read(*tables):
+    schema = infer_schema(tables[0], {})
+    return [read_table(t, schema, where="table") for t in tables]
+
+
+def subject(train, control):
+    first, second = read(train, control)
+    return Subject(first, second, first)
+
+
+def test_a_control_drawn_from_train_is_refused():
+    train, rng = people(400, 0), np.random.default_rng(1)
+    half = train.take(rng.permutation(400)[:200])
+    tenth = pa.concat_tables([people(160, 2), train.take(np.arange(40))])
+    for control in (train, train.take(rng.permutation(400)), half, tenth):
+        with pytest.raises(DataError, match="control rows occur in train"):
+            refuse_seen_control(subject(train, control))
+
+
+@pytest.mark.parametrize("table", [people, of_two_bits])
+@pytest.mark.parametrize("seed", range(20))
+def test_tables_divided_at_random_are_not(table, seed):
+    whole = pa.concat_tables([table(300, seed), table(20, seed)])  # some people twice
+    order = np.random.default_rng(seed).permutation(320)
+    refuse_seen_control(subject(whole.take(order[:220]), whole.take(order[220:])))
+
+
+def test_a_control_that_shares_a_few_rows_is_left_to_the_audits():
+    train = people(400, 0)
+    refuse_seen_control(subject(train, pa.concat_tables([people(200, 2), train.take(np.arange(8))])))
+
+
+def test_the_command_stops_before_any_audit(tmp_path, monkeypatch):
+    monkeypatch.setattr("synth_audit.pipeline.stages.run_examination", lambda *_: pytest.fail("audited"))
+    train, candidate = people(300, 0).to_pandas(), people(300, 1).to_pandas()
+    with pytest.raises(DataError, match="more than chance explains"):
+        api.audit(train, train.copy(), candidate, out=tmp_path / "out")
+
+
+def emptied(table, name, share, seed=0):
+    gone = np.random.default_rng(seed).random(table.num_rows) < share
+    values = [None if g else v for g, v in zip(gone, table[name].to_pylist(), strict=True)]
+    return table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
+
+
+def checked(candidate, declared=()):
+    train, made = read(people(400, 0), candidate)
+    return fullness(train, made, declared)
+
+
+def test_a_column_left_empty_is_named_unless_the_plan_says_so():
+    wholly = emptied(people(300, 1), "pulse", 1.1)
+    assert checked(wholly).met is False
+    assert "pulse" in checked(wholly).explanation
+    assert checked(emptied(people(300, 1), "pulse", 0.3)).met is False
+    assert checked(wholly, ["pulse"]).met is True
+
+
+def test_a_table_a_little_emptier_everywhere_is_refused():
+    candidate = people(4000, 1, missing=0.145)
+    for name in ("pulse", "group"):
+        candidate = emptied(candidate, name, 0.045)
+    assert "The table's cells" in checked(candidate).explanation
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_candidate_of_the_population_is_as_full(seed):
+    assert checked(people(200, seed + 1)).met is True
+    assert checked(people(200, seed + 1, missing=0.12)).met is True
+
+
+def test_an_empty_release_does_not_pass(tmp_path):
+    train, control = people(300, 0).to_pandas(), people(200, 1).to_pandas()
+    nothing = people(300, 2).to_pandas().astype(object)
+    nothing[:] = None
+    found = api.audit(train, control, nothing, out=tmp_path / "out", only=("exact_match",))
+    contract = next(g for g in found.gates.results if g.gate == "schema_contract")
+    assert found.verdict != "pass"
+    assert "Emptier than in train" in contract.explanation
+    with pytest.raises(DataError, match="no rows"):
+        api.audit(train, control, train.head(0), out=tmp_path / "none")
