@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import dagster as dg
 
@@ -13,9 +14,8 @@ from synth_audit.core.errors import (
     BudgetSpent,
     NotAsAudited,
     ReleaseRefused,
-    ReleaseUncertain,
     SynthAuditError,
-    Unavailable,
+    may_pass,
 )
 
 WAITING, REFUSAL = "waiting for approval", "refusal"
@@ -45,14 +45,18 @@ def without_values(stage: str) -> Iterator[None]:
     except SynthAuditError as error:
         if (kind := kind_of(error)) in (REFUSAL, WAITING):
             raise
-        failure = _failure(stage, kind, type(error).__name__, str(error))
-        if failure.allow_retries:
-            raise dg.RetryRequested(RETRIES, SECONDS) from failure
-        raise failure from None
+        _raise(_failure(stage, kind, type(error).__name__, str(error)))
     except Exception as error:  # anything else may quote a cell: none may pass as it is
         from synth_audit.examination.audit_runner import describe_error
 
-        raise _failure(stage, FAULT, type(error).__name__, describe_error(error)) from None
+        kind = OUTAGE if may_pass(error) else FAULT
+        _raise(_failure(stage, kind, type(error).__name__, describe_error(error)))
+
+
+def _raise(failure: dg.Failure) -> NoReturn:
+    if failure.allow_retries:
+        raise dg.RetryRequested(RETRIES, SECONDS) from failure
+    raise failure from None
 
 
 def kind_of(error: SynthAuditError) -> str:
@@ -63,7 +67,7 @@ def kind_of(error: SynthAuditError) -> str:
         return WAITING
     if isinstance(error, (ReleaseRefused, BudgetSpent)):
         return REFUSAL
-    return OUTAGE if isinstance(error, (Unavailable, ReleaseUncertain)) else INPUT
+    return OUTAGE if may_pass(error) else INPUT
 
 
 def _failure(stage: str, kind: str, error: str, text: str) -> dg.Failure:

@@ -57,7 +57,8 @@ def main() -> None:
 
     \b
     Exit codes: 0 pass, 1 not released (fail or not enough evidence), 2 bad input, 3 an audit errored,
-    4 not checkable here (verify, rerun).
+    4 not checkable here (verify, rerun), 5 doubtful (test-mechanism), 75 try again later: a lock, a server
+    that does not answer, a full disk.
     """
 
 

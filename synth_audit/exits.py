@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synth_audit.core.errors import ReleaseRefused, SynthAuditError
+from synth_audit.core.errors import ReleaseRefused, SynthAuditError, may_pass
 from synth_audit.core.text import shortened
 from synth_audit.terminal import OutputFailed, PipeClosed, give_up_output, say, say_whole, take_any_letter
 
@@ -36,6 +35,8 @@ class Exit(IntEnum):
     NOT_CHECKABLE = 4
     DOUBTFUL = 5
     """A claimed ε was not refuted, but its 95 % bound is above it."""
+    MAY_PASS = 75
+    """What failed may succeed later: a lock, a server that does not answer, a full disk (EX_TEMPFAIL)."""
     PIPE_CLOSED = 141
     """The reader of the output has left; a shell reports other programs so: 128 + SIGPIPE."""
 
@@ -62,8 +63,6 @@ def sweep_code(record: FrontierRecord) -> Exit:
     return Exit.AUDIT_ERROR if broken else Exit.NOT_RELEASED
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 _REPORT_IT = "this is a fault of the program or of a plug-in, not of the data; report it with this line"
 
 
@@ -83,7 +82,7 @@ def guarded(command: Callable[..., Exit]) -> Callable[..., None]:
             code = Exit.NOT_RELEASED
         except SynthAuditError as error:
             _complain(error)
-            code = Exit.BAD_INPUT
+            code = Exit.MAY_PASS if may_pass(error) else Exit.BAD_INPUT
         except MemoryError:
             _complain(_too_large())
             code = Exit.AUDIT_ERROR
@@ -161,11 +160,11 @@ def _show_usage(error: click.ClickException) -> None:
 
 def _complain_of_unexpected(error: Exception) -> Exit:
     """Tell of an error that nothing else has told of; a full disk is no fault of the program."""
-    if isinstance(error, OSError) and (error.errno in _FULL or _nowhere_for_temporary_files()):
+    if isinstance(error, OSError) and (may_pass(error) or _nowhere_for_temporary_files()):
         full = "the disk is full, or a quota is used up"
         fix = "free space, also where temporary files are made, and try again; what was there is intact"
         _complain(SynthAuditError(full, expected="room for the workspace and its temporary files", fix=fix))
-        return Exit.BAD_INPUT
+        return Exit.MAY_PASS
     from synth_audit.examination.audit_runner import describe_error
 
     _complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))

@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from synth_audit import api, cli
-from synth_audit.core.errors import SynthAuditError
+from synth_audit.core.errors import DataError, SynthAuditError, Unavailable
 
 SUITE = {
     "name": "small",
@@ -260,9 +260,25 @@ def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
         monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere at all"])
     monkeypatch.setattr(listing, "show_catalogue", full)
     result = CliRunner().invoke(cli.main, ["list"])
-    assert result.exit_code == 2
+    assert result.exit_code == 75
     assert result.stderr.startswith("error: the disk is full")
     assert "cell" not in result.stderr
+
+
+@pytest.mark.parametrize(("raised", "code"), [("away", 75), ("full", 75), ("wrong", 2)])
+def test_what_may_be_tried_again_has_an_exit_code_of_its_own(monkeypatch, raised, code):
+    from synth_audit.commands import listing
+
+    def fails(*_, **__):
+        if raised == "away":
+            raise Unavailable("the database does not answer")
+        try:
+            raise OSError(errno.ENOSPC if raised == "full" else errno.EACCES, "no")
+        except OSError:
+            raise DataError("the file cannot be written") from None
+
+    monkeypatch.setattr(listing, "show_catalogue", fails)
+    assert CliRunner().invoke(cli.main, ["list"]).exit_code == code
 
 
 @pytest.mark.parametrize("workers", ["0", "257", "9" * 30])

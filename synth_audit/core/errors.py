@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,19 @@ class Altered(DataError):
 
 class ReleaseUncertain(SynthAuditError):
     """A target was lost in the moment of replacing the table, so nobody knows here whether it has."""
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same may succeed later: a lock, a server that does not answer, or a full disk behind it."""
+    if isinstance(error, Unavailable | ReleaseUncertain):
+        return True
+    behind = error.__cause__ or error.__context__
+    return is_full(error) or (behind is not None and may_pass(behind))
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a disk or a quota is used up."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class MeasurementNameError(SynthAuditError):

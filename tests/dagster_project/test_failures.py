@@ -1,0 +1,30 @@
+"""Which failures a stage is tried again for."""
+
+from __future__ import annotations
+
+import errno
+
+import dagster as dg
+import pytest
+
+from dagster_project.failures import FAULT, INPUT, OUTAGE, without_values
+from synth_audit.core.errors import DataError, Unavailable
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (Unavailable("the server does not answer"), OUTAGE),
+        (OSError(errno.ENOSPC, "No space left on device"), OUTAGE),
+        (DataError("a column is missing"), INPUT),
+        (ValueError("a cell"), FAULT),
+    ],
+)
+@pytest.mark.parametrize("stage", ["split", "synthetic"])
+def test_only_what_may_pass_is_tried_again_and_never_a_fit(error, kind, stage):
+    again = kind == OUTAGE and stage == "split"
+    with pytest.raises(dg.RetryRequested if again else dg.Failure) as found, without_values(stage):
+        raise error
+    failure = found.value.__cause__ if again else found.value
+    assert failure.metadata["kind"].value == kind
+    assert "a cell" not in failure.description
