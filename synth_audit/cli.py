@@ -177,7 +177,9 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
     "--certificate", is_flag=True, help="The certificate of two pages alone; the report is its annex."
 )
 @click.option("--full", is_flag=True, help="With --to or --pdf, fold nothing away: the whole annex in print.")
-@click.option("--pdf", type=click.Path(path_type=Path), metavar="FILE", help="Write a PDF instead.")
+@click.option(
+    "--pdf", type=click.Path(path_type=Path), metavar="FILE", help="Write a PDF instead; with --to, too."
+)
 @guarded
 def report(
     evidence: Path, to: Path | None, force: bool, certificate: bool, full: bool, pdf: Path | None
@@ -191,15 +193,10 @@ def report(
       synth-audit report audit --to report.html
       synth-audit report audit --certificate --pdf certificate.pdf
     """
+    if to is not None or pdf is None:
+        say_whole(str(_page(evidence, to, force=force, certificate=certificate, full=full)))
     if pdf is not None:
         say_whole(str(api.write_pdf(evidence, pdf, certificate=certificate, full=full)))
-    elif certificate:
-        say_whole(str(api.write_certificate(evidence, to, force=force)))
-    elif to is None:
-        say_whole(str(api.write_report(evidence)))
-    else:
-        api.render_report(evidence, to, force=force, full=full)
-        say_whole(str(to))
     return Exit.PASS
 
 
@@ -283,6 +280,15 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
     for warning in record.warnings:
         say(f"  warning: {warning}", fg="yellow")
     return Exit.PASS
+
+
+def _page(evidence: Path, to: Path | None, *, force: bool, certificate: bool, full: bool) -> Path:
+    if certificate:
+        return api.write_certificate(evidence, to, force=force)
+    if to is None:
+        return api.write_report(evidence)
+    api.render_report(evidence, to, force=force, full=full)
+    return to
 
 
 def _files(workspace: Workspace) -> list[Path]:

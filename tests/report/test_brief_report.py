@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from types import ModuleType
 
 import pytest
 from report_reading import text  # made importable by conftest.py
 
-from synth_audit.core.errors import PluginError
 from synth_audit.core.verdict import Result, TableCheck
 from synth_audit.judging.schema_contract import contract_key
 from synth_audit.report import render_report
 from synth_audit.report.gates import gate_views
-from synth_audit.report.pdf import pdf_of
 from synth_audit.report.render import check_page, render
 from synth_audit.report.table_check_words import check_sentence
 
@@ -69,18 +66,3 @@ def test_how_many_checks_hold_is_said(build: ModuleType) -> None:
     page = text(render_report(evidence))
     assert "Checks of the synthetic table itself: 1 of 2 hold" in page
     assert "expect_column" not in page
-
-
-def test_without_weasyprint_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "weasyprint", None)
-    with pytest.raises(PluginError) as caught:
-        pdf_of("<p>")
-    assert "pip install 'synth-audit[pdf]'" in caught.value.fix
-
-
-def test_a_pdf_of_the_certificate_has_two_pages(build: ModuleType) -> None:
-    weasyprint = pytest.importorskip("weasyprint", reason="the extra `pdf` is not installed")
-    from synth_audit.report.certificate import render_certificate
-
-    assert len(weasyprint.HTML(string=render_certificate(build.passing())).render().pages) == 2
-    assert pdf_of(render_certificate(build.passing())).startswith(b"%PDF")
