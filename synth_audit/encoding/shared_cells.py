@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from synth_audit.core.arrays import Codes, Floats
+from synth_audit.core.resolution import ValueGrid
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding.codes import codes
@@ -21,26 +23,42 @@ _MISSING = "missing"
 
 @dataclass(frozen=True, eq=False)
 class SharedNumberCells:
-    """Quantile cells of train, and the last for missing."""
+    """Quantile cells of train, and the last for missing.
+
+    Attributes:
+        names: of each cell, lowest first. They hold rounded edges, each shared by enough training rows.
+    """
 
     codes: tuple[Codes, ...]
-    size: int
+    names: tuple[str, ...]
     ordered: bool = True
-    axis: str = "cells of equal real mass, low to high"
+    axis: str = "value, in cells of equal real mass with rounded edges"
 
     @classmethod
     def of(
-        cls, tables: Sequence[Table], real: Sequence[Table], name: str, most: int, fewest: int
+        cls,
+        tables: Sequence[Table],
+        real: Sequence[Table],
+        column: Column,
+        most: int,
+        fewest: int,
+        grids: Callable[[Floats], Iterable[ValueGrid]],
     ) -> SharedNumberCells:
-        """At most ``most`` cells, in which ``fewest`` rows of each real table lie where that can be."""
-        edges = tellable_edges([SortedNumbers.of(t.numbers(name)) for t in real], most, fewest)
-        found = tuple(dist.cell_codes(t.numbers(name), edges) for t in tables)
-        return cls(found, len(edges) + 2)
+        """At most ``most`` cells, in which ``fewest`` rows of each real table lie where that can be.
+
+        Args:
+            grids: for the edges, what they may be rounded to, fine to coarse.
+        """
+        numbers = [SortedNumbers.of(t.numbers(column.name)) for t in real]
+        edges = tellable_edges(numbers, most, fewest)
+        found = tuple(dist.cell_codes(t.numbers(column.name), edges) for t in tables)
+        shared = _shared_edges(edges, numbers[0], fewest, grids(edges)) if len(edges) else edges
+        return cls(found, (*_cell_names(edges, shared, column), _MISSING))
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """By number, lowest first."""
-        return (*(f"cell {i + 1}" for i in range(self.size - 1)), _MISSING)
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,3 +124,28 @@ def tellable_edges(real: Sequence[SortedNumbers], most: int, fewest: int) -> Flo
         if len(told) == np.count_nonzero(np.sum(counts, axis=0)):
             break  # none is joined, so fewer cells leave no more
     return best
+
+
+def _shared_edges(edges: Floats, train: SortedNumbers, fewest: int, grids: Iterable[ValueGrid]) -> Floats:
+    """Each edge on the finest grid where ``fewest`` training rows share its place, ascending; else NaN."""
+    shared = np.full(len(edges), np.nan)
+    for grid in grids:
+        near = grid.nearest(edges)
+        enough = SortedNumbers.of(grid.nearest(train.values)).held(near) >= fewest
+        shared = np.where(np.isnan(shared) & enough, near, shared)
+        if not np.isnan(shared).any():
+            return np.maximum.accumulate(shared)
+    return np.full(len(edges), np.nan)
+
+
+def _cell_names(edges: Floats, shared: Floats, column: Column) -> list[str]:
+    """Names of the cells between edges, by the rounded ones; by number where these are NaN."""
+    if not len(edges) or np.isnan(shared).any():
+        return [f"cell {i + 1}" for i in range(len(edges) + 1)]
+    texts = [column.kind.bound_text(edge) for edge in shared.tolist()]
+    spikes = np.nextafter(edges[1:], -np.inf) == edges[:-1]  # cells of one value
+    between = [
+        b if spike else f"about {b}" if a == b else f"{a} to {b}"
+        for (a, b), spike in zip(pairwise(texts), spikes, strict=True)
+    ]
+    return [f"up to {texts[0]}", *between, f"over {texts[-1]}"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 from sklearn.datasets import load_wine
@@ -109,13 +112,43 @@ def test_many_categories_are_drawn_as_twenty(subject_of, measure):
     assert "c0" not in shown
 
 
-def test_numeric_pictures_hold_no_value(subject_of, measure):
-    rng = np.random.default_rng(0)
-    _, findings = measure(
-        Marginals(), subject_of({"x": rng.normal(size=300)}, None, {"x": rng.normal(size=300)})
-    )
+def names_of(subject_of, measure, values, **column):
+    _, findings = measure(Marginals(), subject_of({"x": values}, None, {"x": values}, x=column))
     [series] = findings.series
-    assert all(label.startswith("cell ") for label in series.x[:-1])
+    return [name for name in series.x if name != "all others"]
+
+
+def test_numeric_pictures_show_rounded_edges_that_enough_rows_share(subject_of, measure):
+    values = np.random.default_rng(0).normal(50, 12, size=300)
+    names = names_of(subject_of, measure, values, kind="continuous")
+    assert names[0].startswith("up to ")
+    assert names[-1].startswith("over ")
+    edges = sorted({float(text) for name in names for text in re.findall(r"-?\d+\.?\d*", name)})
+    assert len(edges) >= 7
+    assert not np.isin(edges, values).any()
+    assert edges[0] == pytest.approx(np.quantile(values, 0.1), abs=3)
+    assert edges[-1] == pytest.approx(np.quantile(values, 0.9), abs=3)
+    for edge in edges:  # at least ten rows lie as near as rounding reaches
+        step = next(s for s in (5, 2, 1, 0.5, 0.2, 0.1) if abs(edge / s - round(edge / s)) < 1e-9)
+        assert np.sum(np.abs(values - edge) <= step / 2) >= 10
+
+
+def test_a_number_of_few_rows_is_not_written_on_an_axis(subject_of, measure):
+    known = np.random.default_rng(0).choice(100_000, size=101, replace=False)  # so that edges are its values
+    names = names_of(subject_of, measure, np.r_[known, known], kind="integer")
+    told = {int(text) for name in names for text in re.findall(r"\d+", name)}
+    assert len(told) >= 7
+    assert not told & set(known.tolist())
+
+
+def test_a_spike_and_dates_have_names_of_their_own(subject_of, measure):
+    spike = np.r_[np.full(150, 7.0), np.linspace(10, 90, 150)]
+    assert "7" in names_of(subject_of, measure, spike, kind="continuous")
+    near = np.r_[np.linspace(118.4, 119.4, 40), np.full(130, 120.0), np.linspace(121, 190, 130)]
+    assert len(set(names := names_of(subject_of, measure, near, kind="continuous"))) == len(names)
+    days = np.datetime64("2020-01-01") + np.arange(0, 1500)
+    names = names_of(subject_of, measure, pa.array(days.astype("datetime64[us]")))
+    assert re.fullmatch(r"up to 2020-0[4-7]-01", names[0]), names
 
 
 def test_control_is_drawn_beside_them_unless_too_few_rows_stand_behind_a_bar(subject_of, measure):
@@ -164,6 +197,8 @@ def test_a_column_without_spread_in_train_has_no_unit(subject_of, measure):
 
 
 def test_dates_are_numbers(subject_of, measure):
+    near = np.r_[np.linspace(118.4, 119.4, 40), np.full(130, 120.0), np.linspace(121, 190, 130)]
+    assert len(set(names := names_of(subject_of, measure, near, kind="continuous"))) == len(names)
     days = np.datetime64("2020-01-01T00:00:00", "us") + np.arange(200) * np.timedelta64(1, "D")
     found, _ = measure(Marginals(), subject_of({"d": days}, None, {"d": days + np.timedelta64(30, "D")}))
     assert found["ks", "d"].value == pytest.approx(0.15)
@@ -354,7 +389,7 @@ def test_few_control_rows_leave_fewer_cells_and_not_none(subject_of, measure):
     x = np.random.default_rng(0).normal(size=300)
     found, findings = measure(Marginals(), subject_of({"x": x}, {"x": x[:60]}, {"x": x + 100}))
     [series] = findings.series
-    assert 4 <= len([label for label in series.x if label.startswith("cell ")]) <= 6
+    assert 4 <= len([label for label in series.x if label not in ("missing", "all others")]) <= 6
     assert found["total_variation", "x"].value > 0.7
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from synth_audit.core.arrays import Floats, Positions, Target
 from synth_audit.core.kind import Bounds
 from synth_audit.core.kind_distribution import MarginMethod
+from synth_audit.core.resolution import ValueGrid
 from synth_audit.core.schema import Column
 from synth_audit.core.table import Table
 from synth_audit.encoding import predictors, shared_cells
@@ -22,6 +24,12 @@ from synth_audit.encoding.univariate import NumbersWithGaps
 from synth_audit.kernels.games import outlying
 from synth_audit.kernels.margins import Margin
 from synth_audit.kernels.secret_guesses import GuessTolerance
+
+_EDGE_DIGITS = 2
+"""Digits of an edge beyond the first one of the span of all edges: more would not be read."""
+
+_SAME = 1e-9
+"""Edges that differ by less, relative to their size, surround one value."""
 
 
 class NumberViews:
@@ -37,7 +45,20 @@ class NumberViews:
         self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
     ) -> shared_cells.SharedNumberCells:
         """Of about equal mass in train, with enough real rows in each."""
-        return shared_cells.SharedNumberCells.of(tables, real, column.name, most, fewest)
+        return shared_cells.SharedNumberCells.of(tables, real, column, most, fewest, self.edge_grids)
+
+    def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
+        """What edges of cells may be rounded to, fine to coarse: 1, 2 and 5 times powers of ten."""
+        low, high = float(edges[0]), float(edges[-1])
+        size = max(abs(low), abs(high), 1e-300)
+        span = high / 2 - low / 2
+        least = math.floor(math.log10(span if span > _SAME * size else size)) - _EDGE_DIGITS
+        most = max(math.ceil(math.log10(size)), least) + 1
+        return (
+            ValueGrid.of_step(float(f"{m}e{power}"))
+            for power in range(least, min(most, 300) + 1)
+            for m in (1, 2, 5)
+        )
 
     def grouping(self, train: Table, column: Column, *, bins: int) -> NumberGroups:
         """Quantile bins."""
