@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -326,3 +329,23 @@ def test_an_audit_that_runs_out_of_time_passes_no_gate(plan):
     patient = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, hurried, deadline=600)
     assert patient.verdict is Result.PASS
     assert patient.plan_sha256 == again.plan_sha256
+
+
+def test_a_notebook_shows_progress_in_one_line(capsys, monkeypatch):
+    moments = itertools.count()
+    monkeypatch.setattr("time.monotonic", lambda: float(next(moments)))
+    parts = frame(60, 1), frame(30, 2), frame(60, 3)
+
+    def printed(**more):
+        synth_audit.audit(*parts, {"name": "people", "audits": ["exact_match"]}, **more)
+        return capsys.readouterr().out
+
+    assert printed() == ""
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    out = printed()
+    assert "exact_match" in out
+    assert "done" in out
+    assert "\n" not in out
+    assert out.endswith(f"\r{' ' * 79}\r"), "the line is cleared"
+    assert printed(progress=False) == ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -38,6 +39,7 @@ class Running(Execution, total=False):
 
     Attributes:
         progress: called with what is under way and how many pieces are done; True prints a line now and then.
+            Left out, a notebook shows a line that is rewritten.
     """
 
     progress: Progress | bool | None
@@ -55,9 +57,15 @@ def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Runni
     from synth_audit.core.execution.deadline import Deadline
 
     progress = running.pop("progress", None)
+    rewritten = progress is None and _in_notebook()
+    if rewritten:
+        progress = spoken(_rewrite, every=0.5)
     told = (spoken(print) if progress is True else progress) or silent
     settled = plan.execution.changed(running)
-    with opened(settled.name, settled.n_workers, settled.scheduler) as executor:
+    with ExitStack() as stack:
+        if rewritten:
+            stack.callback(_rewrite, "")
+        executor = stack.enter_context(opened(settled.name, settled.n_workers, settled.scheduler))
         yield RunContext(
             seed=plan.seed,
             executor=executor,
@@ -66,3 +74,13 @@ def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Runni
             device=settled.device,
             scratch=scratch,
         )
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this, whose output a browser shows."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and hasattr(shell.get_ipython(), "kernel")
+
+
+def _rewrite(line: str) -> None:
+    print(f"\r{line:<79}", end="\r", flush=True)  # noqa: T201 (a notebook has no other place)

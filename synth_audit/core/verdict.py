@@ -97,9 +97,9 @@ class GateReport:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each gate: its result, what was judged, and the limits."""
-        import pandas as pd
+        from synth_audit.core.text_frame import TextFrame
 
-        return pd.DataFrame(
+        return TextFrame(
             {
                 "gate": g.gate,
                 "result": str(g.result),

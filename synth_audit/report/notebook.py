@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from synth_audit.core.outcome import Status
 from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.page import fragment
 from synth_audit.report.series_plot import series_svg
@@ -27,6 +28,10 @@ class ReportNotebookPage:
     def pictures(self, evidence: Evidence, audit: str) -> Pictures:
         """One for each series of the audit."""
         (outcome,) = [o for o in evidence.outcomes if o.audit == audit]
+        if not outcome.series:
+            measured = outcome.status is Status.MEASURED
+            why = "it draws none" if measured else f"{outcome.status}: {outcome.reason}"
+            return Pictures.none(f"{audit} has no picture; {why}")
         return Pictures(series_svg(s, anchor=f"{audit}-{i}") for i, s in enumerate(outcome.series))
 
 

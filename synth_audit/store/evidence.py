@@ -105,14 +105,16 @@ class Evidence:
         return measurements_as_frame(self.measurements)
 
     def plot(self, audit: str) -> Pictures:
-        """The pictures of an audit as SVG, which a notebook shows.
+        """The pictures of an audit as SVG, which a notebook shows; where there are none, the reason in words.
 
         Raises:
             KeyError: the evidence has no such audit.
         """
         if audit not in (known := sorted(o.audit for o in self.outcomes)):
             raise KeyError(f"{audit}; expected one of {', '.join(known)}")
-        return Pictures() if self.page is None else self.page.pictures(self, audit)
+        if self.page is None:
+            return Pictures.none("pictures are drawn of evidence from synth_audit.load_evidence()")
+        return self.page.pictures(self, audit)
 
     @property
     def errored(self) -> tuple[AuditOutcome, ...]:

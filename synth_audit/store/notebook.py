@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape
 from typing import TYPE_CHECKING, Protocol
 
 from synth_audit.core.measurement import Measurement
@@ -15,15 +16,28 @@ if TYPE_CHECKING:
 
 
 class Pictures(tuple[str, ...]):
-    """SVG pictures, which a notebook shows one below the other."""
+    """SVG pictures, which a notebook shows one below the other.
 
-    __slots__ = ()
+    Attributes:
+        why_none: why there is no picture, empty where there are some.
+    """
+
+    why_none = ""
+
+    @classmethod
+    def none(cls, why: str) -> Pictures:
+        """No picture, and the reason in words."""
+        pictures = cls()
+        pictures.why_none = why
+        return pictures
 
     def _repr_html_(self) -> str:
+        if self.why_none:
+            return f"<p>{escape(self.why_none)}</p>"
         return "\n".join(f'<div style="background:#fff">{picture}</div>' for picture in self)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} picture{'s' * (len(self) != 1)}>"
+        return f"<{len(self)} picture{'s' * (len(self) != 1)}{self.why_none and f': {self.why_none}'}>"
 
 
 class NotebookPage(Protocol):
@@ -50,9 +64,9 @@ def line_of(evidence: Evidence) -> str:
 
 def measurements_as_frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
     """A row for each measurement; ``low``, ``high`` and ``level`` are missing where no interval is known."""
-    import pandas as pd
+    from synth_audit.core.text_frame import TextFrame
 
-    return pd.DataFrame(
+    return TextFrame(
         {
             "audit": m.id.audit,
             "measurement": str(m.id),

@@ -57,9 +57,9 @@ class EvidenceComparison:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each gate: results, values and intervals of both, and what became of the number."""
-        import pandas as pd
+        from synth_audit.core.text_frame import TextFrame
 
-        return pd.DataFrame(
+        return TextFrame(
             {
                 "gate": pair.gate,
                 "change": str(pair.change),

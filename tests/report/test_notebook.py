@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from types import ModuleType
 
+import pandas as pd
 import pytest
 from report_reading import text  # made importable by conftest.py
 
+from synth_audit.core.outcome import Status
 from synth_audit.report.notebook import shown
 from synth_audit.report.outcomes import Outcomes
 from synth_audit.store.evidence import Evidence
@@ -75,3 +78,29 @@ def test_pictures_are_svg(build: ModuleType) -> None:
     assert picture in pictures._repr_html_()
     with pytest.raises(KeyError, match="expected one of"):
         evidence.plot("nothing")
+
+
+def test_an_audit_without_pictures_says_why(build: ModuleType) -> None:
+    evidence = shown(build.undecided())
+    [known] = [o for o in evidence.outcomes if o.status is Status.NOT_APPLICABLE]
+    assert known.reason
+    found = evidence.plot(known.audit)
+    assert not found
+    assert f"{known.audit} has no picture; not applicable: {known.reason}" in repr(found)
+    assert text(found._repr_html_()) in repr(found)
+
+
+def test_evidence_that_draws_nothing_says_what_does(build: ModuleType) -> None:
+    evidence = build.passing()
+    assert "load_evidence" in evidence.plot(evidence.outcomes[0].audit)._repr_html_()
+
+
+def test_text_columns_of_frames_are_aligned_left(build: ModuleType) -> None:
+    for frame in (build.passing().to_frame(), build.passing().gates.to_frame()):
+        page = frame._repr_html_()
+        rule = page[: page.index("{ text-align: left; }")]
+        left = {int(i) for i in re.findall(r"nth-child\((\d+)\)", rule)}
+        names = [name for i, name in enumerate(frame, 2) if i in left]
+        assert {"measurement"} <= set(names)
+        assert not {"value", "low", "high"} & set(names)
+        assert type(frame[["value"]]) is pd.DataFrame
