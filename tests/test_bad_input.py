@@ -116,6 +116,40 @@ def test_a_mistake_in_the_plan(changes, says):
     refused(run_plan(**changes), *says)
 
 
+def test_a_wrong_value_and_a_wrong_key_are_answered_at_their_own_level():
+    result = run_plan(columns={"age": {"role": "targt", "kin": "integer"}})
+    refused(
+        result,
+        "columns.age.role.0: Input should be 'feature', 'target'",
+        "(did you mean 'target'?)",
+        "unknown key 'columns.age.kin' (did you mean 'kind'?)",
+        "expected: keys of columns.age kind, role, ",
+    )
+    assert "frontier" not in result.stderr, "a key of another level"
+
+
+def test_a_misspelt_key_of_the_plan_is_asked_for():
+    refused(run_plan(colums={}), "unknown key 'colums' (did you mean 'columns'?)")
+
+
+def test_all_mistakes_are_told_in_one_run():
+    refused(
+        run_plan(
+            colums={},
+            seed="x",
+            rules=["age ="],
+            generator={"vine": {"truncatoin": 1}},
+            audits=["exact_mach", {"singling_out": {"attacks": -1}}],
+        ),
+        "unknown key 'colums' (did you mean 'columns'?)",
+        "seed: Input should be a valid integer",
+        "rules.0: the rule 'age =' cannot be read",
+        "generator.vine: unknown field 'truncatoin' (did you mean 'truncation'?)",
+        "unknown audit 'exact_mach' (did you mean 'exact_match'?)",
+        "audits.singling_out: ",
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from synth_audit.core.text import clean, one_line, shortened
+from synth_audit.core.text import clean, meant, one_line, shortened
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -45,6 +46,18 @@ class SynthAuditError(Exception):
 
 class PlanError(SynthAuditError):
     """The plan is malformed or names something that does not exist."""
+
+    @classmethod
+    def joined(cls, errors: Sequence[PlanError], where: str) -> PlanError:
+        """One error for all mistakes in a plan; a single one stays as it is."""
+        if len(errors) == 1:
+            return errors[0]
+        return cls(
+            "; ".join(f"{e.where}: {e.what}" if e.where != where else e.what for e in errors),
+            where=where,
+            expected="; ".join(dict.fromkeys(e.expected for e in errors if e.expected)),
+            fix="\n    ".join(dict.fromkeys(e.fix for e in errors if e.fix)),
+        )
 
 
 class DataError(SynthAuditError):
@@ -130,15 +143,34 @@ class ProcessLost(PluginError):
         super().__init__(PROCESS_LOST, fix="see the machine's log; fewer workers need less memory")
 
 
-def problems_of(error: ValidationError) -> str:
-    """What pydantic found, as one line that names each key and repeats no input."""
-    found = [shortened(_sentence(e), 300) for e in error.errors(include_url=False, include_input=False)]
+def problems_of(error: ValidationError, model: object = None) -> str:
+    """What pydantic found, as one line that names each key and repeats no value.
+
+    Args:
+        model: what was validated; the known key or value that is nearest is then asked for.
+    """
+    found = [shortened(_sentence(e, model), 300) for e in error.errors(include_url=False)]
     rest = [f"and {len(found) - _MOST_PROBLEMS} more"] * (len(found) > _MOST_PROBLEMS)
     return "; ".join([*found[:_MOST_PROBLEMS], *rest])
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
+def keys_of(error: ValidationError, model: object) -> str:
+    """The keys that are known at each place where pydantic found an unknown one; empty if there is none."""
+    from synth_audit.core.model_keys import keys_at  # lazy import: keeps CLI start fast
+
+    found = []
+    for place in dict.fromkeys(e["loc"][:-1] for e in error.errors() if e["type"] == "extra_forbidden"):
+        of = f" of {'.'.join(map(str, place))}" if place else ""
+        found.append(f"keys{of} {', '.join(keys_at(model, place))}")
+    return "; ".join(found)
+
+
+def _sentence(error: Mapping[str, Any], model: object) -> str:
     place = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        return f"unknown key {place!r}"
-    return f"{place}: {error['msg']}" if place else str(error["msg"])
+        from synth_audit.core.model_keys import keys_at  # lazy import: keeps CLI start fast
+
+        return f"unknown key {place!r}{meant(str(error['loc'][-1]), keys_at(model, error['loc'][:-1]))}"
+    known = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
+    near = meant(error["input"], known) if isinstance(error["input"], str) else ""
+    return f"{place}: {error['msg']}{near}" if place else str(error["msg"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -196,17 +197,30 @@ class Plan(BaseModel):
         return _audits(self.audits or tuple(PluginChoice(name=n) for n in registry.default_audits()))
 
     def check(self) -> Plan:
-        """Build every plug-in the plan names, so that a mistake shows before any data is read.
+        """Build every plug-in the plan names, so that mistakes show before any data is read.
+
+        Raises:
+            PlanError: naming every mistake.
+        """
+        if mistakes := self.mistakes():
+            raise PlanError.joined(mistakes, "plan")
+        return self
+
+    def mistakes(self) -> list[PlanError]:
+        """What plug-ins refuse of the settings that the plan has for them.
 
         The usual audits are not built here: nobody has set anything of theirs.
         """
-        for part in ("source", "generator", "release"):
-            if getattr(self, part) is not None:
-                getattr(self, f"build_{part}")()
-        _audits(self.audits)
-        for where, choice in self._candidates():
-            self._build("generator", choice, where)
-        return self
+        parts = [getattr(self, f"build_{p}") for p in ("source", "generator", "release") if getattr(self, p)]
+        parts += [partial(_audits, (choice,)) for choice in self.audits]
+        parts += [partial(self._build, "generator", choice, where) for where, choice in self._candidates()]
+        found = []
+        for build in parts:
+            try:
+                build()
+            except PlanError as error:
+                found.append(error)
+        return found
 
     def _candidates(self) -> Iterator[tuple[str, PluginChoice]]:
         """Every generator that ``frontier`` names, and where; what it tries unasked depends on the table."""

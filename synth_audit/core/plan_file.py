@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from synth_audit.core.errors import PlanError, problems_of
+from synth_audit.core.errors import PlanError, keys_of, problems_of
 from synth_audit.core.paths import read_text
 from synth_audit.core.plan import LONGEST_NAME, Plan
 from synth_audit.core.strict_yaml import Malformed, load_yaml
@@ -48,7 +48,7 @@ def parse_plan(value: object, *, where: str = "plan") -> Plan:
     """Validate a plan given as plain values, without building its plug-ins.
 
     Raises:
-        PlanError: naming each key that is wrong.
+        PlanError: naming every key that is wrong, those of plug-ins too.
     """
     if not isinstance(value, Mapping):
         raise PlanError(
@@ -57,12 +57,31 @@ def parse_plan(value: object, *, where: str = "plan") -> Plan:
             expected="`key: value` lines",
             fix="`synth-audit init` writes a plan to start from",
         )
+    rest, mistakes = dict(value), list[PlanError]()
+    while True:
+        plan, found, wrong = _read(rest, where)
+        mistakes += found
+        kept = {key: rest[key] for key in rest if key not in wrong}
+        if plan is not None or len(kept) == len(rest):
+            break
+        rest = kept
+    if plan is not None and not mistakes:
+        return plan
+    # What is left may hold more mistakes, which are told together.
+    raise PlanError.joined([*mistakes, *(plan.mistakes() if plan else ())], where)
+
+
+def _read(value: dict[str, object], where: str) -> tuple[Plan | None, list[PlanError], set[str]]:
+    """The plan, or what is wrong with it and the keys that hold the mistakes."""
     try:
-        return Plan.model_validate(dict(value))
+        return Plan.model_validate(value), [], set()
+    except PlanError as error:  # of a rule or a source, which say more than pydantic does
+        return None, [error], {error.where.partition(".")[0]}
     except ValidationError as error:
-        raise PlanError(
-            problems_of(error),
+        found = PlanError(
+            problems_of(error, Plan),
             where=where,
-            expected=f"keys {', '.join(Plan.model_fields)}",
+            expected=keys_of(error, Plan) or "what the plan's JSON Schema allows",
             fix="`synth-audit schema` prints the plan's JSON Schema; `synth-audit init` writes an example",
-        ) from None
+        )
+        return None, [found], {str(e["loc"][0]) for e in error.errors() if e["loc"]}

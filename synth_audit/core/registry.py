@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from synth_audit.core.errors import PlanError, PluginError, problems_of
+from synth_audit.core.text import meant
 
 PluginGroup = Literal["source", "generator", "audit", "kind", "recipe"]
 
@@ -85,7 +86,7 @@ def find(room: PluginGroup, name: str, *, where: str = "") -> PluginRef:
     known = catalogue(room)
     if name not in known:
         raise PlanError(
-            f"unknown {room} {name!r}",
+            f"unknown {room} {name!r}{meant(name, known)}",
             where=where or f"{room}s",
             expected=f"one of {', '.join(known)}",
             fix=f"`synth-audit {'recipes list' if room == 'recipe' else 'list'}` shows each, described",
@@ -104,17 +105,15 @@ def build(room: PluginGroup, name: str, config: Mapping[str, object], *, where: 
     cls = find(room, name, where=where).load()
     expected = f"fields: {', '.join(field_names(cls)) or 'none'}"
     fix = f"`synth-audit describe {name}` shows each field with its meaning"
-    if unknown := sorted(set(config) - set(field_names(cls))):
-        raise PlanError(f"unknown field {unknown[0]!r}", where=where, expected=expected, fix=fix)
+    known = field_names(cls)
+    problems = [f"unknown field {x!r}{meant(x, known)}" for x in sorted(set(config) - set(known))]
     try:
-        return _adapter(cls).validate_python(dict(config))
+        built = _adapter(cls).validate_python({key: config[key] for key in config if key in known})
     except ValidationError as error:
-        raise PlanError(
-            problems_of(error),
-            where=where,
-            expected=expected,
-            fix=fix,
-        ) from None
+        problems.append(problems_of(error))
+    if problems:
+        raise PlanError("; ".join(problems), where=where, expected=expected, fix=fix)
+    return built
 
 
 def default_audits() -> tuple[str, ...]:

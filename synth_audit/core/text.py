@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 LONGEST_WORD = 255
 """Letters of one word that are shown: as many as a file's name may have."""
@@ -34,6 +36,12 @@ def clean(text: str) -> str:
 def one_line(text: str) -> str:
     """Cleaned text without line breaks, so that a name cannot pass for a line of its own."""
     return clean(text).translate(_BREAKS)
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """A question for the known word that is nearest, in brackets; empty if none is near."""
+    near = get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def shortened(text: str, most: int = LONGEST_LINE) -> str:
