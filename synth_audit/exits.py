@@ -132,6 +132,7 @@ class CommandGroup(click.Group):
             code = Exit.PIPE_CLOSED
         except OSError as error:
             _complain(OutputFailed(error))
+            code = Exit.MAY_PASS if may_pass(error) else Exit.BAD_INPUT
         give_up_output()
         sys.exit(code if isinstance(code, int) else Exit.PASS)
 
