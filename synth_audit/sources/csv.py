@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +22,11 @@ from synth_audit.sources import _files
 
 MAX_BYTES = 2**31 - 1
 """The reader types a column from one block, and a block is no larger than this."""
+
+_NAMED = 5
+_COMMENT = "#"
+_LAST = 2**16
+"""Bytes at the end of a file in which its last line begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +64,7 @@ class Csv:
 
         Raises:
             DataError: the file is missing, unreadable, empty, ragged, not UTF-8, larger than 2 GiB,
-                has a column name twice, or lacks a column named in ``text``.
+                ends in a comment, has a column name twice, or lacks a column named in ``text``.
         """
         path = _files.existing(_files.locate(self.path, base), "CSV")
         try:
@@ -119,10 +129,68 @@ class Csv:
         )
         # One block: otherwise the first megabyte alone would decide the types.
         reading = pc.ReadOptions(block_size=size + 1, use_threads=False)
-        parsing = pc.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        ragged: list[int | None] = []
+
+        def note(row: pc.InvalidRow) -> str:
+            ragged.append(row.number)
+            return "skip"
+
+        parsing = pc.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=note)
         table = pc.read_csv(path, read_options=reading, parse_options=parsing, convert_options=convert)
+        if ragged:
+            raise self._no_rows(path, "with another number of fields than the header", ragged=True)
+        if table.num_columns and (comments := _comments(table.column(0), path)):
+            raise self._no_rows(path, f"at the end that begin with {_COMMENT!r}", last=comments)
         first, *others = table.column_names or [None]
         return table.rename_columns([WRITTEN_AS, *others]) if first == "" and others else table
+
+    def _no_rows(self, path: Path, what: str, *, last: int = 0, ragged: bool = False) -> DataError:
+        """The error for lines that may be no rows: ragged ones, or so many at the end."""
+        found: list[int] = []
+        with suppress(csv.Error), path.open(encoding="utf-8", errors="replace", newline="") as file:
+            records = _records(csv.reader(file, delimiter=self.delimiter))
+            _, fields = next(records)
+            odd = (r for r in records if r[1] != fields) if ragged else deque(records, maxlen=last)
+            found = [line for line, _ in odd]
+        shown = ", ".join(f"{line:,}" for line in found[:_NAMED])
+        more = f" and {len(found) - _NAMED:,} more" * (len(found) > _NAMED)
+        which = f": line{'s' * (len(found) > 1)} {shown}{more}" * bool(found)
+        return DataError(
+            f"the CSV file has lines {what}{which}",
+            where=str(path),
+            expected="a header, and below it rows alone, with a field for each column",
+            fix="delete comments, totals and trailers; put quotes around a cell that holds a delimiter or "
+            f"line break, or a label that begins with {_COMMENT!r}",
+        )
+
+
+def _records(rows: Any) -> Iterator[tuple[int, int]]:
+    """Line in which each record of a reader begins, and how many fields it has; empty lines are none."""
+    line = 1
+    for row in rows:
+        if row:
+            yield line, len(row)
+        line = rows.line_num + 1
+
+
+def _comments(first: pa.ChunkedArray, path: Path) -> int:
+    """How many rows at the end look like comments with as many delimiters as a row; 0 where labels begin so.
+
+    Args:
+        first: the first column.
+    """
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string(first.type):
+        return 0
+    marked = pc.fill_null(pc.starts_with(first, _COMMENT), False).to_numpy()
+    count = int(marked.sum())
+    if not 0 < count < len(marked) or not marked[-count:].all():
+        return 0
+    with path.open("rb") as file:
+        file.seek(-min(_LAST, path.stat().st_size), os.SEEK_END)
+        last = file.read().rstrip().splitlines()[-1]
+    return count if last.startswith(_COMMENT.encode()) else 0
 
 
 def _plain(data: pa.Table) -> pa.Table:

@@ -61,6 +61,28 @@ def test_malformed_files(tmp_path, text):
     refusal(lambda: read(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (f'a,b\n\n"x\ny",2\n{SECRET}\n1,2,3\n4,5\n\n{SECRET}', "lines 5, 6, 9"),
+        ("a,b\n" + f"{SECRET}\n" * 1200, "lines 2, 3, 4, 5, 6 and 1,195 more"),
+        (f"a,b\nx,{SECRET}{'y' * 200_000}\n1\n", "the header"),
+        (f"a,b\nx,1\n# {SECRET},2\n#,3\n\n", "begin with '#': lines 3, 4"),
+        (f"a\nx\n# {SECRET}", "begin with '#': line 3"),
+    ],
+    ids=["some", "many", "a long cell", "comments", "one column"],
+)
+def test_lines_that_are_no_rows_are_told_by_number(tmp_path, text, lines):
+    assert refusal(lambda: read(tmp_path, text)).what.endswith(lines)
+
+
+@pytest.mark.parametrize(
+    "text", ["a,b\n#1,2\nx,3\n#2,4\n", "a,b\n#1,2\n#2,4\n", 'a,b\nx,1\n"#2",4\n', "a#b\n1#2\n#3\n"]
+)
+def test_labels_that_begin_as_a_comment_does(tmp_path, text):
+    assert read(tmp_path, text, delimiter="," if "," in text else "#").num_rows == text.count("\n") - 1
+
+
 def test_bytes_that_are_no_utf8(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"s\n" + SECRET.encode() + b"\xff\xfe\n")
     assert Csv(path="a.csv").read(tmp_path).schema.field("s").type == pa.binary()  # refused by the schema
