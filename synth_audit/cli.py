@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from synth_audit.store.workspace import Workspace
 
 
-_BESIDE = (
-    "rows and values were audited, and `release` writes these alone; "
-    "the file itself may tell more by its order of rows, its signs of zero or its metadata"
-)
-
-
 @click.group(
     cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
@@ -140,7 +134,7 @@ def audit(
         console.tell_scratch()
     code = exit_code(evidence)
     if code is Exit.PASS:
-        say(f"note: {_BESIDE}", err=True)
+        say_whole(f"note: {_to_share(synthetic, out)}", err=True)
     return code
 
 
@@ -295,7 +289,19 @@ def _files(workspace: Workspace) -> list[Path]:
     from synth_audit.store.evidence_store import evidence_store
 
     where = evidence_store(workspace).where()
-    return [where["certificate"], where["report"], where["evidence"]]
+    table = [where["table"]] if where["table"].is_file() else []
+    return [where["certificate"], where["report"], where["evidence"], *table]
+
+
+def _to_share(synthetic: Path, out: Path | None) -> str:
+    """Which file may leave after a pass: one of the audited rows and values, and never what was audited."""
+    from synth_audit.store.evidence_store import evidence_store
+    from synth_audit.store.workspace import Workspace
+
+    if out is None:
+        return f"do not share {synthetic}; --out FOLDER writes its audited rows and values alone, to share"
+    table = evidence_store(Workspace(out)).where()["table"]
+    return f"share {table if table.is_file() else 'what `release` writes'}, not {synthetic}"
 
 
 def _tell_release(record: ReleaseRecord, *, err: bool = False) -> None:

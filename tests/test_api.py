@@ -143,6 +143,7 @@ def test_nothing_is_written_unless_asked(plan, tmp_path):
         "measurements.parquet",
         "report.html",
         "certificate.html",
+        "synthetic.parquet",
     }
     kept = {str(p.relative_to(tmp_path / "out/restricted")) for p in (tmp_path / "out/restricted").rglob("*")}
     tables = {"exposed_records.parquet", "journal.json", ".journal.lock", "ledger.jsonl", "salt"}

@@ -237,7 +237,7 @@ def test_auditing_files(home):
     files = ("train.parquet", "control.parquet", "synthetic.parquet", "--plan", "audit.yaml")
     result = invoke("audit", *files, "--out", "out")
     assert str(Workspace(Path("out")).report) in result.stdout
-    assert "`release` writes these alone" in result.stderr
+    assert "synthetic.parquet, not synthetic.parquet" in result.stderr
     assert "temporary files" not in result.stderr
     alone = invoke("audit", *files, "--only", "marginals", "--json", code=1)
     assert f"were in {tempfile.gettempdir()}, in folders of mode 0700" in alone.stderr

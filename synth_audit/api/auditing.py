@@ -10,8 +10,11 @@ from synth_audit.api.running import Running, run_context
 from synth_audit.frames import placed_rows, refuse_same_file
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from synth_audit.core.audit import Audit
     from synth_audit.core.plan import Plan
+    from synth_audit.core.salt import Salt
     from synth_audit.core.subject import Subject
     from synth_audit.frames import Frame
     from synth_audit.pipeline.check import Check
@@ -36,11 +39,12 @@ def audit(
             that were kept from the generator; None leaves every audit that needs them not applicable.
         plan: a plan, its values, or its file; ``source``, ``split`` and ``generator`` are not used.
         only: run just these audits; the gates on the others then lack evidence.
-        out: folder to write ``review/`` (evidence, measurements, report) and ``restricted/`` (positions of
-            exposed training rows, the salt that tables are hashed under) into. The account remembers the salt
-            and the audits of a training table, so that another folder draws alike. Without ``out`` nothing is
-            written, what the audits draw can be predicted, and of the tables only a synthetic one that passed
-            can be compared with the evidence later.
+        out: folder to write ``review/`` (evidence, measurements, report; on a pass also
+            ``synthetic.parquet``, the file to share: audited rows and values alone) and ``restricted/``
+            (positions of exposed training rows, the salt that tables are hashed under) into. The account
+            remembers the salt and the audits of a training table, so that another folder draws alike.
+            Without ``out`` nothing is written, what the audits draw can be predicted, and of the tables only
+            a synthetic one that passed can be compared with the evidence later.
         running: how the work is done, see :class:`Running`.
 
     Returns:
@@ -90,7 +94,7 @@ def _audited(
 
     with temporary_folder(scratch) as folder:
         subject = _subject(plan, frames, Path(folder))
-        warnings = _about_formulas(plan, subject, frames[-1])
+        warnings = _about_file(plan, subject, frames[-1])
         if workspace is not None:
             return _attempted(plan, subject, audits, workspace, scratch, warnings, running)
         with run_context(plan, scratch, **running) as context:
@@ -143,10 +147,25 @@ def _attempted(
             audits=audits,
             warnings=warnings,
         )
-    evidence = write_evidence(audited.numbered(number, head, earlier), workspace)
+    audited = audited.numbered(number, head, earlier)
+    evidence = write_evidence(audited, workspace, table=_to_share(plan, subject, audited.evidence, salt))
     if table is not None:
         table.ledger.judged(known, verdict=evidence.verdict, evidence=evidence.digest)
     return evidence
+
+
+def _to_share(plan: Plan, subject: Subject, evidence: Evidence, salt: Salt) -> pa.Table | None:
+    """The audited rows and values alone; None for what did not pass, or waits for more than a pass."""
+    import pyarrow as pa
+
+    from synth_audit.core.verdict import Result
+    from synth_audit.pipeline.release import as_audited
+
+    waits = plan.release is not None and (plan.release.approvals > 0 or plan.release.not_worse)
+    if evidence.verdict is not Result.PASS or waits:
+        return None
+    rows = pa.table({name: subject.synthetic.column(name) for name in subject.synthetic.names})
+    return as_audited(rows, evidence, salt)
 
 
 def _subject(plan: Plan, frames: tuple[Frame, Frame | None, Frame], folder: Path) -> Subject:
@@ -164,14 +183,21 @@ def _subject(plan: Plan, frames: tuple[Frame, Frame | None, Frame], folder: Path
         )
 
 
-def _about_formulas(plan: Plan, subject: Subject, synthetic: Frame) -> tuple[str, ...]:
-    """Warnings about cells of a CSV file that a spreadsheet would run."""
+def _about_file(plan: Plan, subject: Subject, synthetic: Frame) -> tuple[str, ...]:
+    """Warnings about what a file holds beside its rows, and about CSV cells that a spreadsheet would run."""
+    from synth_audit.pipeline.beside_rows import about_metadata, about_unused_labels
     from synth_audit.pipeline.warnings import about_formulas
+    from synth_audit.sources.parquet import Parquet
 
+    suffix = Path(synthetic).suffix.lower() if isinstance(synthetic, (str, Path)) else ""
+    found: tuple[str, ...] = ()
+    if suffix in Parquet.info.suffixes:
+        found += about_metadata(Parquet(path=str(synthetic)).schema(Path.cwd()))
+    found += about_unused_labels(subject.synthetic, plan.suppression)
     # With a target in CSV the plan itself makes them be looked for.
     by_target = plan.release is not None and plan.release.name == "csv"
-    as_csv = isinstance(synthetic, (str, Path)) and Path(synthetic).suffix.lower() == ".csv" and not by_target
-    return about_formulas(plan, subject.synthetic, as_csv=True) if as_csv else ()
+    as_csv = suffix == ".csv" and not by_target
+    return found + (about_formulas(plan, subject.synthetic, as_csv=True) if as_csv else ())
 
 
 def run(

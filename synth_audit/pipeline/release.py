@@ -75,7 +75,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         refuse_unless_filed(replace(found, journal=journal.now))
         refuse_unless_approved(plan, evidence, approvals_in(filed.files), journal.now)
         refuse_if_worse(plan, evidence, workspace)
-        if not store.adopt(filed, journal.now, lambda kept: write_parquet(kept, synthetic, private=True)):
+        if not store.adopt(filed, journal.now, lambda kept: write_parquet(kept, leaving, private=True)):
             there = evidence_store(workspace.home).where(filed.digest)["evidence"].parent
             raise _refusal(f"{there} does not hold what was filed", "move it away, then release again")
         before = journal.now.released

@@ -169,7 +169,7 @@ def about_index(left_out: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
         if names and where == "synthetic":
             found.append(
                 "row numbers may tell which real rows a synthetic row was made of: do not hand out the file "
-                "itself, only what `release` writes"
+                "itself, only what synth-audit writes of it"
             )
     return tuple(found)
 

@@ -14,6 +14,7 @@ from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_records import EarlierAudit
 from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.filed_audit import LARGEST_TABLE
 from synth_audit.store.ledger import Attempt
 from synth_audit.store.workspace import Workspace
 from synth_audit.store.workspace_files import write_parquet
@@ -32,23 +33,33 @@ class Audited:
         return replace(self, evidence=replace(self.evidence, attempt=attempt, ledger=ledger, earlier=listed))
 
 
-def write_evidence(audited: Audited, workspace: Workspace, rows: Path | None = None) -> Evidence:
+def write_evidence(
+    audited: Audited, workspace: Workspace, rows: Path | None = None, table: pa.Table | None = None
+) -> Evidence:
     """File an audit in the workspace; see :class:`synth_audit.store.evidence_store.EvidenceStore`.
 
     Args:
         rows: the file of the candidate that was audited, where the workspace has it.
+        table: what may be shared of a candidate made elsewhere; one too large for the folder is left out.
 
     Returns:
         The evidence as it is filed.
     """
     workspace.prepare()
     write_parquet(workspace.exposed, audited.exposed, private=True)
-    return evidence_store(workspace).put(audited.evidence, measurement_bytes(audited.evidence), rows)
+    content = None if table is None else _parquet(table)
+    if content is not None and len(content) > LARGEST_TABLE:
+        content = None
+    return evidence_store(workspace).put(audited.evidence, measurement_bytes(audited.evidence), rows, content)
 
 
 def measurement_bytes(evidence: Evidence) -> bytes:
     """The measurements as a Parquet file."""
+    return _parquet(measurement_frame(evidence))
+
+
+def _parquet(table: pa.Table) -> bytes:
     into = pa.BufferOutputStream()
-    pq.write_table(measurement_frame(evidence), into)
+    pq.write_table(table, into)
     content: bytes = into.getvalue().to_pybytes()
     return content

@@ -252,9 +252,15 @@ def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
             yield f"{prefix}{key} = {json.dumps(value, ensure_ascii=False)}"
 
 
+def _release_hash(evidence: Evidence) -> tuple[Fact, ...]:
+    release = evidence.tables.get("synthetic")
+    return () if release is None or not release.sha256 else (Fact("Content of the release", release.sha256),)
+
+
 def _facts(evidence: Evidence) -> tuple[Fact, ...]:
     return (
         Fact("Evidence", evidence.digest or "not sealed"),
+        *_release_hash(evidence),
         Fact("Suite of gates", f"{evidence.gates.suite_name} ({evidence.gates.suite_sha256[:12]})"),
         Fact("Settings away from the defaults", _settings(evidence)),
         Fact("Audited", words.moment(evidence.created)),

@@ -73,7 +73,12 @@ def subject_of(evidence: Evidence) -> str:
     return (
         f"{_attempt(evidence)}A release of {size}, made by the generator {evidence.generator.name}{origin}. "
         f"The fingerprint of its content begins with {(release.sha256 or release.hmac)[:12]}."
+        + (_SHARED if release.sha256 else "")
     )
+
+
+_SHARED = " Share the file that synth-audit wrote of it, not the file that was audited."
+"""Of a release that passed: the file that was audited may hold more than its rows."""
 
 
 def _attempt(evidence: Evidence) -> str:

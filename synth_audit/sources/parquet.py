@@ -79,6 +79,18 @@ class Parquet:
             raise _files.unreadable(path, "Parquet", error) from None
         _refuse_other_rows(n_rows, declared, path)
 
+    def schema(self, base: Path) -> pa.Schema:
+        """Columns with the metadata of each, and all metadata of the file; see :meth:`read`."""
+        import pyarrow.parquet as pq
+
+        path = _files.existing(_files.locate(self.path, base), "Parquet")
+        try:
+            with pq.ParquetFile(path) as file:
+                schema = file.schema_arrow
+                return schema.with_metadata({**(file.metadata.metadata or {}), **(schema.metadata or {})})
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+            raise _files.unreadable(path, "Parquet", error) from None
+
     def place(self, base: Path) -> tuple[str, ...]:
         """The file, whatever the spelling of its path."""
         return (_files.place(_files.locate(self.path, base)),)

@@ -55,6 +55,11 @@ class AuditFolder:
         return self.path / "measurements.parquet"
 
     @property
+    def table(self) -> Path:
+        """The audited rows and values alone, of a table made elsewhere that passed."""
+        return self.path / "synthetic.parquet"
+
+    @property
     def report(self) -> Path:
         """The report."""
         return self.path / "report.html"

@@ -36,8 +36,16 @@ def write_batches(path: Path, batches: Iterable[pa.Table], *, private: bool = Fa
 
 
 def write_parts(path: Path, parts: Iterable[Table]) -> Path:
-    """Write a private Parquet file from the parts of one table; see :func:`write_batches`."""
-    return write_batches(path, (part.data for part in parts), private=True)
+    """Write a private Parquet file from the parts of one table; see :func:`write_batches`.
+
+    Values of dictionaries are written out: one that no row uses would be in the file, and in no audit.
+    """
+    return write_batches(path, (_spelt_out(part.data) for part in parts), private=True)
+
+
+def _spelt_out(data: pa.Table) -> pa.Table:
+    kinds = [f.type.value_type if pa.types.is_dictionary(f.type) else f.type for f in data.schema]
+    return data.cast(pa.schema(zip(data.column_names, kinds, strict=True)))
 
 
 def _of_types(batch: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:

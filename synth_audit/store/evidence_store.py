@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 class EvidenceStore(Protocol):
     """The audits of one workspace: filed under the digest of their evidence, and never replaced."""
 
-    def put(self, evidence: Evidence, measurements: bytes, rows: Path | None = None) -> Evidence:
+    def put(
+        self, evidence: Evidence, measurements: bytes, rows: Path | None = None, table: bytes | None = None
+    ) -> Evidence:
         """File an audit, as the newest; the same evidence again stays as it was filed first.
 
         Args:
             measurements: the file of them.
             rows: the file of the candidate, where there is one.
+            table: the file that may be shared, of a candidate made elsewhere that passed.
 
         Returns:
             The evidence as it is filed.
@@ -80,7 +83,7 @@ class EvidenceStore(Protocol):
         """
 
     def where(self, digest: str | None = None) -> Mapping[str, Path]:
-        """Where a person finds evidence, measurements and report of an audit; of the newest if None.
+        """Where a person finds evidence, measurements, report and table of an audit; of the newest if None.
 
         Raises:
             DataError: there is no such audit.

@@ -15,11 +15,17 @@ from synth_audit.store.journal import AuditEntry
 from synth_audit.store.seal import SUFFIX
 from synth_audit.store.untrusted_file import is_plain_folder, read_plain, sha256_of_bytes
 
-_LARGEST = 1 << 28
+_LARGEST = 1 << 29
 """Bytes of all files of an audit together; what lies there beyond them would only exhaust the memory."""
 
 EVIDENCE, MEASUREMENTS, REPORT = "evidence.json", "measurements.parquet", "report.html"
 SEAL = EVIDENCE + SUFFIX
+TABLE = "synthetic.parquet"
+"""The audited rows and values alone, of a table made elsewhere that passed."""
+
+LARGEST_TABLE = _LARGEST // 4 * 3
+"""Bytes of it, so that there is room for the other files."""
+
 CERTIFICATE = "certificate.html"
 """Rendered anew with each approval, so that it is compared with what it shows and not with what was filed."""
 

@@ -191,7 +191,7 @@ def test_files_that_would_fill_the_memory_are_not_read(workspace, evidence):
     file(workspace, evidence)
     for name in ("one", "two"):
         with (workspace.newest.path / name).open("wb") as sparse:
-            sparse.truncate(200 << 20)
+            sparse.truncate(300 << 20)
     with pytest.raises(DataError, match="cannot be read"):
         FiledAudit.load(workspace.newest)
 

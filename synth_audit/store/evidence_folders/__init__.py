@@ -11,7 +11,7 @@ from pathlib import Path
 from synth_audit.store.audit_folder import is_digest
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_folders.filing import add_report, file_audit, point_to_release
-from synth_audit.store.filed_audit import MEASUREMENTS, FiledAudit
+from synth_audit.store.filed_audit import MEASUREMENTS, TABLE, FiledAudit
 from synth_audit.store.folders import discard, folder_names, new_folder, size_of
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
 from synth_audit.store.kept_rows import drop_rows, keep_rows
@@ -28,9 +28,12 @@ class EvidenceFolders:
 
     workspace: Workspace
 
-    def put(self, evidence: Evidence, measurements: bytes, rows: Path | None = None) -> Evidence:
+    def put(
+        self, evidence: Evidence, measurements: bytes, rows: Path | None = None, table: bytes | None = None
+    ) -> Evidence:
         """File an audit; see :func:`.filing.file_audit`."""
-        return file_audit(self.workspace, evidence, {MEASUREMENTS: measurements}, rows)
+        contents = {MEASUREMENTS: measurements} | ({} if table is None else {TABLE: table})
+        return file_audit(self.workspace, evidence, contents, rows)
 
     def put_report(self, digest: str, content: bytes) -> Path:
         """Put a report beside its evidence; see :func:`.filing.add_report`."""
@@ -90,6 +93,7 @@ class EvidenceFolders:
             "evidence": folder.evidence,
             "measurements": folder.measurements,
             "report": folder.report,
+            "table": folder.table,
         }
 
     def rows(self, digest: str) -> Path:
