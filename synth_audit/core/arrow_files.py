@@ -98,7 +98,7 @@ def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> PlacedRows:
     held, size = deque[pa.RecordBatch](), 0
     for batch in batches:
         held.append(batch)
-        size += batch.nbytes
+        size += batch.get_total_buffer_size()  # `nbytes` knows views of text from Arrow 24 on alone
         if size > MOST_HELD and not _coded(batch.schema) and (folder or scratch()):
             break
     else:

@@ -101,7 +101,7 @@ class DuckDB:
                 if chosen is None:
                     raise self._unreadable(path, "not one SELECT")
                 check_names(chosen.columns, where=self._where(path))
-                reader, rows = chosen.to_arrow_reader(BATCH), 0
+                reader, rows = _reader(chosen), 0
                 for batch in reader:
                     rows += batch.num_rows
                     yield batch
@@ -212,6 +212,12 @@ class DuckDB:
             expected="an existing table" if self.table else "one SELECT over tables of this file",
             fix="try it in the DuckDB shell; other files, extensions and the network are shut off here",
         )
+
+
+def _reader(chosen: Any) -> Any:
+    """The rows by batches; DuckDB before 1.5 has the older name alone, which later ones deprecate."""
+    reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_arrow_reader
+    return reader(BATCH)
 
 
 def _writable(data: pa.Table) -> pa.Table:

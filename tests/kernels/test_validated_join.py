@@ -58,7 +58,7 @@ def twins():
     ("name", "least"),
     [
         ("random_forest", 0.8),
-        ("gradient_boosting", 0.8),
+        ("gradient_boosting", 0.79),
         ("k_nearest", 0.8),
         ("svm", 0.8),
         ("mlp", 0.6),
