@@ -9,11 +9,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SMALL := $(VENV)/.small
+OLD := .venv-lowest
 # Tests run beside one another, a process for each core; `make test SPREAD=` runs them one by one.
 SPREAD ?= -n logical --maxprocesses 8 --dist loadgroup
+# What reads tables, less the tests of processes and of privacy budgets.
+OLD_TESTS := tests/core tests/encoding tests/judging tests/sources tests/test_frames.py \
+	--ignore tests/core/test_execution.py --ignore tests/core/test_accounting.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo ui test test-all check format lint types layers docs clean
+.PHONY: help install demo ui test test-all test-lowest check format lint types layers docs clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +56,20 @@ test: $(READY)  ## run the tests
 test-all: $(READY)  ## run the tests, the slow ones too
 	@$(BIN)/python -m pytest $(SPREAD)
 
+$(OLD)/.ready: pyproject.toml .ci/lowest.txt .ci/install.py
+	@echo "==> installing the lowest versions (half a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 13))' \
+		|| { echo "The lowest versions take Python 3.11 or 3.12; set PYTHON=/path/to/python3.12"; exit 2; }
+	@$(PYTHON) -m venv --clear $(OLD)
+	@$(OLD)/bin/python .ci/install.py --lowest test
+	@touch $@
+
+test-lowest: $(READY) $(OLD)/.ready  ## test what reads tables, with the lowest versions of all packages
+	@echo "==> testing the lowest versions"
+	@$(OLD)/bin/python -m pytest -m "not slow" $(SPREAD) $(OLD_TESTS)
+	@echo "==> comparing one audit's numbers with the lowest versions and with the pinned ones"
+	@$(BIN)/python .ci/same_numbers.py $(OLD)/bin/python
+
 # Types are checked by one process while the tests, which look at the layers too, begin: no core waits.
 check: format lint  ## what CI runs: format, lint, layers, types, tests
 	@$(MAKE) --no-print-directory -j 2 types test
@@ -72,4 +90,4 @@ docs: $(READY)  ## build the documentation into ./site
 	@$(BIN)/mkdocs build --strict -q && echo "==> site/index.html"
 
 clean:  ## remove everything that was made here
-	rm -rf $(VENV) demo site build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(OLD) demo site build dist .mypy_cache .ruff_cache .pytest_cache

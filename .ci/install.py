@@ -1,5 +1,7 @@
 """Install the project and its pinned packages beside the Python that runs this, with the extras named.
 
+`--lowest` before the extras takes the lowest versions that the project allows.
+
 uv does in seconds what takes pip minutes, so it goes first. It does not read pip's settings: those that say
 where packages come from are handed to it. Where pip has a setting that has no counterpart here, or uv cannot
 be had or does not succeed, pip does the work.
@@ -53,9 +55,12 @@ def succeeds(words: list[str], environment: dict[str, str] | None = None) -> boo
     return subprocess.run(words, env=environment, check=False).returncode == 0  # noqa: S603
 
 
-def wanted(extras: Sequence[str]) -> list[str]:
-    """What either installer is asked for."""
-    return ["-c", "constraints.txt", "-e", f".[{','.join(extras)}]"]
+def wanted(words: Sequence[str]) -> list[str]:
+    """What either installer is asked for by the words of the command line."""
+    lowest = "--lowest" in words[:1]
+    extras = words[1:] if lowest else words
+    versions = ".ci/lowest.txt" if lowest else "constraints.txt"
+    return ["-c", versions, "-e", f".[{','.join(extras or EVERYTHING)}]"]
 
 
 def by_uv(asked: Sequence[str]) -> bool:
@@ -81,5 +86,5 @@ def by_uv(asked: Sequence[str]) -> bool:
 
 if __name__ == "__main__":
     os.chdir(ROOT)
-    packages = wanted(sys.argv[1:] or EVERYTHING)
+    packages = wanted(sys.argv[1:])
     sys.exit(0 if by_uv(packages) or succeeds([*PIP, "install", *packages]) else 1)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +44,19 @@ def test_a_setting_that_uv_is_not_told_of_leaves_the_work_to_pip(install: Module
 
 def test_without_settings_nothing_is_added(install: ModuleType) -> None:
     assert install.uv_arguments(install.settings("")) == []
+
+
+def test_the_lowest_versions_that_are_tested_are_those_that_are_allowed() -> None:
+    root = Path(__file__).parents[1]
+    asked = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
+    lines = (root / ".ci/lowest.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for requirement in map(Requirement, asked):
+        (lowest,) = (one.version for one in requirement.specifier if one.operator == ">=")
+        assert Version(tested[requirement.name]) == Version(lowest), requirement.name
+
+
+def test_the_lowest_versions_are_asked_for_by_their_word(install: ModuleType) -> None:
+    assert install.wanted(["--lowest", "test"]) == ["-c", ".ci/lowest.txt", "-e", ".[test]"]
+    assert install.wanted(["dagster"]) == ["-c", "constraints.txt", "-e", ".[dagster]"]
+    assert install.wanted([]) == ["-c", "constraints.txt", "-e", ".[dev,deep]"]
