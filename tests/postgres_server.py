@@ -87,8 +87,7 @@ def running(programs: Path) -> Iterator[Server]:
             shutil.chown(secret, "postgres")
         made = ["initdb", "-D", str(folder / "data"), "-U", USER, "-A", "scram-sha-256", "-E", "UTF8"]
         _as_server(programs, [*made, "--no-locale", "--no-sync", "--pwfile", str(secret)])
-        server = Server(_free_port(), folder, programs)
-        server.start()
+        server = _started(folder, programs)
         try:
             yield server
         finally:
@@ -104,6 +103,20 @@ def _as_server(programs: Path, words: list[str]) -> None:
     if os.geteuid() == 0:
         command = ["runuser", "-u", "postgres", "--", *command]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+
+
+def _started(folder: Path, programs: Path) -> Server:
+    """A server at a free port; at another where a program took the port meanwhile."""
+    for again in (True, True, False):
+        server = Server(_free_port(), folder, programs)
+        try:
+            server.start()
+        except subprocess.CalledProcessError:
+            if not again:
+                raise
+        else:
+            break
+    return server
 
 
 def _free_port() -> int:

@@ -35,6 +35,8 @@ def test_its_commands_and_options_exist():
             compile(block, str(PAGE), "exec")
 
 
+# The page's own commands draw a new salt. No outcome rests on it: the page goes on whatever the verdict on
+# the first table is, and a whole copy is refused under every salt.
 @pytest.mark.slow
 def test_it_runs_as_printed(tmp_path):
     place = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

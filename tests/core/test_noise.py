@@ -82,7 +82,6 @@ def test_there_is_no_seed_to_pass(function):
         function(1.0, 3, 0)
 
 
-# Draws differ from run to run: the levels are such that a false alarm never happens in practice.
 @pytest.mark.parametrize(
     ("function", "law"),
     [

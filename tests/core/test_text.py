@@ -51,10 +51,10 @@ def test_long_text_is_cut_in_its_middle():
 
 
 def test_cutting_a_megabyte_takes_no_time():
-    start = time.perf_counter()
+    start = time.process_time()
     for text in ("x" * 10**6, "x " * 500_000, "\x1b" * 10**5):
         assert len(shortened(one_line(text))) <= LONGEST_LINE
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_every_part_of_an_error_is_cut_and_clean():

@@ -281,7 +281,7 @@ def test_a_program_that_hangs_is_ended(program):
 def test_what_a_program_leaves_running_ends_with_it(program, tmp_path):
     sample(program("leaves a child"), 3)
     child = int((tmp_path / "child").read_text())
-    for _ in range(100):
+    for _ in range(600):
         state = Path(f"/proc/{child}/stat")
         if not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
             return
@@ -306,7 +306,7 @@ def test_when_we_are_killed_the_program_ends(tmp_path):
     assert child.exists()
     parent.kill()
     parent.wait(30)
-    for _ in range(100):
+    for _ in range(600):
         if not child.exists() or child.read_text().rsplit(")", 1)[1].split()[0] == "Z":
             return
         time.sleep(0.05)

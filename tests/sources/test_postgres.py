@@ -250,7 +250,7 @@ def test_a_locked_table_is_waited_for_and_no_longer(postgres, at, people):
         start = time.monotonic()
         assert "locked" in refusal(lambda: read(at(people, wait=0.2), HERE), Unavailable)
         assert "locked" in refusal(lambda: at(people, wait=0.2).write(release(), HERE), Unavailable)
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 15  # of the 60 that the default lets both wait
     assert read(at(people), HERE).num_rows == 50
     assert _tables(postgres, "clinic") == ["people"]
 
@@ -407,7 +407,7 @@ def test_sessions_are_ended_even_when_a_reader_stops_early(postgres, at, people)
     next(stream)
     stream.close()
     left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'synth-audit'"
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while postgres.run(left) != [(0,)] and time.monotonic() < until:
         time.sleep(0.02)
     assert postgres.run(left) == [(0,)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import secrets
 import stat
 
 import pytest
 
-from synth_audit.core import files
+from synth_audit.core import files, salt
 from synth_audit.core.errors import DataError
 from synth_audit.store.salts import known_salt, read_salt, workspace_salt
 from synth_audit.store.workspace import Workspace
@@ -62,6 +63,7 @@ def test_one_that_is_there_is_used(workspace):
 
 
 def _ask(root, gate, told):
+    salt.secrets = secrets  # of the system: forks of the tests' seeded stream would all draw one salt
     gate.wait()
     told.put(workspace_salt(Workspace(root)).commitment)
 
