@@ -1,6 +1,6 @@
 """Audit a small table with this Python and with the one named; fail unless all numbers are equal to 1e-9.
 
-Both are given one salt, so that they draw alike; only what belongs to versions, time and place may differ.
+Both draw by one salt, the same in every run. Only what belongs to versions, time and place may differ.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from synth_audit.core.salt import LENGTH, Salt
+from synth_audit.store.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = ("train.csv", "control.csv", "synthetic.csv")
@@ -43,6 +46,9 @@ def people(seed: int, n: int = 300) -> pd.DataFrame:
 
 def audited(python: str, folder: Path, out: str) -> dict[str, Any]:
     """Evidence of the tables in the folder, by the command line under a Python."""
+    salt = Workspace(folder / out).prepare().salt
+    salt.write_text(Salt(bytes(LENGTH)).text())
+    salt.chmod(0o600)
     environment = {**os.environ, "XDG_STATE_HOME": str(folder), "PYTHONPATH": str(ROOT)}
     words = [python, "-c", PROGRAM, "audit", *TABLES, "--out", out]
     done = subprocess.run(words, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=False)  # noqa: S603
