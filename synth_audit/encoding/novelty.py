@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Bools, Codes, Floats
+from synth_audit.core.finest_digits import FinestDigits
 from synth_audit.core.kind_novelty import Aspect, Novelty
 from synth_audit.core.resolution import Resolution, decimal_grids, resolution_of, time_grids
 from synth_audit.core.text_form import column_forms
@@ -58,7 +59,7 @@ def label_novelties(
 def number_novelties(
     train: Floats,
     values: Floats,
-    resolutions: Sequence[Resolution | None],
+    resolutions: Sequence[Resolution | FinestDigits | None],
     entities: Codes | None,
     *,
     bounded: bool,
@@ -70,7 +71,8 @@ def number_novelties(
 
     Args:
         train, values: shapes (n,) and (m,), NaN where missing.
-        resolutions: the column's in train and the plan's; None where nothing finer could be told.
+        resolutions: the column's in train, and the plan's or the finest digits of train; None where nothing
+            finer could be told.
         bounded: the plan declares the ends of the column. single: the release stores float32.
     """
     distinct = np.unique(train[~np.isnan(train)])
@@ -119,7 +121,7 @@ def exact_decimals(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values if pc.all(pc.equal(values, back)).as_py() is not False else values.cast(pa.string())
 
 
-def _off(values: Floats, resolutions: Sequence[Resolution | None], single: bool) -> Bools:
+def _off(values: Floats, resolutions: Sequence[Resolution | FinestDigits | None], single: bool) -> Bools:
     """True where a number is finer than every resolution."""
     held = [r.holds(values, single=single) for r in resolutions if r is not None]
     return np.asarray(~np.any(held, axis=0), dtype=bool)

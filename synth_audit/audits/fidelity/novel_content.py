@@ -83,6 +83,10 @@ class NovelContent:
     missing value where train has none, unless all of the column are; text twice as long as the longest label,
     or with characters that nobody sees.
 
+    Libraries round a column to the most decimals of any training number. Decimals that few training numbers
+    have are therefore not new in any row, up to two digits below the column's resolution, unless the plan
+    declares a ``precision``.
+
     Fresh rows of the same people bring new labels too: as many, on average, as training rows have one that no
     other has (Good 1953). So a flag is 1 where ``P(X ≥ k) < α``, ``X ~ Binomial(k + f, m / (m + n))``: k rows
     of m in the release are new, f of n in train would have been, had their entity not been there. That is

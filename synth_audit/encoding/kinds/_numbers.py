@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from synth_audit.core.arrays import Codes, Floats, Labels
 from synth_audit.core.arrow_values import decimals_of, labels_of, numbers_of
+from synth_audit.core.finest_digits import FinestDigits
 from synth_audit.core.kind import Clues, Disturbance, Domain, DomainTerm, Order, Scale
 from synth_audit.core.kind_novelty import Novelty, Precision
 from synth_audit.core.parts import NumberPart, Part
@@ -28,6 +29,8 @@ class Numbers(NumberViews):
     """Numbers: differences have a meaning."""
 
     whole = False
+    decimal = True
+    """False where steps are units of time."""
     unit: str | None = ""
     scale = Scale.QUANTITATIVE
     order: Order | None = Order.NUMBERS
@@ -166,9 +169,9 @@ class Numbers(NumberViews):
         values = _as_narrow(values, train.type)
         bounded, single = column.declared_bounds is not None, is_single(values.type)
         known, given = self._floats(train), self._floats(values)
-        resolutions = [column.inferred_resolution]
-        if column.declared_resolution is not None:
-            resolutions.append(column.declared_resolution)
+        own, declared = column.inferred_resolution, column.declared_resolution
+        room = FinestDigits.of(known, own, single=single) if self.decimal and own and not declared else None
+        resolutions = [own, *(x for x in (declared, room) if x is not None)]
         return number_novelties(known, given, resolutions, entities, bounded=bounded, single=single)
 
     def too_many_labels(self, distinct: int) -> str:

@@ -15,6 +15,8 @@ from synth_audit.encoding.kinds._numbers import Numbers
 class TimedNumbers(Numbers):
     """Numbers of microseconds, rounded to units of time."""
 
+    decimal = False
+
     def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
         """Years, months, days, hours, minutes, seconds and their parts."""
         return resolution_of(self._floats(values), time_grids(), decimal=False)
