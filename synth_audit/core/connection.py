@@ -14,6 +14,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 
 from synth_audit.core.errors import PlanError
 
+CONNECTION = "connection"
+"""Field of a source that holds the name of one of the plan's connections."""
+
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 _SECRET = re.compile(
     r"passw(or)?d|passphrase|\bpwd\b|secret|token|credential|pkcs8|(api|account|access)[-_.]?key$"
@@ -41,7 +44,8 @@ class ConnectionSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
     options: Annotated[dict[str, str], AfterValidator(_without_secrets)] = Field(
         default_factory=dict,
-        description="named as the driver names them, such as `host` and `user`; they stand in the evidence",
+        description="named as the driver names them, such as `host` and `user`; all but transport, such as "
+        "`sslmode`, stand in the evidence",
     )
     secrets: dict[str, Annotated[str, Field(pattern=_VARIABLE, max_length=200)]] = Field(
         default_factory=dict,

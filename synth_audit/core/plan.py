@@ -27,7 +27,7 @@ from synth_audit.core import registry
 from synth_audit.core.accounting.guarantee import Unit
 from synth_audit.core.accounting.terms import FitTerms
 from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.connection import ConnectionSpec
+from synth_audit.core.connection import CONNECTION, ConnectionSpec
 from synth_audit.core.errors import PlanError
 from synth_audit.core.plan_sections.coarsen import CoarsenSpec
 from synth_audit.core.plan_sections.execution import ExecutionSpec
@@ -41,6 +41,7 @@ from synth_audit.core.plugin_config import Location, PluginChoice, PluginConfig,
 from synth_audit.core.rule_text import FORMS, parse_rules
 from synth_audit.core.rules import Rule
 from synth_audit.core.schema import RELEASED
+from synth_audit.core.transport import without_transport
 
 if TYPE_CHECKING:
     from synth_audit.core.audit import Audit
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 200
 DEFAULT_GATES = "expectations/release.json"
-CONNECTION = "connection"
-"""Field of a source that holds the name of one of the plan's connections."""
 
 
 def _listed(value: object) -> object:
@@ -171,10 +170,12 @@ class Plan(BaseModel):
         """The plan as JSON values, as it stands in the evidence.
 
         Without ``frontier``, which chooses among plans and decides nothing in any of them, and ``execution``,
-        which says where the work is done.
+        which says where the work is done; and without transport, which says how the tables are reached.
         """
-        return self.model_dump(
-            mode="json", by_alias=True, exclude_defaults=True, exclude={"frontier", "execution"}
+        return without_transport(
+            self.model_dump(
+                mode="json", by_alias=True, exclude_defaults=True, exclude={"frontier", "execution"}
+            )
         )
 
     def build_source(self) -> Source:

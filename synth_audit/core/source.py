@@ -27,11 +27,15 @@ class SourceInfo:
     Attributes:
         suffixes: file suffixes this source reads, so that a bare path finds it; a source that lists
             any must have a field ``path``.
+        transport: its fields, and options of its connection, that say how the table is reached, such as how
+            long a lock is waited for; the plan's digest leaves them out. None may change which rows are read,
+            who reads them or where a release goes: hosts, users and databases are not transport.
     """
 
     title: str
     summary: str
     suffixes: tuple[str, ...] = ()
+    transport: tuple[str, ...] = ()
 
 
 @runtime_checkable

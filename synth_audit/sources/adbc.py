@@ -53,6 +53,9 @@ class Adbc:
     info: ClassVar[SourceInfo] = SourceInfo(
         title="ADBC query",
         summary="A table or query of any database with an ADBC driver, streamed; takes no release.",
+        transport=tuple(
+            f"adbc.snowflake.sql.client_option.{name}_timeout" for name in ("login", "request", "client")
+        ),
     )
 
     def __post_init__(self) -> None:

@@ -60,6 +60,7 @@ class DuckDB:
         title="DuckDB table",
         summary="A table or query of a DuckDB file; a release replaces the table in one transaction.",
         suffixes=(".duckdb", ".ddb"),
+        transport=("wait",),
     )
 
     def __post_init__(self) -> None:

@@ -66,6 +66,7 @@ class Iceberg:
     info: ClassVar[SourceInfo] = SourceInfo(
         title="Iceberg table",
         summary="An Apache Iceberg table of any catalogue, read at one snapshot; a release is one commit.",
+        transport=("s3.connect-timeout", "s3.request-timeout"),
     )
 
     def __post_init__(self) -> None:

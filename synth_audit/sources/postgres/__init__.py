@@ -48,6 +48,12 @@ class Postgres:
     info: ClassVar[SourceInfo] = SourceInfo(
         title="PostgreSQL table",
         summary="A table or query of a PostgreSQL database, streamed; a release keeps the version before it.",
+        transport=(
+            *("wait", "connect_timeout", "tcp_user_timeout"),
+            *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
+            *("sslmode", "sslnegotiation", "sslcompression", "sslsni", "sslrootcert", "sslcrl", "sslcrldir"),
+            *("ssl_min_protocol_version", "ssl_max_protocol_version", "gssencmode", "channel_binding"),
+        ),
     )
 
     def __post_init__(self) -> None:
