@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
-from pydantic import BaseModel, Field
+from pydantic import (
+    BaseModel,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 
 from dagster_project.asset_checks import gate_checks
 from dagster_project.assets import stage_assets
@@ -19,6 +26,7 @@ from dagster_project.entry import TableEntry
 from dagster_project.external_tables import MadeElsewhere
 from dagster_project.lineage import places
 from dagster_project.snapshots import Snapshots, refuse_unmarked, schedule_of, sensor_of
+from dagster_project.templates import templated, validated
 from synth_audit.api import workspace_of
 from synth_audit.core.errors import PlanError
 from synth_audit.core.plan import Plan
@@ -38,7 +46,7 @@ class TableSettings(Plan):
     """Every key of the plan, and what the schedule and the catalogue need.
 
     The plan's keys mean what they mean in a plan file, so a table moves between shell and schedule
-    unchanged. ``{{ ... }}`` templates are not filled in: the plan goes into the evidence as it stands.
+    unchanged.
     """
 
     description: str = Field("", description="what the table holds, for the catalogue")
@@ -77,6 +85,25 @@ class TableSettings(Plan):
         }
 
 
+class AttributesAsWritten(TableSettings):
+    """What stands under ``attributes:``; with templates it is validated as soon as they are filled in."""
+
+    _written: Mapping[str, Any] | None = PrivateAttr(None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _unless_templated(cls, value: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        if not templated(value):
+            return validate(value)
+        made = cls.model_construct()
+        made._written = value
+        return made
+
+    def filled(self, scope: Mapping[str, Any]) -> TableSettings:
+        """The settings with their templates filled in; raises ``PlanError`` as :func:`validated` does."""
+        return self if self._written is None else validated(TableSettings, self._written, scope)
+
+
 class TableScaffolder(dg.Scaffolder):
     """Writes the ``defs.yaml`` that ``dg scaffold defs AuditedTable <table>`` starts a table with."""
 
@@ -111,7 +138,7 @@ class AuditedTable(dg.Component):
     @classmethod
     def get_model_cls(cls) -> type[BaseModel]:
         """What may stand under ``attributes:``."""
-        return TableSettings
+        return AttributesAsWritten
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
@@ -121,7 +148,8 @@ class AuditedTable(dg.Component):
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> AuditedTable:
         """Make the component of one ``defs.yaml``; its folder names the table unless ``name`` does."""
-        settings = TableSettings.model_validate(attributes or {})
+        written = AttributesAsWritten.model_validate(attributes or {})
+        settings = written.filled(context.resolution_context.scope)
         home = Path(os.environ.get(HOME) or context.project_root).resolve()
         return cls(settings=settings, folder=context.path.name, home=home)
 
