@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from synth_audit import __version__
+from synth_audit.core.build import build_version
 from synth_audit.core.errors import NotAsAudited
 from synth_audit.core.plan import Plan
 from synth_audit.store.workspace import Workspace
@@ -77,11 +77,11 @@ class TableEntry:
         return dg.AssetKey([self.key, stage])
 
     def code_version(self, stage: str) -> str:
-        """Changes with the package, the plan and, where gates are judged, the suite.
+        """Changes with the build of the package, the plan and, where gates are judged, the suite.
 
         Dagster shows from it which stages are out of date.
         """
-        version = f"{__version__}+{self.plan.digest[:12]}"
+        version = f"{build_version()}+{self.plan.digest[:12]}"
         if stage == "frontier" and self.plan.frontier is not None:
             version += f"+{self.plan.frontier.model_dump_json()}"
         return version if stage in ("split", "synthetic") else f"{version}+{self.suite.sha256[:12]}"

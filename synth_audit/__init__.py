@@ -23,6 +23,7 @@ from synth_audit.api import (
     run,
     verify,
 )
+from synth_audit.core.build import VERSION
 
 __all__ = [
     "__version__",
@@ -41,4 +42,4 @@ __all__ = [
     "verify",
 ]
 
-__version__ = "0.1.0"
+__version__ = VERSION

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from synth_audit import __version__, api, console
+from synth_audit import api, console
 from synth_audit.commands import (
     approving,
     comparing,
@@ -25,6 +25,7 @@ from synth_audit.commands import (
     studies,
     tables,
 )
+from synth_audit.core.build import build_version
 from synth_audit.exits import CommandGroup, Exit, exit_code, guarded, verify_code
 from synth_audit.terminal import say, say_whole
 
@@ -33,10 +34,23 @@ if TYPE_CHECKING:
     from synth_audit.store.workspace import Workspace
 
 
+def _tell_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        say(f"synth-audit, version {build_version()}")
+        ctx.exit()
+
+
 @click.group(
     cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(__version__, prog_name="synth-audit")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell_version,
+    help="Show the version and its build, and exit.",
+)
 def main() -> None:
     """Decide whether a synthetic table may leave: attack it, measure it, gate it, report it.
 

@@ -84,9 +84,11 @@ def file_certificate(found: LocatedEvidence) -> Path:
         DataError: the evidence was altered, a file that is no page of ours is there, or it cannot be written.
     """
     from synth_audit.store.workspace_files import write_bytes
+    from synth_audit.store.written_pages import keep_certificate_hash
 
     content = certificate_of(found).encode()
     refuse_other_file(found.certificate)
+    keep_certificate_hash(found, content)
     return write_bytes(found.certificate, content)
 
 
@@ -115,7 +117,8 @@ def refuse_other_file(path: Path) -> None:
 def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
     """Whether report and certificate beside the evidence are its own to the last byte; nothing without them.
 
-    A page of another version of this package cannot be told so: its sentences may be others.
+    The sentences of another build may be others. A page that it wrote is compared with the hash recorded in
+    the restricted folder; without one it cannot be checked here.
     """
     return (*_report_check(evidence, found), *_certificate_check(evidence, found))
 
@@ -139,6 +142,7 @@ def _certificate_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Chec
 def _report_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
     from synth_audit.pipeline.check import Check
     from synth_audit.report.render import check_page
+    from synth_audit.store.written_pages import report_as_filed
 
     what = "pictures and sentences of the report"
     try:
@@ -148,5 +152,8 @@ def _report_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ..
     if content is None:
         return ()
     same = check_page(evidence, content.decode(errors="replace"))
-    told = "another version wrote it" if same is None else "rendered anew and compared byte for byte"
-    return (Check(what, same, told),)
+    if same is not None:
+        return (Check(what, same, "rendered anew and compared byte for byte"),)
+    filed = report_as_filed(found, content)
+    how = {True: "; its bytes are as they were filed", False: ", or somebody who altered it", None: ""}
+    return (Check(what, filed, f"another build wrote it{how[filed]}"),)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from synth_audit.core.build import build_version
 from synth_audit.core.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
@@ -16,7 +17,7 @@ from synth_audit.report.demands import demand_rows
 from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.outcomes import Outcomes, obstacles
 from synth_audit.report.page import page
-from synth_audit.report.render import alerts_of, own_version, subject_of
+from synth_audit.report.render import alerts_of, subject_of
 from synth_audit.report.residual_risk import residual_risks, used
 from synth_audit.report.sharpness import sharpness
 from synth_audit.report.view import Fact
@@ -24,11 +25,13 @@ from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.release_history import released_evidence
-from synth_audit.store.report_marks import WRITTEN_BY, audit_marks, read_marks
+from synth_audit.store.report_marks import WRITTEN_BY, Marks, audit_marks, read_marks
+from synth_audit.store.written_pages import certificate_as_written
 
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
 
+_ANEW = "`synth-audit report --certificate` writes it anew"
 _MOST_REASONS, _MOST_WARNINGS, _MOST_SETTINGS = 5, 3, 20
 _OF_THE_TABLE = {
     *("name", "connections", "source", "columns", "rules"),
@@ -61,18 +64,34 @@ def render_certificate(
 def check_certificate(evidence: Evidence, text: str, found: LocatedEvidence) -> tuple[bool | None, str]:
     """Whether a page is the certificate of this evidence with the approvals beside it, and what to say of it.
 
-    None where another version wrote it, or where the release that it compares with is not at hand.
+    None where another build wrote it and no recorded hash can tell, or where the release that it compares
+    with is not at hand.
     """
     marks = read_marks(text)
-    if marks is not None and marks.written_by != own_version():
-        return None, "another version wrote it"
+    if marks is not None and marks.written_by != build_version():
+        return _check_other_build(evidence, marks.audit, text, found)
     other = marks.audit.get(COMPARED_WITH) if marks else None
     previous = released_evidence(found.workspace, other) if other and found.workspace else None
     if other and previous is None:
         return None, f"the release {other[:12]} that it compares with is not at hand"
     if text == render_certificate(evidence, found.approvals(), previous):
         return True, "rendered anew and compared byte for byte"
-    return False, "not what evidence and approvals give; `synth-audit report --certificate` writes it anew"
+    return False, f"not what evidence and approvals give; {_ANEW}"
+
+
+def _check_other_build(
+    evidence: Evidence, marks: Marks, text: str, found: LocatedEvidence
+) -> tuple[bool | None, str]:
+    """Check a certificate that cannot be rendered anew, by its marks and the hash recorded of its bytes."""
+    if not audit_marks(evidence).items() <= marks.items():
+        return False, f"its digest, verdict or attempt is not that of the evidence; {_ANEW}"
+    same = certificate_as_written(found, text.encode())
+    if same:
+        return True, "another build wrote it; its bytes are as they were written"
+    # An approver without access to the restricted folder writes the certificate anew and records nothing.
+    if same is None or counting_approvals(evidence, found.approvals()):
+        return None, f"another build wrote it; {_ANEW}"
+    return False, f"another build wrote it, or somebody who altered it; {_ANEW}"
 
 
 def certificate_view(
@@ -83,7 +102,7 @@ def certificate_view(
     verdict = verdict_view(evidence, unmeasured=_unmeasured(evidence), sound=not alerts)
     reasons = (verdict.explanation,) if alerts else _reasons(evidence)
     scope = _scope(evidence)
-    marks = {**audit_marks(evidence), WRITTEN_BY: own_version()}
+    marks = {**audit_marks(evidence), WRITTEN_BY: build_version()}
     return CertificateView(
         title=f"Certificate of an audit: {words.clean(evidence.table)}",
         table=evidence.table,
@@ -265,5 +284,5 @@ def _facts(evidence: Evidence) -> tuple[Fact, ...]:
         Fact("Settings away from the defaults", _settings(evidence)),
         Fact("Audited", words.moment(evidence.created)),
         Fact("Attempt", f"{evidence.attempt:,} on this table" if evidence.attempt else "not counted"),
-        Fact("Made by", f"synth-audit {own_version()}"),
+        Fact("Made by", f"synth-audit {build_version()}"),
     )

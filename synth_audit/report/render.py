@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from synth_audit.core.build import build_version
 from synth_audit.core.outcome import Status
 from synth_audit.judging.criteria import CRITERIA
 from synth_audit.report import words
@@ -13,7 +14,6 @@ from synth_audit.report.measurement_sensitivity import sensitivities, sensitivit
 from synth_audit.report.page import page
 from synth_audit.report.view import Fact, ReportView
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_records import installed_versions
 from synth_audit.store.report_marks import WRITTEN_BY, audit_marks, read_marks
 
 _TABLES = ("source", "train", "control", "synthetic")
@@ -26,16 +26,11 @@ def render(evidence: Evidence, *, full: bool = False) -> str:
 
 
 def check_page(evidence: Evidence, page: str) -> bool | None:
-    """Whether a page is, byte for byte, the report of this evidence; None if another version wrote it."""
+    """Whether a page is, byte for byte, the report of this evidence; None if another build wrote it."""
     found = read_marks(page)
-    if found is None or found.written_by != own_version():
+    if found is None or found.written_by != build_version():
         return None
     return any(page == render(evidence, full=full) for full in (False, True))
-
-
-def own_version() -> str:
-    """Version of the package that writes pages."""
-    return installed_versions().get("synth-audit", "")
 
 
 def build_view(evidence: Evidence) -> ReportView:
@@ -58,7 +53,7 @@ def build_view(evidence: Evidence) -> ReportView:
         suite_name=evidence.gates.suite_name,
         chapters=parts,
         signing=signing(evidence, sound=not alerts),
-        marks={**audit_marks(evidence), WRITTEN_BY: own_version()},
+        marks={**audit_marks(evidence), WRITTEN_BY: build_version()},
     )
 
 

@@ -10,13 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from synth_audit.core.accounting import PrivacyAccount
+from synth_audit.core.build import build_version
 from synth_audit.core.salt import Salt
 from synth_audit.core.schema import Schema
 from synth_audit.core.series import Series
 from synth_audit.core.table import Table
 
 _RECORDED_PACKAGES = (
-    "synth-audit",
     "numpy",
     "scipy",
     "pandas",
@@ -134,7 +134,7 @@ def installed_versions() -> dict[str, str]:
 
 @cache
 def _installed_versions() -> Mapping[str, str]:
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "synth-audit": build_version()}
     for name in _RECORDED_PACKAGES:
         try:
             found[name] = version(name)

@@ -121,6 +121,10 @@ class Workspace:
         """The candidate that the audit was about, while the audit is the newest or the released one."""
         return self.restricted / "audits" / self.audit(digest).digest / "synthetic.parquet"
 
+    def certificate_hash(self, digest: str) -> Path:
+        """Hash of the certificate of an audit as it was written last; an audit that is purged keeps it."""
+        return self.restricted / "certificates" / f"{self.audit(digest).digest}.sha256"
+
     @property
     def newest_pointer(self) -> Path:
         """Names the newest audit."""

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 from dask import config
 
+from synth_audit.core import build
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import OutOfTime, PlanError, PluginError
@@ -120,9 +121,12 @@ def test_where_there_is_no_scheduler_the_error_says_so(monkeypatch):
     assert "execution.scheduler" in caught.value.where
 
 
-def test_workers_of_other_versions_are_refused(dask):
+def test_workers_of_other_versions_and_builds_are_refused(dask, monkeypatch):
     client, here = dask.executor.pool.client, dask_cluster._versions()
     client.wait_for_workers(2, timeout=100)  # the test before may have ended them
     dask_cluster._compare(client, here)
     with pytest.raises(PlanError, match="another version of numpy"):
         dask_cluster._compare(client, here | {"numpy": "0"})
+    with monkeypatch.context() as other, pytest.raises(PlanError, match="another version of synth-audit"):
+        other.setattr(build, "build_id", lambda: "0" * 12)
+        dask_cluster._compare(client, dask_cluster._versions())

@@ -20,6 +20,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 from dagster_project.components import AuditedTable
 from dagster_project.components.audited_table import TableSettings
 from dagster_project.definitions import defs
+from synth_audit.core import build
 from synth_audit.core.errors import GateError, PlanError
 from synth_audit.core.plan import Plan
 from synth_audit.core.plan_file import parse_plan
@@ -131,6 +132,16 @@ def test_the_code_version_follows_the_plan_and_the_suite(component: Make, home: 
     suite["expectations"][0]["kwargs"]["maximum"] = 0.1
     (home / "gates.json").write_text(json.dumps(suite))
     assert [a == b for a, b in zip(versions(seed=1), before, strict=True)] == [True, False]
+
+
+def test_the_code_version_follows_the_build(component: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def versions() -> list[str]:
+        return [component().table().code_version(stage) for stage in STAGES]
+
+    before = versions()
+    assert versions() == before
+    monkeypatch.setattr(build, "build_id", lambda: "0" * 12)
+    assert all(a != b for a, b in zip(versions(), before, strict=True))
 
 
 def test_a_table_without_a_target_has_no_release_asset(component: Make) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
+from synth_audit.core.build import build_version
 from synth_audit.core.errors import DataError
 from synth_audit.core.measurement import Interval
 from synth_audit.store.evidence import evidence_schema, parse_evidence, read_evidence, sha256_of
@@ -54,6 +55,7 @@ def test_the_digest_covers_everything_but_the_time(finished):
 def test_versions_and_seeds_are_recorded(finished):
     evidence = finished.evidence
     assert {"numpy", "pyarrow", "great-expectations"} <= set(evidence.versions)
+    assert evidence.versions["synth-audit"] == build_version()
     assert (evidence.seed, evidence.level, evidence.suppression) == (5, 0.95, 10)
 
 

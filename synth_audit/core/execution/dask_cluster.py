@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypeVar
 
+from synth_audit.core.build import build_version
 from synth_audit.core.errors import PlanError
 from synth_audit.core.files import temporary_folder
 
@@ -25,8 +26,8 @@ _PATIENCE = 30
 _NEVER = "1000 days"
 """Longer than any cluster lives."""
 
-_COMPARED = ("synth-audit", "numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "pyvinecopulib")
-"""Distributions whose versions decide numbers."""
+_COMPARED = ("numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "pyvinecopulib")
+"""Distributions whose versions decide numbers, beside this one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,9 +169,9 @@ def _compare(client: Any, here: Mapping[str, str]) -> None:
                 f"a Dask worker has another version of {', '.join(other)}",
                 where=f"execution.scheduler: worker {address}",
                 expected=", ".join(f"{name} {here[name]}" for name in other),
-                fix="install the same versions on the workers as here",
+                fix="install the same versions and build on the workers as here, and restart them",
             )
 
 
 def _versions() -> dict[str, str]:
-    return {name: version(name) for name in _COMPARED}
+    return {"synth-audit": build_version()} | {name: version(name) for name in _COMPARED}
