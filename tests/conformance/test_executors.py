@@ -14,7 +14,7 @@ from dask import config
 from synth_audit.core import build
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
-from synth_audit.core.errors import OutOfTime, PlanError, PluginError
+from synth_audit.core.errors import OutOfTime, PlanError, PluginError, Unavailable
 from synth_audit.core.execution import Ending, dask_cluster, opened
 from synth_audit.core.execution.deadline import Deadline
 from synth_audit.core.outcome import Status
@@ -116,7 +116,7 @@ def test_a_call_that_kills_every_worker_it_meets_is_told_of(dask):
 
 def test_where_there_is_no_scheduler_the_error_says_so(monkeypatch):
     monkeypatch.setattr(dask_cluster, "_PATIENCE", 1)
-    with pytest.raises(PlanError, match="no Dask scheduler") as caught, ExitStack() as stack:
+    with pytest.raises(Unavailable, match="no Dask scheduler") as caught, ExitStack() as stack:
         stack.enter_context(opened("dask", scheduler="tcp://127.0.0.1:9"))
     assert "execution.scheduler" in caught.value.where
 

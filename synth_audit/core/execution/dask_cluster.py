@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 
 from synth_audit.core.build import build_version
-from synth_audit.core.errors import PlanError
+from synth_audit.core.errors import PlanError, Unavailable
 from synth_audit.core.files import temporary_folder
 
 Done = TypeVar("Done")
@@ -49,7 +49,10 @@ class DaskWorkers:
     @property
     def size(self) -> int:
         """Calls that are worked on at a time: one in each worker process, whatever threads it has."""
-        return max(1, len(self.client.nthreads()))
+        try:
+            return max(1, len(self.client.nthreads()))
+        except OSError:
+            raise _scheduler_lost() from None
 
     @property
     def shares_files(self) -> bool:
@@ -58,6 +61,8 @@ class DaskWorkers:
 
     def submit(self, call: Callable[[], Done]) -> Future[Done]:
         """Have a call made, once at least: it is made again when its worker dies."""
+        if self.client.status != "running":
+            raise _scheduler_lost()
         made: Future[Done] = self.calls.submit(call)
         return made
 
@@ -69,9 +74,15 @@ class DaskWorkers:
             _kill(self.own)
 
     def lost(self, error: Exception) -> bool:
-        """True when workers died of a call."""
+        """True when workers died of a call.
+
+        Raises:
+            Unavailable: the scheduler itself has gone, with whatever it was given.
+        """
         from distributed.scheduler import KilledWorker
 
+        if isinstance(error, CancelledError) and self.client.status != "running":
+            raise _scheduler_lost() from None
         return isinstance(error, (KilledWorker, CancelledError))
 
 
@@ -84,7 +95,9 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
             with keys made for it, since whoever reaches a scheduler can have any code run.
 
     Raises:
-        PlanError: Dask is not installed, or no scheduler answers that has workers of these versions.
+        PlanError: Dask is not installed, a scheduler is reached without encryption or keys, or its workers
+            have other versions.
+        Unavailable: no scheduler with workers answers.
     """
     try:
         import distributed
@@ -96,18 +109,24 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
             fix="pip install 'synth-audit[dask]', here and on the workers",
         ) from error
     with ExitStack() as stack:
+        # What Dask logs of a lost scheduler are tracebacks; one error says it.
+        stack.enter_context(_silent("distributed.client"))
+        target: Any = scheduler
+        security = None
         if scheduler is None:
-            target: Any = stack.enter_context(_started(workers))
+            target = stack.enter_context(_started(workers))
         else:
-            target = scheduler
+            security = _security(scheduler)
         try:
-            client = stack.enter_context(distributed.Client(target, set_as_default=False, timeout=_PATIENCE))
+            client = stack.enter_context(
+                distributed.Client(target, set_as_default=False, timeout=_PATIENCE, security=security)
+            )
             client.wait_for_workers(1, timeout=_PATIENCE)
         except (OSError, TimeoutError, ValueError) as error:
-            raise PlanError(
+            raise Unavailable(
                 f"no Dask scheduler with a worker answers ({type(error).__name__})",
                 where=f"execution.scheduler: {scheduler or 'on this machine'}",
-                expected="an address such as tcp://10.0.0.5:8786",
+                expected="an address such as tls://10.0.0.5:8786",
                 fix="start `dask scheduler` and `dask worker ADDRESS`, or correct the address",
             ) from None
         _compare(client, _versions())
@@ -116,6 +135,61 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
         stack.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         yield DaskWorkers(client, client.get_executor(pure=False), None if scheduler else target)
+
+
+def _scheduler_lost() -> Unavailable:
+    return Unavailable(
+        "the Dask scheduler has gone in the middle of the work",
+        where="execution.scheduler",
+        expected="a scheduler that runs until the work is done",
+        fix="start it and its workers again, and run the same command",
+    )
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """No message of a logger for the length of the block."""
+    logger = logging.getLogger(name)
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _security(scheduler: str) -> Any:
+    """The keys for a scheduler, since real rows travel to its workers; None on this machine's loopback device.
+
+    Raises:
+        PlanError: it is reached over a network without encryption, or a key or certificate is not configured.
+    """
+    from distributed.comm import parse_address
+    from distributed.security import Security
+
+    scheme, rest = parse_address(scheduler)
+    host = rest.rsplit(":", 1)[0].strip("[]")
+    if scheme != "tls":
+        if host in ("localhost", "::1") or host.startswith("127."):
+            return None
+        raise PlanError(
+            "real rows would travel to this scheduler unencrypted",
+            where="execution.scheduler",
+            expected="a tls:// address, or tcp:// on this machine (127.0.0.1)",
+            fix="start scheduler and workers with `--tls-ca-file`, `--tls-cert` and `--tls-key`",
+        )
+    security = Security(require_encryption=True)
+    keys = {"ca-file": "tls_ca_file", "client.cert": "tls_client_cert", "client.key": "tls_client_key"}
+    if missing := [
+        f"distributed.comm.tls.{key}" for key, name in keys.items() if not getattr(security, name)
+    ]:
+        raise PlanError(
+            f"Dask is not told where the keys for a tls:// scheduler lie: {', '.join(missing)}",
+            where="execution.scheduler",
+            expected="the files of a certificate authority, a client certificate and its key",
+            fix="set them in ~/.config/dask/distributed.yaml, or as DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+            "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY",
+        )
+    return security
 
 
 @contextmanager

@@ -201,7 +201,7 @@ def opened(name: ExecutorName, workers: int = 1, scheduler: str | None = None) -
 
     Args:
         workers: processes; for ``dask`` those of a cluster on this machine, without ``scheduler``.
-        scheduler: address of a Dask scheduler, such as ``tcp://10.0.0.5:8786``.
+        scheduler: address of a Dask scheduler, such as ``tls://10.0.0.5:8786``.
 
     Raises:
         PlanError: Dask is not installed, or no scheduler with workers of these versions answers.

@@ -1,0 +1,78 @@
+"""A Dask scheduler of somebody else: real rows go to it encrypted, and its loss is one clear error."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from dask import config
+
+from synth_audit.core.context import RunContext
+from synth_audit.core.errors import PlanError, Unavailable, may_pass
+from synth_audit.core.execution import opened
+
+pytestmark = pytest.mark.xdist_group("dask")
+KEYS = ("ca-file", "client.cert", "client.key")
+
+
+def refused(address):
+    with ExitStack() as stack, pytest.raises(PlanError) as caught:
+        stack.enter_context(opened("dask", scheduler=address))
+    return str(caught.value)
+
+
+def test_real_rows_are_not_sent_unencrypted_to_another_machine():
+    told = refused("tcp://10.0.0.5:8786")
+    assert "unencrypted" in told
+    assert "tls://" in told
+
+
+def test_a_tls_scheduler_without_keys_is_refused_at_once():
+    start = time.monotonic()
+    with config.set({f"distributed.comm.tls.{key}": None for key in KEYS}):
+        told = refused("tls://10.0.0.5:8786")
+    assert all(f"distributed.comm.tls.{key}" in told for key in KEYS)
+    assert time.monotonic() - start < 25, "not after the 30 seconds in which a scheduler may answer"
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """The address and process of a scheduler with one worker, both processes of their own."""
+    where = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    path = str(Path(__file__).resolve().parents[2])
+    quiet["env"] = os.environ | {"PYTHONPATH": path}
+    ports = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
+    scheduler = subprocess.Popen([*dask, "scheduler", *ports, "--scheduler-file", str(where)], **quiet)
+    worker = subprocess.Popen(
+        [*dask, "worker", "--scheduler-file", str(where), "--no-nanny", "--no-dashboard"], **quiet
+    )
+    try:
+        for _ in range(600):
+            if where.exists() and where.read_text().strip():
+                break
+            time.sleep(0.1)
+        yield json.loads(where.read_text())["address"], scheduler
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_a_scheduler_that_is_lost_is_one_error_that_may_pass(cluster, capfd):
+    address, scheduler = cluster
+    with ExitStack() as stack, pytest.raises(Unavailable, match="scheduler has gone") as caught:
+        context = RunContext(executor=stack.enter_context(opened("dask", scheduler=address)))
+        assert context.map("piece", abs, [-1, -2]) == [1, 2]
+        scheduler.kill()
+        scheduler.wait()
+        context.map("piece", time.sleep, [5.0, 5.0])
+    assert may_pass(caught.value)
+    assert "Traceback" not in capfd.readouterr().err
