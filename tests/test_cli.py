@@ -16,8 +16,8 @@ import yaml
 from click.testing import CliRunner
 
 from synth_audit import api, cli
-from synth_audit.core.build import build_version
 from synth_audit.core import execution, registry
+from synth_audit.core.build import build_version
 from synth_audit.core.execution import Executor
 from synth_audit.core.plan_file import load_plan
 from synth_audit.store.evidence import read_evidence

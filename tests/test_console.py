@@ -1,12 +1,18 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+import pytest
+
 from synth_audit.commands import gate_table, listing
+from synth_audit.core import registry
+from synth_audit.core.plugin_docs import plugin_doc
 from synth_audit.core.registry import PluginRef
 from synth_audit.core.source import SourceInfo
 from synth_audit.core.verdict import Result
+from synth_audit.report.gates import gate_views
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +50,36 @@ def test_gates_are_a_table_in_one_unit_with_what_failed_last(build, capsys, monk
     monkeypatch.setattr(gate_table, "width", lambda: 30)
     gate_table.show_gates(build.failing())
     assert "allowed" not in capsys.readouterr().out.splitlines()[0]
+
+
+def test_gates_of_audits_that_were_not_run_are_one_line(build, capsys):
+    evidence = build.failing()
+    ran, *others = sorted({m.partition(".")[0] for m in measured(evidence)})
+    gate_table.show_gates(replace(evidence, outcomes=tuple(o for o in evidence.outcomes if o.audit == ran)))
+    lines = capsys.readouterr().out.splitlines()
+    [told] = [line for line in lines if "not part of this run" in line]
+    assert told.endswith(f": {', '.join(others)}")
+    assert not any(line.strip().startswith("No audit reported") for line in lines)
+
+
+def measured(evidence):
+    return [g.measurement for g in gate_views(evidence) if g.measurement]
+
+
+def test_the_catalogue_describes_every_plugin(capsys):
+    listing.show_catalogue(as_json=False)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert lines
+    assert all(len(line.partition(": ")[2].split()) >= 3 for line in lines)
+
+
+@pytest.mark.parametrize("room", ["source", "generator", "audit"])
+def test_descriptions_are_plain_text(room):
+    for ref in registry.catalogue(room).values():
+        doc = plugin_doc(ref)
+        for text in (doc.text, *(s.meaning for s in doc.settings)):
+            assert "``" not in text
+            assert not re.search(r":[a-z]+:`", text), ref.name
 
 
 def test_advice_that_was_not_met_is_no_failure(build, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -26,12 +27,15 @@ _OFF_TERMINAL = 110
 def show_gates(evidence: Evidence) -> None:
     """Print a line for each gate: those that passed first, so that what did not stands beside the verdict.
 
-    Under a gate that did not pass stands why, and what to do. The limit gives way first where the terminal is
-    narrow, then the interval.
+    Under a gate that did not pass stands why, and what to do. Gates of audits that were not run are one
+    line. The limit gives way first where the terminal is narrow, then the interval.
     """
     from synth_audit.report.gates import gate_views
 
-    alike = groupby(gate_views(evidence), lambda g: (g.blocking, g.sign.kind))
+    every, ran = gate_views(evidence), {outcome.audit for outcome in evidence.outcomes}
+    left_out = [g for g in every if g.measurement and g.measurement.partition(".")[0] not in ran]
+    _tell_left_out(left_out)
+    alike = groupby((g for g in every if g not in left_out), lambda g: (g.blocking, g.sign.kind))
     gates = [g for group in reversed([list(found) for _, found in alike]) for g in group]
     rows = [_cells(g) for g in gates]
     widths = [max(len(row[i]) for row in (_HEAD, *rows)) for i in range(len(_HEAD))]
@@ -45,6 +49,16 @@ def show_gates(evidence: Evidence) -> None:
         say(said + note, sign=f"  {sign} ", fg=colour)
         if gate.sign.kind != "pass":
             _explain(gate if row[1] else replace(gate, explanation=""))
+
+
+def _tell_left_out(gates: Sequence[GateView]) -> None:
+    """Say of which audits nothing was asked, and that their gates hold the table."""
+    if gates:
+        audits = ", ".join(sorted({g.measurement.partition(".")[0] for g in gates}))
+        n = f"{len(gates)} gate{'s' if len(gates) > 1 else ''}"
+        told = f"{n} not computed, since these audits were not part of this run: {audits}"
+        sign, colour = SIGNS["open"]
+        say(one_line(told), sign=f"  {sign} ", fg=colour)
 
 
 def width() -> int:

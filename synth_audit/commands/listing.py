@@ -82,18 +82,22 @@ def show_catalogue(*, as_json: bool) -> None:
     from synth_audit.core import registry
 
     rooms: tuple[PluginGroup, ...] = ("source", "generator", "audit")
-    found = {room: {name: _title(ref) for name, ref in registry.catalogue(room).items()} for room in rooms}
+    catalogues = {room: registry.catalogue(room) for room in rooms}
     if as_json:
-        say_json(json.dumps(found, indent=2))
+        titles = {
+            room: {n: str(_info(ref).title) for n, ref in refs.items()} for room, refs in catalogues.items()
+        }
+        say_json(json.dumps(titles, indent=2))
         return
+    found = {room: {n: _description(ref) for n, ref in refs.items()} for room, refs in catalogues.items()}
     usual = registry.default_audits()
     for room, plugins in found.items():
         say(f"{room}s", bold=True)
-        for name, title in plugins.items():
+        for name, description in plugins.items():
             request = (
                 " (only when a plan or a gate names it)" if room == "audit" and name not in usual else ""
             )
-            say(f"  {name:<20} {title}{request}")
+            say(f"  {name:<24} {description}{request}")
         say()
     say("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
 
@@ -142,9 +146,15 @@ def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
     say_whole(textwrap.indent(doc.text, "  "))
 
 
-def _title(ref: PluginRef) -> str:
-    info: Any = vars(ref.load())["info"]
-    return str(info.title)
+def _info(ref: PluginRef) -> Any:
+    return vars(ref.load())["info"]
+
+
+def _description(ref: PluginRef) -> str:
+    """Title, and what it is or asks, in the first sentence."""
+    info = _info(ref)
+    said: str = info.question if ref.room == "audit" else info.summary
+    return f"{info.title}: {said.partition('. ')[0].rstrip('.')}"
 
 
 def _paragraph(label: str, text: str) -> None:

@@ -16,6 +16,7 @@ from synth_audit.core.registry import PluginRef
 
 _SECTION = re.compile(r"(Attributes|Fields|Raises):\n((?:[ ]{4}.*\n?|\n)*)")
 _NAMED = re.compile(r"[ ]{4}([\w, ]+): ")
+_MARKUP = re.compile(r":[a-z]+:`~?(?:[\w.]+\.)?([^`]+)`|``([^`]+)``")
 _WORDS = {int: "whole number", float: "number", bool: "true or false", str: "text", type(None): "null"}
 
 
@@ -53,7 +54,12 @@ def plugin_doc(ref: PluginRef) -> PluginDoc:
     cls = ref.load()
     settings = tuple(_settings(cls))
     text = _SECTION.sub("", (inspect.getdoc(cls) or "") + "\n")
-    return PluginDoc(re.sub(r"\n{3,}", "\n\n", text).strip(), settings, _example(ref, cls))
+    return PluginDoc(_unmarked(re.sub(r"\n{3,}", "\n\n", text).strip()), settings, _example(ref, cls))
+
+
+def _unmarked(text: str) -> str:
+    """Text without the markup of docstrings: quoted words and the last part of names referred to."""
+    return _MARKUP.sub(lambda found: found[1] or found[2], text)
 
 
 def _settings(cls: Any, within: str = "") -> typing.Iterator[SettingDoc]:
@@ -65,7 +71,7 @@ def _settings(cls: Any, within: str = "") -> typing.Iterator[SettingDoc]:
             continue
         default = None if made is MISSING else _written(made)
         yield SettingDoc(
-            within + field.name, accepted(hints[field.name]), default, meanings.get(field.name, "")
+            within + field.name, accepted(hints[field.name]), default, _unmarked(meanings.get(field.name, ""))
         )
 
 
