@@ -158,7 +158,7 @@ def _silent(name: str) -> Iterator[None]:
 
 
 def _security(scheduler: str) -> Any:
-    """The keys for a scheduler, since real rows travel to its workers; None on this machine's loopback device.
+    """The keys for a scheduler, since real rows travel to its workers; None on this machine's loopback.
 
     Raises:
         PlanError: it is reached over a network without encryption, or a key or certificate is not configured.
