@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import distributed  # noqa: F401 - its settings must be read before a test changes some of them
 import pytest
 from dask import config
 

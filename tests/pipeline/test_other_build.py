@@ -99,9 +99,9 @@ def test_approvals_are_part_of_what_was_recorded(case, upgrade, tmp_path):
     choice = {"approvals": 1, "approvers": {"Ann": new_key(key)}}
     release = type(case.plan.release).model_validate({**case.plan.release.model_dump(), **choice})
     plan = case.plan.model_copy(update={"release": release})
-    pipeline.audit_synthetic(plan, case.workspace)
+    evidence = pipeline.produce(plan, case.workspace)
     write_report(case.workspace)
-    recorded = case.workspace.certificate_hash(case.evidence.digest)
+    recorded = case.workspace.certificate_hash(evidence.digest)
     before = recorded.read_text()
     approval = api.approve(case.workspace.root, by="Ann", key=key, until=date(2999, 1, 1))
     after = recorded.read_text()

@@ -100,8 +100,10 @@ def test_real_rows_are_readable_by_their_owner_alone(case, finished):
         ".in-use.lock",
         "salt",
         f"{own}/synthetic.parquet",
+        f"certificates/{finished.evidence.digest}.sha256",
     }
-    assert found == dict.fromkeys(tables | files, 0o600) | dict.fromkeys(("audits", own, "scratch"), 0o700)
+    folders = ("audits", own, "certificates", "scratch")
+    assert found == dict.fromkeys(tables | files, 0o600) | dict.fromkeys(folders, 0o700)
 
 
 def test_the_review_folder_stays_readable_to_others(finished):
