@@ -223,7 +223,7 @@ def test_who_answers_letter_by_letter_is_not_waited_for(
     monkeypatch.setattr(verdict_message, "_PATIENCE", 0.3)
     start = time.monotonic()
     told = verdict_message.post(answering(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 500, 1.0), {}, "X", {})
-    assert "(timeout)" in told
+    assert "timeout" in told.lower()  # of the whole answer, or on a busy machine of a part of it
     assert time.monotonic() - start < 20  # all letters take half a minute
 
 
