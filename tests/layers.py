@@ -34,6 +34,7 @@ LAYERS = (
     ("dagster_project",),
 )
 PLUGIN_LAYER = 3
+ROOMS = ("recognition",)
 
 # What kernels may not know: they take arrays, and leave reading cells to the encoding.
 TABLES = tuple(
@@ -142,7 +143,8 @@ def fault(importer: str, imported: str) -> str:
 def shared(importer: str, imported: str) -> bool:
     """True for a part of the importing plug-in itself, or a module of its room named with an underscore."""
     room, other = importer.split(".")[1], imported.split(".")[1]
-    depth = 4 if other == "audits" else 3  # audits live in families
+    # Audits live in families, but for those that are a room of their own.
+    depth = 4 if other == "audits" and imported.split(".")[2] not in ROOMS else 3
     mine, theirs = importer.split(".")[:depth], imported.split(".")[:depth]
     helper = any(part.startswith("_") for part in theirs)
     return room == other and len(theirs) > 2 and (helper or (mine == theirs and len(mine) == depth))

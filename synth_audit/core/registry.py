@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from synth_audit.core.errors import PlanError, PluginError, problems_of
 from synth_audit.core.text import meant
 
-PluginGroup = Literal["source", "generator", "audit", "kind", "recipe"]
+PluginGroup = Literal["source", "generator", "audit", "view", "kind", "recipe"]
 
 PRIVACY = "privacy"
 """Family of the audits that look for leaks, and that must show that they would see one."""
@@ -30,9 +30,14 @@ _PACKAGES: dict[PluginGroup, tuple[str, ...]] = {
         "synth_audit.audits.fidelity",
         "synth_audit.audits.utility",
     ),
+    "view": ("synth_audit.audits.recognition.views",),
     "kind": ("synth_audit.encoding.kinds",),
     "recipe": ("synth_audit.generators.external.recipes",),
 }
+
+
+_ALONE: dict[PluginGroup, Mapping[str, str]] = {"audit": {"synth_audit.audits.recognition": PRIVACY}}
+"""Packages that are one plug-in each, with its family."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,10 @@ def _adapter(cls: type) -> TypeAdapter[Any]:
 
 @cache
 def _built_in(room: PluginGroup) -> tuple[PluginRef, ...]:
-    refs = []
+    refs = [
+        PluginRef(room, package.rsplit(".", 1)[-1], family, package)
+        for package, family in _ALONE.get(room, {}).items()
+    ]
     for package in _PACKAGES[room]:
         paths = importlib.import_module(package).__path__
         family = package.rsplit(".", 1)[-1]

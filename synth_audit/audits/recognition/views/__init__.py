@@ -1,0 +1,1 @@
+"""Views: one file for each family of ways to recognise a person."""

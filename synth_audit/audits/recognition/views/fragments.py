@@ -1,0 +1,194 @@
+"""Fragments: does a row hold a rare combination of a few of the person's values?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
+from synth_audit.audits.recognition.view import Score, ViewInfo
+from synth_audit.core.arrays import Floats, Positions
+
+_WIDTHS = (0.002, 0.02, 0.06)
+"""Shares of the rows that are near a number: as it was, moved a little, or swapped with a neighbour."""
+
+_LOOKED_AT = 700
+"""People, and rows, among whom sets of columns are looked for."""
+
+_BEAM, _LARGEST = 24, 8
+"""Sets of each size that are followed, and columns of a set."""
+
+_KEPT, _RANDOM = 24, 24
+"""Grown sets, and random ones, that give scores for each width."""
+
+_COUNTED, _MOST_COUNTED = (2, 3, 4), 400
+"""Sizes of the sets in which matches by rows alone are counted, and sets of a size, drawn at random."""
+
+_TELLING = 8.0
+"""Bits that the columns of a random set tell together: fewer single nobody out among some hundred people."""
+
+Packed = npt.NDArray[np.uint64]
+"""Rows that are near a record, 64 in a word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fragments:
+    """Combinations of a person's values in sets of two to eight columns.
+
+    A row matches a person in a set of columns if it is near in each: equal labels, or one of the w nearest
+    rows by number. The score is ``log2(people / (1 + other people who match))`` where some row matches,
+    and 0 where none does: rare combinations that a row repeats tell most.
+
+    Sets are grown without a word on sides. ``k_i`` rows and other people match person i. If the release
+    were more of the same people, all of them would be rows with probability ``p^k_i``, and all of them people
+    with ``(1 - p)^k_i``. Sets with most people of the first kind beyond that, in standard errors, are kept.
+    Random sets are added, those of telling columns more often. Further scores count in how many sets of
+    two, three and four columns a row matches a person and no other person does: what several rows hold of
+    one person adds up.
+
+    Source: ours; beam search over itemsets as in Agrawal & Srikant 1994.
+    """
+
+    info: ClassVar[ViewInfo] = ViewInfo(
+        title="Rare combinations of a few values",
+        finds="a row that shares a rare combination of values",
+        random=True,
+    )
+
+    def scores(self, pool: PooledPeople, rng: np.random.Generator) -> Iterator[Score]:
+        """Score grown and random sets of columns for each width."""
+        columns = [c for c in pool.columns if _bits(c) > 0]
+        if len(columns) < 2:
+            return
+        told = np.array([_bits(c) for c in columns])
+        some = np.sort(rng.permutation(pool.records)[:_LOOKED_AT])
+        rows = np.sort(rng.permutation(pool.rows)[: 4 * _LOOKED_AT])
+        everybody, every_row = np.arange(pool.records), np.arange(pool.rows)
+        share = len(rows) / (len(rows) + pool.records - 1)
+        for width in _WIDTHS:
+            sets = _grown([_near(c, pool.person, some, rows, width) for c in columns], share)
+            sets = list(dict.fromkeys([*sets, *_random(told, rng)]))
+            near = [_near(c, pool.person, everybody, every_row, width) for c in columns]
+            for s in sets:
+                release, people = (_counts(_all([near[j][side] for j in s])) for side in (0, 1))
+                rare = np.log2(pool.records / (1 + people))
+                values = np.where(release > 0, rare + 1e-3 * np.minimum(release, 100), -np.inf)
+                names = tuple(columns[j].name for j in s)
+                yield Score(f"{', '.join(names)} within {width:g}", values, names)
+            for size in _COUNTED if width == _WIDTHS[0] else ():
+                alone = np.zeros(pool.records)
+                for s in _some_sets(len(columns), size, rng):
+                    by_rows, by_people = (_all([near[j][side] for j in s]).any(axis=1) for side in (0, 1))
+                    alone += by_rows & ~by_people
+                yield Score(f"any {size} columns", alone)
+
+
+def _some_sets(d: int, size: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """All sets of so many of d columns, or some at random."""
+    if comb(d, size) <= _MOST_COUNTED:
+        return list(combinations(range(d), size))
+    drawn = (rng.choice(d, size, replace=False).tolist() for _ in range(_MOST_COUNTED))
+    return list({tuple(sorted(s)) for s in drawn})
+
+
+def _bits(column: PooledColumn) -> float:
+    """Entropy of the cells of a column among people, in bits."""
+    share = np.unique(np.nan_to_num(column.people, nan=-np.inf), return_counts=True)[1] / len(column.people)
+    return float(-(share * np.log2(share)).sum())
+
+
+def _near(
+    column: PooledColumn, person: Positions, asked: Positions, rows: Positions, width: float
+) -> tuple[Packed, Packed]:
+    """Which rows of the release, and which other people's records, are near each record asked about."""
+    mine = column.people[asked]
+    of_rows = _packed(column, column.release[rows], mine, width)
+    of_people = _packed(column, column.people, mine, width)
+    first, last = (np.searchsorted(person, person[asked], side) for side in ("left", "right"))
+    for i in range(len(asked)):
+        for own in range(first[i], last[i]):  # nobody matches a record of their own
+            of_people[i, own // 64] &= ~(np.uint64(1) << np.uint64(own % 64))
+    return of_rows, of_people
+
+
+def _packed(column: PooledColumn, values: Floats, mine: Floats, width: float) -> Packed:
+    """Which values are near each of mine: equal labels, or numbers of that share next to it by rank."""
+    known = np.sort(values[np.isfinite(values) & ((values >= 0) | column.numeric)])
+    first, last = np.searchsorted(known, mine, "left"), np.searchsorted(known, mine, "right")
+    if column.numeric and len(known):
+        reach = max(1, round(width * len(known) / 2))
+        first = np.searchsorted(known, known[np.maximum(first - reach, 0)], "left")
+        last = np.searchsorted(known, known[np.minimum(last + reach, len(known)) - 1], "right")
+    last[np.isnan(mine)] = 0
+    place = np.searchsorted(known, values, "left").astype(np.int32)  # NaN stands behind all
+    place[~(np.isfinite(values) & ((values >= 0) | column.numeric))] = -1
+    near = (place[None] >= first[:, None].astype(np.int32)) & (place[None] < last[:, None].astype(np.int32))
+    packed = np.packbits(near, axis=1, bitorder="little")
+    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
+
+
+def _all(near: Sequence[Packed]) -> Packed:
+    """Which match in all columns."""
+    both = near[0]
+    for more in near[1:]:
+        both = both & more
+    return both
+
+
+def _grown(near: Sequence[tuple[Packed, Packed]], share: float) -> list[tuple[int, ...]]:
+    """Sets in which most people are matched by rows alone, the surest first.
+
+    Args:
+        share: of the rows among all rows and other people that are compared.
+    """
+    d = len(near)
+    beam: list[tuple[float, tuple[int, ...], Packed, Packed]] = [
+        (0.0, (j,), release, people) for j, (release, people) in enumerate(near)
+    ]
+    found: list[tuple[float, tuple[int, ...]]] = []
+    for _ in range(min(_LARGEST, d) - 1):
+        seen: set[tuple[int, ...]] = set()
+        larger: list[tuple[float, tuple[int, ...], Packed, Packed]] = []
+        for _, columns, release, people in beam:
+            for j in range(d):
+                key = tuple(sorted({*columns, j}))
+                if len(key) > len(columns) and key not in seen:
+                    seen.add(key)
+                    both = release & near[j][0], people & near[j][1]
+                    larger.append((_surprise(_counts(both[0]), _counts(both[1]), share), key, *both))
+        beam = sorted(larger, key=lambda x: -x[0])[:_BEAM]
+        found += [(z, key) for z, key, _, _ in beam]
+    return [key for _, key in sorted(found, key=lambda x: -x[0])[:_KEPT]]
+
+
+def _counts(near: Packed) -> Positions:
+    found: Positions = np.bitwise_count(near).sum(axis=1, dtype=np.intp)
+    return found
+
+
+def _surprise(release: Positions, people: Positions, share: float) -> float:
+    """Standard errors by which more records are matched by rows alone than by chance."""
+    total = release + people
+    usual = np.where(total > 0, share**total, 0.0)
+    alone = (release > 0) & (people == 0)
+    return float((alone - usual).sum() / np.sqrt(1 + (usual * (1 - usual)).sum()))
+
+
+def _random(told: Floats, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """Random sets of telling columns."""
+    weight = (told + 0.1) / (told + 0.1).sum()
+    found: list[tuple[int, ...]] = []
+    for _ in range(20 * _RANDOM):
+        size = int(rng.integers(2, min(6, len(told)) + 1)) if len(told) > 2 else 2
+        s = tuple(sorted(rng.choice(len(told), size, replace=False, p=weight).tolist()))
+        if told[list(s)].sum() > _TELLING and s not in found:
+            found.append(s)
+        if len(found) == _RANDOM:
+            break
+    return found

@@ -1,0 +1,82 @@
+"""Recoding: does a row agree with the person once both are read in other terms?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
+from synth_audit.audits.recognition.view import Score, ViewInfo
+from synth_audit.audits.recognition.views.agreement import agreement_scores
+from synth_audit.core.arrays import Floats
+from synth_audit.kernels.digit_bags import digit_bags, digits_of_numbers, digits_of_times
+
+_FEWEST = 13
+"""Different values from which on a number has ranks that tell people apart; fewer are labels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recoding:
+    """Agreement in bits after every column was recoded alike.
+
+    Codings of numbers: ranks within each table (any unit, any increasing scale), ranks counted from the other
+    end, the digits in whatever order (slips of typing), and differences of neighbouring columns in shares of
+    their ranges, modulo 1 (one shift of all numbers of a person).
+
+    Source: Fellegi & Sunter 1969 for the bits; the codings are ours.
+    """
+
+    info: ClassVar[ViewInfo] = ViewInfo(
+        title="Agreement in other units, scales or spellings",
+        finds="a row that agrees once numbers are read by rank, by digits or by their differences",
+    )
+
+    def scores(self, pool: PooledPeople, rng: np.random.Generator) -> Iterator[Score]:
+        """Score each coding in turn."""
+        numbers = [c for c in pool.columns if c.numeric]
+        labels = [c for c in pool.columns if not c.numeric]
+        for name, columns in _codings(numbers):
+            for score in agreement_scores([*columns, *labels], pool, rng):
+                yield replace(score, name=f"{name}, {score.name}")
+
+
+def _codings(numbers: Sequence[PooledColumn]) -> Iterator[tuple[str, list[PooledColumn]]]:
+    fine = [c for c in numbers if len(np.unique(c.people[np.isfinite(c.people)])) >= _FEWEST]
+    if not fine:
+        return
+    rest = [c for c in numbers if c not in fine]
+    ranked = [replace(c, people=_ranks(c.people), release=_ranks(c.release)) for c in fine]
+    yield "ranks", [*ranked, *rest]
+    yield "mirrored ranks", [*(replace(c, release=1 - c.release) for c in ranked), *rest]
+    yield "digits", [_by_digits(c) for c in fine]
+    if len(fine) >= 3:
+        ring = sorted(fine, key=lambda c: (np.nanmin(c.people), np.nanmax(c.people), c.name))
+        yield "differences", [_difference(a, b) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)]
+
+
+def _ranks(values: Floats) -> Floats:
+    known = values[np.isfinite(values)]
+    ordered = np.sort(known)
+    middle = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+    return np.where(np.isfinite(values), middle / (2 * max(1, len(known))), np.nan)
+
+
+def _by_digits(column: PooledColumn) -> PooledColumn:
+    both = np.concatenate([column.people, column.release])
+    read = digits_of_times if column.time else digits_of_numbers
+    codes = digit_bags(read(both, column.step), np.isfinite(both))[0].astype(np.float64)
+    n = len(column.people)
+    return replace(column, people=codes[:n], release=codes[n:], numeric=False)
+
+
+def _difference(a: PooledColumn, b: PooledColumn) -> PooledColumn:
+    def share(c: PooledColumn, values: Floats) -> Floats:
+        low, high = np.nanmin(c.people), np.nanmax(c.people)
+        return (values - low) / (high - low)
+
+    people = (share(a, a.people) - share(b, b.people)) % 1
+    release = (share(a, a.release) - share(b, b.release)) % 1
+    return PooledColumn(f"{a.name} - {b.name}", people, release, numeric=True)

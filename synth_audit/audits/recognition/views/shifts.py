@@ -1,0 +1,191 @@
+"""Shifts: were two numbers of many people moved by the same constants?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from synth_audit.audits.recognition.matching import CodedCells
+from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
+from synth_audit.audits.recognition.view import Score, ViewInfo
+from synth_audit.core.arrays import Bools, Codes, Floats, Floats32
+
+_NUMBERS = 8
+"""Numbers that are paired, those with most different values: 28 pairs."""
+
+_BINS = 150
+"""Bins in the central 96 % of a number, where it is not compared to the last digit."""
+
+_GRID = 2**18
+"""Cells of one cross-correlation: a few milliseconds."""
+
+_COMMON = 0.05
+"""Share of the people from which on a value is left out: it makes spikes without telling anybody apart."""
+
+_SPIKES = 6
+"""Shifts that are followed, in each resolution."""
+
+_CLEAR = 6.0
+"""Standard deviations by which a further column's shift must stand out among its bins."""
+
+_LIMIT = 1e-3
+"""Smallest share of pairs that a coincidence may have: 10 bits at most."""
+
+_FEWEST = 50
+"""Numbers on either side that a pair must have."""
+
+_OTHERS = 20
+"""Random pairings that say how often a shift occurs by chance."""
+
+
+class _Shift(NamedTuple):
+    """A spike: so many bins in one column and so many in another, modulo the sizes of their grids."""
+
+    strength: float
+    lags: dict[int, tuple[int, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shifts:
+    """Rows at constant differences from people in two numbers and more.
+
+    The joint histograms of two numbers, of people and of rows, are correlated over all shifts (FFT). A shift
+    that many pairs share is a spike over its neighbourhood, and over the same of people among themselves.
+    Further columns join by the shift that stands out among the pairs at hand. A row's score is the sum of
+    the bits of the columns in which it lies at the shift, with and without those of equal labels.
+
+    Source: ours; cross-correlation by FFT.
+    """
+
+    info: ClassVar[ViewInfo] = ViewInfo(
+        title="Numbers moved by a constant", finds="a row that lies at one constant difference"
+    )
+
+    def scores(self, pool: PooledPeople, rng: np.random.Generator) -> Iterator[Score]:
+        """Score the surest shifts, to the last digit and in coarse bins."""
+        ranked = sorted((c for c in pool.columns if c.numeric), key=lambda c: -len(np.unique(c.people)))
+        labels = [CodedCells.of(c) for c in pool.columns if not c.numeric]
+        for exact in (True, False):
+            grids = [_BinnedNumbers.of(c, exact) for c in ranked[:_NUMBERS]]
+            spikes = [s for i, j in combinations(range(len(grids)), 2) for s in _spikes(grids, i, j)]
+            for k, shift in enumerate(sorted(spikes, key=lambda s: -s.strength)[:_SPIKES]):
+                lags = _joined(grids, shift.lags, exact, rng)
+                names = tuple(grids[i].name for i in sorted(lags))
+                alone, beside = _told(grids, lags, exact, labels)
+                what = f"shift {k + 1}, {'exact' if exact else 'coarse'}"
+                yield Score(what, alone, names)
+                yield Score(f"{what}, and labels", beside, names)
+
+
+@dataclass(frozen=True, eq=False)
+class _BinnedNumbers:
+    """One number in bins of equal width, -1 where there is none or a common one."""
+
+    name: str
+    people: Codes = field(repr=False)
+    release: Codes = field(repr=False)
+    size: int
+
+    @classmethod
+    def of(cls, column: PooledColumn, exact: bool) -> _BinnedNumbers:
+        low, high = np.nanquantile(column.people, (0.02, 0.98))
+        least, most = np.nanmin(column.people), np.nanmax(column.people)
+        width = column.step if exact else max(column.step, (high - low or most - least) / _BINS)
+        # Room for a third more than the range, so that a shift does not wrap round to others.
+        size = int(2 ** np.clip(np.ceil(np.log2((most - least) * 1.3 / width + 2)), 5, 12))
+        people, release = (_bins(x, width, size) for x in (column.people, column.release))
+        return cls(column.name, people, release, size)
+
+
+def _bins(values: Floats, width: float, size: int) -> Codes:
+    different, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+    common = np.isin(values, different[counts > _COMMON * len(values)])
+    able = np.isfinite(values) & ~common
+    return np.where(able, np.mod(np.floor(np.where(able, values, 0.0) / width + 0.5), size), -1).astype(
+        np.int64
+    )
+
+
+def _spikes(grids: Sequence[_BinnedNumbers], i: int, j: int) -> Iterator[_Shift]:
+    """The two shifts of a pair of columns that stand out most."""
+    from scipy.ndimage import uniform_filter  # lazy import: keeps the CLI's start fast
+
+    a, b = grids[i].size, grids[j].size
+    while a * b > _GRID:
+        a, b = (a // 2, b) if a > b else (a, b // 2)
+    counts = [_joint(grids[i], grids[j], side, a, b) for side in ("people", "release")]
+    n, m = (x.sum() for x in counts)
+    if min(n, m) < _FEWEST:
+        return
+    people, release = (np.fft.rfft2(x) for x in counts)
+    found = np.fft.irfft2(np.conj(people) * release, (a, b))
+    usual = np.fft.irfft2(np.conj(people) * people, (a, b)) * (m / n)
+    usual[0, 0] = 0  # each person beside itself
+    around = (uniform_filter(found, 5, mode="wrap") * 25 - found) / 24
+    usual = np.maximum(np.maximum(around, usual), 0.05)
+    strength = (found - usual) / np.sqrt(usual + 1)
+    strength[0, 0] = 0  # equal values are no shift
+    for k in np.argpartition(strength.ravel(), -2)[-2:]:
+        x, y = np.unravel_index(k, strength.shape)
+        yield _Shift(float(strength[x, y]), {i: (int(x), a), j: (int(y), b)})
+
+
+def _joint(first: _BinnedNumbers, second: _BinnedNumbers, side: str, a: int, b: int) -> Floats32:
+    x, y = getattr(first, side), getattr(second, side)
+    able = (x >= 0) & (y >= 0)
+    cells = x[able] % a * b + y[able] % b
+    return np.bincount(cells, minlength=a * b).reshape(a, b).astype(np.float32)
+
+
+def _at(grid: _BinnedNumbers, lag: tuple[int, int], exact: bool) -> Bools:
+    """Which rows lie at a shift from which people, shape (records, rows)."""
+    by, size = lag
+    away = (grid.release[None] - grid.people[:, None] - by) % size
+    near = (away == 0) if exact else ((away <= 1) | (away == size - 1))
+    found: Bools = near & (grid.people >= 0)[:, None] & (grid.release >= 0)
+    return found
+
+
+def _joined(
+    grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], exact: bool, rng: np.random.Generator
+) -> dict[int, tuple[int, int]]:
+    """The shift with those of further columns that go with it."""
+    both = np.logical_and.reduce([_at(grids[i], lag, exact) for i, lag in lags.items()])
+    record, row = np.nonzero(both)
+    joined = dict(lags)
+    for k, grid in enumerate(grids):
+        if k not in lags and len(record):
+            away = (grid.release[row] - grid.people[record]) % grid.size
+            counts = np.bincount(away, minlength=grid.size)
+            by_chance = np.zeros(grid.size)
+            for _ in range(_OTHERS):
+                other = grid.release[rng.permutation(row)]
+                by_chance += (
+                    np.bincount((other - grid.people[record]) % grid.size, minlength=grid.size) / _OTHERS
+                )
+            clear = (counts - by_chance) / np.sqrt(by_chance + 1)
+            if clear.max() > _CLEAR:
+                joined[k] = int(clear.argmax()), grid.size
+    return joined
+
+
+def _told(
+    grids: Sequence[_BinnedNumbers],
+    lags: dict[int, tuple[int, int]],
+    exact: bool,
+    labels: Sequence[CodedCells],
+) -> tuple[Floats, Floats]:
+    """Bits of the best row of each record, by numbers alone and with equal labels."""
+    bits = np.zeros((len(grids[0].people), len(grids[0].release)), np.float32)
+    for i, lag in lags.items():
+        at = _at(grids[i], lag, exact)
+        bits += at * np.float32(-np.log2(max(float(at.mean()), _LIMIT)))
+    alone = bits.max(axis=1).astype(np.float64)
+    for column in labels:
+        bits += column.agreement()[column.people][:, column.release]
+    best = np.partition(bits, -2, axis=1)[:, -2:]
+    return alone, (best[:, 1] - best[:, 0] + 1e-3 * best[:, 1]).astype(np.float64)

@@ -1,0 +1,132 @@
+"""ViewScores: they see no sides, say the same twice, and together recognise what rows hold of people."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from synth_audit.audits.recognition.matching import LAST, CodedCells, matched
+from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, pooled
+from synth_audit.core import registry
+from synth_audit.core.errors import NotApplicable
+
+VIEWS = sorted(registry.catalogue("view"))
+N = 150
+
+
+def people(n, seed):
+    rng = np.random.default_rng([5, seed])
+    z = rng.normal(size=n)
+    return {
+        "a": np.round(50 + 9 * z, 1),
+        "b": np.round(rng.normal(100, 20, n)),
+        "c": np.where(rng.random(n) < 0.1, np.nan, np.round(z + rng.normal(size=n), 2)),
+        "d": np.round(rng.gamma(2, 30, n), 1),
+        "e": rng.choice(list("pqrs"), n),
+        "f": rng.choice(list("uvw"), n, p=[0.7, 0.2, 0.1]),
+    }
+
+
+@pytest.fixture(scope="module")
+def release():
+    """Rows of thirty training people among those of others."""
+    train, other = people(N, 1), people(N, 3)
+    return {c: np.concatenate([train[c][:30], x[30:]]) for c, x in other.items()}
+
+
+@pytest.fixture(scope="module")
+def drawn(subject_of, release):
+    subject = subject_of(people(N, 1), people(N, 2), release)
+    return pooled(subject, 1000, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_scores_every_record_and_says_the_same_twice(name, drawn):
+    pool, _ = drawn
+    view = registry.build("view", name, {})
+    first, second = (list(view.scores(pool, np.random.default_rng(1))) for _ in range(2))
+    assert first
+    assert len({s.name for s in first}) == len(first)
+    for one, two in zip(first, second, strict=True):
+        assert one.values.shape == (pool.records,)
+        assert not np.isnan(one.values).any()
+        assert (one.values < np.inf).all()
+        assert np.array_equal(one.values, two.values)
+        assert set(one.columns) <= {c.name for c in pool.columns} | {""}
+
+
+@pytest.mark.parametrize("name", [v for v in VIEWS if v not in ("density", "shifts")])
+def test_copied_people_score_higher_than_control_people(name, drawn):
+    pool, sides = drawn
+    copied = np.zeros(pool.people, dtype=bool)
+    copied[sides.person[(sides.rows < 30) & sides.member[sides.person]]] = True
+    best = 0.0
+    for score in registry.build("view", name, {}).scores(pool, np.random.default_rng(1)):
+        s = pool.of_people(score.values)
+        best = max(best, np.mean(s[copied][:, None] > s[~sides.member][None]))
+    assert best > 0.9
+
+
+def test_what_a_view_is_given_says_nothing_of_sides():
+    known = {f.name for f in fields(PooledPeople)} | {f.name for f in fields(PooledColumn)}
+    assert known == {
+        *("columns", "words", "person", "rows", "repeats"),
+        *("name", "people", "release", "numeric", "step", "time"),
+    }
+
+
+def test_people_stand_in_no_order_of_their_sides(drawn):
+    _, sides = drawn
+    assert 0.3 < sides.member[: N // 2].mean() < 0.7
+
+
+def test_every_record_of_a_person_counts_as_the_person(subject_of):
+    def visits(n, seed):
+        return {"who": [f"{seed}-{i // 3}" for i in range(n)], **people(n, seed)}
+
+    made = people(90, 3)
+    subject = subject_of(visits(90, 1), visits(90, 2), made, who={"role": "split_key"})
+    pool, sides = pooled(subject, 1000, np.random.default_rng(0))
+    assert (pool.people, pool.records) == (60, 180)
+    assert sides.member.sum() == 30
+    scores = np.arange(180.0)
+    assert np.array_equal(pool.of_people(scores), np.arange(2.0, 180, 3))
+    assert np.array_equal(sides.positions(sides.member), np.arange(90))
+
+
+def test_what_cannot_be_compared_is_not_applicable(subject_of):
+    constant = {"a": np.ones(20)}
+    for train, control, made in (
+        (people(20, 1), None, people(20, 3)),
+        (people(20, 1), people(3, 2), people(20, 3)),
+        (people(20, 1), people(20, 2), people(2, 3)),
+        (constant, constant, constant),
+    ):
+        with pytest.raises(NotApplicable):
+            pooled(subject_of(train, control, made), 1000, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("among_people", [False, True])
+def test_match_weights_are_those_of_a_naive_sum(among_people):
+    rng = np.random.default_rng(4)
+    n, m = 30, 50
+    columns = [
+        PooledColumn("x", rng.normal(size=n), rng.normal(size=m), numeric=True),
+        PooledColumn("y", rng.integers(-1, 4, n) * 1.0, rng.integers(-1, 4, m) * 1.0, numeric=False),
+    ]
+    cells = [CodedCells.of(c) for c in columns]
+    person = np.arange(n) // 2
+    if among_people:
+        cells = [c.among_people() for c in cells]
+    tables = [c.agreement()[None] for c in cells]
+    found = matched(cells, tables, person=person if among_people else None)
+    total = sum(t[0][c.people][:, c.release] for t, c in zip(tables, cells, strict=True))
+    if among_people:
+        total[person[:, None] == person[None]] = 0
+    ranked = np.sort(total, axis=1)[:, ::-1]
+    step = 3 * float(total.max()) / 2**16
+    assert found.best[0] == pytest.approx(ranked[:, 0], abs=step)
+    assert found.margin[0] == pytest.approx(ranked[:, 0] - ranked[:, 4:LAST].mean(axis=1), abs=step)
+    assert found.row.shape == (4, n)
