@@ -30,7 +30,7 @@ import numpy as np
 from synth_audit.core.arrays import Bools, Floats, Floats32, Positions
 from synth_audit.core.measurement import Interval
 from synth_audit.kernels.intervals import critical_value
-from synth_audit.kernels.proportion_interval import wilson
+from synth_audit.kernels.proportion_interval import joined, proportion_interval
 
 VIEW_SIZES = (0.01, 0.02, 0.03, 0.05, 0.08)
 """Shares of the people at which views are compared: few people must be claimed for a weak leak to show."""
@@ -108,7 +108,7 @@ class Recognised:
         return float(self.claims[self.member].mean() - self.claims[~self.member].mean())
 
     def interval(self, level: float) -> Interval:
-        """Interval of the excess, from Wilson's for either side (MOVER).
+        """Interval of the excess, from the intervals of either side (MOVER).
 
         Averaged claims vary less than claims of yes or no. So either side counts as ``n p (1 - p) / var``
         people, with var the variance of its averaged claims, and as no more than all its evaluations. The
@@ -121,14 +121,14 @@ class Recognised:
         drawn = critical_value(level) * self.spread
         low = a - b - math.hypot(a - low_a, high_b - b, drawn)
         high = a - b + math.hypot(high_a - a, b - low_b, drawn)
-        return Interval(low, high, level, "wilson intervals joined, cross-fitted")
+        return Interval(low, high, level, f"{joined()}, cross-fitted")
 
     def _share(self, claims: Floats, level: float) -> tuple[float, float, float]:
         share = float(claims.mean())
         whole = share * (1 - share)
         part = float(claims.var()) / whole if whole > 0 else 1.0
         n = len(claims) / min(1.0, max(part, 1 / self.evaluations))
-        ends = wilson(min(share * n, n), n, level)
+        ends = proportion_interval(min(share * n, n), n, level)
         return share, ends.low, ends.high
 
 

@@ -14,6 +14,7 @@ from synth_audit.core.errors import NotApplicable
 
 VIEWS = sorted(registry.catalogue("view"))
 N = 150
+WORDS = [f"word{i}" for i in range(60)]
 
 
 def people(n, seed):
@@ -26,6 +27,7 @@ def people(n, seed):
         "d": np.round(rng.gamma(2, 30, n), 1),
         "e": rng.choice(list("pqrs"), n),
         "f": rng.choice(list("uvw"), n, p=[0.7, 0.2, 0.1]),
+        "note": [" ".join(rng.choice(WORDS, 9)) for _ in range(n)],
     }
 
 

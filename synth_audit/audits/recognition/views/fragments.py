@@ -43,7 +43,7 @@ class Fragments:
 
     A row matches a person in a set of columns if it is near in each: equal labels, or one of the w nearest
     rows by number. The score is ``log2(people / (1 + other people who match))`` where some row matches,
-    and 0 where none does: rare combinations that a row repeats tell most.
+    and nothing is said where none does: rare combinations that a row repeats tell most.
 
     Sets are grown without a word on sides. ``k_i`` rows and other people match person i. If the release
     were more of the same people, all of them would be rows with probability ``p^k_i``, and all of them people
