@@ -18,7 +18,7 @@ _COMMON = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
+class TextWords:
     """Texts of much the same words, in whatever order.
 
     A pair of texts weighs the sum of ``-log2`` of the share of texts that hold each word they share. The
