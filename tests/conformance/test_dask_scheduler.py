@@ -28,8 +28,9 @@ def refused(address):
     return str(caught.value)
 
 
-def test_real_rows_are_not_sent_unencrypted_to_another_machine():
-    told = refused("tcp://10.0.0.5:8786")
+@pytest.mark.parametrize("host", ["10.0.0.5", "127.0.0.1.example.org"])
+def test_real_rows_are_not_sent_unencrypted_to_another_machine(host):
+    told = refused(f"tcp://{host}:8786")
     assert "unencrypted" in told
     assert "tls://" in told
 

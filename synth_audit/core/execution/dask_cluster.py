@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
+from ipaddress import ip_address
 from typing import Any, TypeVar
 
 from synth_audit.core.build import build_version
@@ -146,6 +147,14 @@ def _scheduler_lost() -> Unavailable:
     )
 
 
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine: a name such as 127.0.0.1.example.org is another one."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 @contextmanager
 def _silent(name: str) -> Iterator[None]:
     """No message of a logger for the length of the block."""
@@ -169,7 +178,7 @@ def _security(scheduler: str) -> Any:
     scheme, rest = parse_address(scheduler)
     host = rest.rsplit(":", 1)[0].strip("[]")
     if scheme != "tls":
-        if host in ("localhost", "::1") or host.startswith("127."):
+        if _is_loopback(host):
             return None
         raise PlanError(
             "real rows would travel to this scheduler unencrypted",
