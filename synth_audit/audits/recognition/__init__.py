@@ -13,6 +13,7 @@ from synth_audit.audits.recognition.engine import Recognised, ViewScores, inform
 from synth_audit.audits.recognition.people import PooledPeople, Sides, pooled
 from synth_audit.audits.recognition.view import View
 from synth_audit.core import registry
+from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -118,45 +119,38 @@ class Recognition:
                 **counts,
             ),
         )
-        return Findings(
-            measurements, notes=tuple(_notes(found, scored)), exposures=(_exposure(found, sides),)
-        )
+        return Findings(measurements, notes=_notes(found, scored), exposures=(_exposure(found, sides),))
 
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """The views in one draw, with the name of each and the columns it compares."""
+    """The views in one draw, with the name of each."""
 
     views: ViewScores
     names: tuple[str, ...]
-    columns: tuple[tuple[str, ...], ...]
 
 
 def _scored(pool: PooledPeople, draws: int, context: RunContext) -> Iterator[_Scored]:
     """Every view's scores, once for each draw; views without randomness are computed once."""
-    kept: dict[str, list[tuple[str, tuple[str, ...], np.ndarray]]] = {}
+    kept: dict[str, dict[str, Floats]] = {}
     for draw in range(draws):
-        scores = []
         for name in registry.catalogue("view"):
             view: View = registry.build("view", name, {})
             if view.info.random or name not in kept:
                 rng = context.child("recognition", name, str(draw)).rng
-                kept[name] = [
-                    (f"{view.info.title}: {s.name}", s.columns, pool.of_people(s.values))
-                    for s in view.scores(pool, rng)
-                ]
-            scores += [(name, *score) for score in kept[name]]
-        values = np.array([s[3] for s in scores]).reshape(len(scores), pool.people)
-        yield _Scored(
-            ViewScores(information(values)), tuple(s[1] for s in scores), tuple(s[2] for s in scores)
-        )
+                kept[name] = {
+                    f"{view.info.title}: {s.name}": pool.of_people(s.values) for s in view.scores(pool, rng)
+                }
+        scores = {name: values for of_view in kept.values() for name, values in of_view.items()}
+        values = np.array(list(scores.values())).reshape(len(scores), pool.people)
+        yield _Scored(ViewScores(information(values)), tuple(scores))
 
 
-def _notes(found: Recognised, scored: Sequence[_Scored]) -> Iterator[str]:
-    """Which views the rules rest on most."""
-    used = Counter(scored[draw].names[v] for draw, rule in found.rules for v in rule.views[:1])
-    for name, _ in used.most_common(1):
-        yield f"the attack relied most on {name}"
+def _notes(found: Recognised, scored: Sequence[_Scored]) -> tuple[str, ...]:
+    """Which view the rules rest on most."""
+    used = Counter(scored[draw].names[rule.views[0]] for draw, rule in found.rules)
+    [(name, _)] = used.most_common(1)
+    return (f"the attack relied most on {name}",)
 
 
 def _exposure(found: Recognised, sides: Sides) -> Exposure:

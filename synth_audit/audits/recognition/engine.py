@@ -21,7 +21,7 @@ every person is claimed only by rules that were chosen without that person.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -29,6 +29,7 @@ import numpy as np
 
 from synth_audit.core.arrays import Bools, Floats, Floats32, Positions
 from synth_audit.core.measurement import Interval
+from synth_audit.kernels.held_out import halved
 from synth_audit.kernels.intervals import critical_value
 from synth_audit.kernels.proportion_interval import joined, proportion_interval
 
@@ -221,16 +222,6 @@ def excesses(top: Positions, train: Bools, control: Bools, sizes: Sequence[float
 def claim_count(size: float, n: int) -> int:
     """People in a claim of this share of n, at least one."""
     return max(1, round(size * n))
-
-
-def halved(member: Bools, times: int, rng: np.random.Generator) -> Iterator[Bools]:
-    """Who is in the second half, either side halved at random, so many times; shape (people,) each."""
-    for _ in range(times):
-        second = np.zeros(len(member), dtype=np.bool_)
-        for side in (member, ~member):
-            shuffled = rng.permutation(np.flatnonzero(side))
-            second[shuffled[: len(shuffled) // 2]] = True
-        yield second
 
 
 def p_value(

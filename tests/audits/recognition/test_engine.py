@@ -14,7 +14,6 @@ from synth_audit.audits.recognition.engine import (
     chosen,
     claim_count,
     excesses,
-    halved,
     information,
     leading,
     p_value,
@@ -54,12 +53,6 @@ def test_excesses_are_those_of_a_naive_count():
             assert excess == pytest.approx(
                 train[top].sum() / train.sum() - control[top].sum() / control.sum()
             )
-
-
-def test_halves_hold_half_of_either_side():
-    member = np.arange(101) < 80
-    for second in halved(member, 5, np.random.default_rng(3)):
-        assert (second[member].sum(), second[~member].sum()) == (40, 10)
 
 
 @pytest.mark.parametrize("sizes", [(300, 100), (800, 200)])
