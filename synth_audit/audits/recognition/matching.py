@@ -20,6 +20,9 @@ from synth_audit.core.arrays import Floats, Floats32, Positions
 CELLS = 192
 """Cells of a number at most, of equal counts: values 0.5 % of the rows apart are told apart."""
 
+LABELS = 512
+"""Cells of labels at most: further labels share a cell with others, which costs one bit of ten."""
+
 MOST_BITS = 10.0
 """Bits of one column at most: no more can be learned from some thousand rows."""
 
@@ -69,8 +72,8 @@ class CodedCells:
             sums = np.bincount(cells[known], both[known], minlength=k)[:k]
             middles = sums / np.maximum(1, np.bincount(cells, minlength=k + 1)[:k])
         else:
-            k = int(both.max(initial=0)) + 1
-            cells, middles = np.where(both < 0, k, both).astype(np.intp), np.empty(0)
+            k = min(int(both.max(initial=0)) + 1, LABELS)
+            cells, middles = np.where(both < 0, k, both % LABELS).astype(np.intp), np.empty(0)
         people, release = cells[:n], cells[n:]
         counts = [np.bincount(c, minlength=k + 1)[:k] for c in (people, release)]
         shares = sum(c / max(1, c.sum()) for c in counts) / 2
@@ -151,7 +154,8 @@ def matched(
     packed = [_packed(t, steps) for t in tables]
     kept = min(LAST * repeats, m)
     best, margin = np.empty((WEIGHTINGS, n)), np.empty((WEIGHTINGS, n))
-    near = np.empty((WEIGHTINGS, n, kept), np.uint64)
+    place = np.uint32(16) if m <= 2**16 else np.uint64(32)  # bits that name a row, below those of its weight
+    near = np.empty((WEIGHTINGS, n, kept), place.dtype)
     rivals = np.zeros((WEIGHTINGS, m, RIVALS), np.uint16)
     for start, weights in _weighed(columns, packed):
         block = slice(start, start + len(weights))
@@ -159,12 +163,12 @@ def matched(
             weights[person[block, None] == person[None]] = 0
         for w in range(WEIGHTINGS):
             mine = np.ascontiguousarray(weights.view(np.uint16).reshape(*weights.shape, WEIGHTINGS)[..., w])
-            keyed = (mine.astype(np.uint64) << np.uint64(32)) | np.arange(m, dtype=np.uint64)
+            keyed = (mine.astype(place.dtype) << place) | np.arange(m, dtype=place.dtype)
             near[w, block] = np.partition(keyed, m - kept, axis=1)[:, m - kept :]
             both = np.concatenate([mine, rivals[w].T])
             rivals[w] = np.partition(both, len(both) - RIVALS, axis=0)[-RIVALS:].T
     near.sort(axis=2)
-    value, row = (near >> np.uint64(32)).astype(np.float64), (near & np.uint64(2**32 - 1)).astype(np.intp)
+    value, row = (near >> place).astype(np.float64), near.astype(np.intp) & ((1 << int(place)) - 1)
     best = value[..., -1]
     others = value[..., : max(1, kept - FIRST * repeats)].mean(axis=2)
     margin = best - others

@@ -32,7 +32,6 @@ class Density:
     info: ClassVar[ViewInfo] = ViewInfo(
         title="Density of the release over that of the population",
         finds="rows that crowd where few other people are",
-        random=True,
         source="van Breugel et al. 2023",
     )
 

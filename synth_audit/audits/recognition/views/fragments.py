@@ -21,7 +21,7 @@ _WIDTHS = (0.002, 0.02, 0.06)
 _LOOKED_AT = 700
 """People, and rows, among whom sets of columns are looked for."""
 
-_BEAM, _LARGEST = 24, 8
+_BEAM, _LARGEST = 16, 8
 """Sets of each size that are followed, and columns of a set."""
 
 _KEPT, _RANDOM = 24, 24
@@ -111,9 +111,10 @@ def _near(
     of_rows = _packed(column, column.release[rows], mine, width)
     of_people = _packed(column, column.people, mine, width)
     first, last = (np.searchsorted(person, person[asked], side) for side in ("left", "right"))
-    for i in range(len(asked)):
-        for own in range(first[i], last[i]):  # nobody matches a record of their own
-            of_people[i, own // 64] &= ~(np.uint64(1) << np.uint64(own % 64))
+    for k in range(int((last - first).max(initial=0))):  # nobody matches a record of their own
+        i = np.flatnonzero(first + k < last)
+        own = first[i] + k
+        of_people[i, own // 64] &= ~(np.uint64(1) << (own % 64).astype(np.uint64))
     return of_rows, of_people
 
 
@@ -126,9 +127,11 @@ def _packed(column: PooledColumn, values: Floats, mine: Floats, width: float) ->
         first = np.searchsorted(known, known[np.maximum(first - reach, 0)], "left")
         last = np.searchsorted(known, known[np.minimum(last + reach, len(known)) - 1], "right")
     last[np.isnan(mine)] = 0
-    place = np.searchsorted(known, values, "left").astype(np.int32)  # NaN stands behind all
+    place = np.searchsorted(known, values, "left")  # NaN stands behind all
     place[~(np.isfinite(values) & ((values >= 0) | column.numeric))] = -1
-    near = (place[None] >= first[:, None].astype(np.int32)) & (place[None] < last[:, None].astype(np.int32))
+    small = np.int16 if len(known) < 2**15 else np.int32
+    place, first, last = (x.astype(small) for x in (place, first, last))
+    near = (place >= first[:, None]) & (place < last[:, None])
     packed = np.packbits(near, axis=1, bitorder="little")
     return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
 

@@ -29,7 +29,7 @@ _SHARPNESS = 8
 """Records teach by the eighth power of their rank in clearness: the clearest eighth decides."""
 
 _TEACHERS = 600
-"""Records that teach, drawn at random: enough for counts of some hundred labels."""
+"""Records that teach: enough for counts of some hundred labels."""
 
 _BOUNDS = (-4.0, 7.0)
 """Natural logarithms of a learned weight: no column alone decides for or against a pair."""
@@ -53,7 +53,6 @@ class Linkage:
     info: ClassVar[ViewInfo] = ViewInfo(
         title="Record linkage with learned match weights",
         finds="a row that fits once it is learned what its labels stand for",
-        random=True,
         source="Fellegi & Sunter 1969; Winkler 1988",
     )
 
@@ -62,7 +61,7 @@ class Linkage:
         columns = [c for c in map(CodedCells.of, pool.columns) if len(c.shares) > 1]
         if len(columns) < 2:
             return
-        teachers = np.sort(rng.permutation(pool.records)[:_TEACHERS])
+        teachers = np.arange(min(_TEACHERS, pool.records))  # records stand in random order
         bits = [c.agreement() for c in columns]
         weights = {
             known: [_prior(c, b, known) for c, b in zip(columns, bits, strict=True)]

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from synth_audit.audits.recognition.matching import CodedCells
+from synth_audit.audits.recognition.matching import AT_ONCE, CodedCells
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 from synth_audit.core.arrays import Bools, Codes, Floats, Floats32
@@ -69,14 +69,15 @@ class Shifts:
         """Score the surest shifts, to the last digit and in coarse bins."""
         ranked = sorted((c for c in pool.columns if c.numeric), key=lambda c: -len(np.unique(c.people)))
         labels = [CodedCells.of(c) for c in pool.columns if not c.numeric]
-        for exact in (True, False):
-            grids = [_BinnedNumbers.of(c, exact) for c in ranked[:_NUMBERS]]
+        for reach in (0, 1):
+            grids = [_BinnedNumbers.of(c, reach) for c in ranked[:_NUMBERS]]
             spikes = [s for i, j in combinations(range(len(grids)), 2) for s in _spikes(grids, i, j)]
-            for k, shift in enumerate(sorted(spikes, key=lambda s: -s.strength)[:_SPIKES]):
-                lags = _joined(grids, shift.lags, exact, rng)
-                names = tuple(grids[i].name for i in sorted(lags))
-                alone, beside = _told(grids, lags, exact, labels)
-                what = f"shift {k + 1}, {'exact' if exact else 'coarse'}"
+            spikes = sorted(spikes, key=lambda s: -s.strength)[:_SPIKES]
+            lags = [_joined(grids, s.lags, reach, rng) for s in spikes]
+            told = _told(grids, lags, reach, labels)
+            for k, (lag, alone, beside) in enumerate(zip(lags, *told, strict=True)):
+                names = tuple(grids[i].name for i in sorted(lag))
+                what = f"shift {k + 1}, {'coarse' if reach else 'exact'}"
                 yield Score(what, alone, names)
                 yield Score(f"{what}, and labels", beside, names)
 
@@ -91,10 +92,11 @@ class _BinnedNumbers:
     size: int
 
     @classmethod
-    def of(cls, column: PooledColumn, exact: bool) -> _BinnedNumbers:
+    def of(cls, column: PooledColumn, reach: int) -> _BinnedNumbers:
         low, high = np.nanquantile(column.people, (0.02, 0.98))
         least, most = np.nanmin(column.people), np.nanmax(column.people)
-        width = column.step if exact else max(column.step, (high - low or most - least) / _BINS)
+        coarse = max(column.step, (high - low or most - least) / _BINS)
+        width = coarse if reach else column.step
         # Room for a third more than the range, so that a shift does not wrap round to others.
         size = int(2 ** np.clip(np.ceil(np.log2((most - least) * 1.3 / width + 2)), 5, 12))
         people, release = (_bins(x, width, size) for x in (column.people, column.release))
@@ -141,21 +143,34 @@ def _joint(first: _BinnedNumbers, second: _BinnedNumbers, side: str, a: int, b: 
     return np.bincount(cells, minlength=a * b).reshape(a, b).astype(np.float32)
 
 
-def _at(grid: _BinnedNumbers, lag: tuple[int, int], exact: bool) -> Bools:
-    """Which rows lie at a shift from which people, shape (records, rows)."""
+def _at(grid: _BinnedNumbers, lag: tuple[int, int], reach: int, records: slice) -> Bools:
+    """Which rows lie at a shift from which people, give or take ``reach`` bins, shape (records, rows)."""
     by, size = lag
-    away = (grid.release[None] - grid.people[:, None] - by) % size
-    near = (away == 0) if exact else ((away <= 1) | (away == size - 1))
-    found: Bools = near & (grid.people >= 0)[:, None] & (grid.release >= 0)
+    mine = grid.people[records]
+    rows = np.where(grid.release >= 0, grid.release % size, -1).astype(np.int16)
+    found = np.zeros((len(mine), len(rows)), dtype=np.bool_)
+    for off in range(-reach, reach + 1):
+        wanted = np.where(mine >= 0, (mine + by + off) % size, -2).astype(np.int16)
+        found |= rows == wanted[:, None]
     return found
 
 
+def _blocks(grids: Sequence[_BinnedNumbers]) -> Iterator[slice]:
+    """Blocks of records that are held beside all rows."""
+    n, m = len(grids[0].people), len(grids[0].release)
+    size = max(1, AT_ONCE // m)
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
 def _joined(
-    grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], exact: bool, rng: np.random.Generator
+    grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], reach: int, rng: np.random.Generator
 ) -> dict[int, tuple[int, int]]:
     """The shift with those of further columns that go with it."""
-    both = np.logical_and.reduce([_at(grids[i], lag, exact) for i, lag in lags.items()])
-    record, row = np.nonzero(both)
+    pairs = []
+    for block in _blocks(grids):
+        both = np.logical_and.reduce([_at(grids[i], lag, reach, block) for i, lag in lags.items()])
+        pairs.append(np.argwhere(both) + (block.start, 0))
+    record, row = np.concatenate(pairs).T
     joined = dict(lags)
     for k, grid in enumerate(grids):
         if k not in lags and len(record):
@@ -175,17 +190,33 @@ def _joined(
 
 def _told(
     grids: Sequence[_BinnedNumbers],
-    lags: dict[int, tuple[int, int]],
-    exact: bool,
+    shifts: Sequence[dict[int, tuple[int, int]]],
+    reach: int,
     labels: Sequence[CodedCells],
 ) -> tuple[Floats, Floats]:
-    """Bits of the best row of each record, by numbers alone and with equal labels."""
-    bits = np.zeros((len(grids[0].people), len(grids[0].release)), np.float32)
-    for i, lag in lags.items():
-        at = _at(grids[i], lag, exact)
-        bits += at * np.float32(-np.log2(max(float(at.mean()), _LIMIT)))
-    alone = bits.max(axis=1).astype(np.float64)
-    for column in labels:
-        bits += column.agreement()[column.people][:, column.release]
-    best = np.partition(bits, -2, axis=1)[:, -2:]
-    return alone, (best[:, 1] - best[:, 0] + 1e-3 * best[:, 1]).astype(np.float64)
+    """Bits of each record's best row, by numbers alone and with equal labels, shape (shifts, records) each."""
+    n = len(grids[0].people) if grids else 0
+    told = [{i: _bits_at(grids[i], lag, reach) for i, lag in lags.items()} for lags in shifts]
+    tables = [c.agreement() for c in labels]
+    alone, beside = np.empty((len(shifts), n)), np.empty((len(shifts), n))
+    for block in _blocks(grids) if shifts else ():
+        equal = np.zeros((block.stop - block.start, len(grids[0].release)), np.float32)
+        for column, table in zip(labels, tables, strict=True):
+            equal += np.take(table[column.people[block]], column.release, axis=1)
+        for k, lags in enumerate(shifts):
+            bits = np.zeros_like(equal)
+            for i, lag in lags.items():
+                bits += _at(grids[i], lag, reach, block) * np.float32(told[k][i])
+            alone[k, block] = bits.max(axis=1)
+            bits += equal
+            best = np.partition(bits, -2, axis=1)[:, -2:]
+            beside[k, block] = best[:, 1] - best[:, 0] + 1e-3 * best[:, 1]
+    return alone, beside
+
+
+def _bits_at(grid: _BinnedNumbers, lag: tuple[int, int], reach: int) -> float:
+    """Bits that a shift of one column tells, from the share of all pairs at it."""
+    by, size = lag
+    people, release = (np.bincount(x[x >= 0] % size, minlength=size) for x in (grid.people, grid.release))
+    pairs = sum(float(people @ np.roll(release, -(by + off))) for off in range(-reach, reach + 1))
+    return -float(np.log2(max(pairs / (len(grid.people) * len(grid.release)), _LIMIT)))
