@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.recognition.engine import Recognised, ViewScores, information, recognise
-from synth_audit.audits.recognition.people import PooledPeople, Sides, pooled
-from synth_audit.audits.recognition.view import View
-from synth_audit.core import registry
-from synth_audit.core.arrays import Floats
+from synth_audit.audits.recognition.detection import DetectionLimit, detection_limits, view_rng
+from synth_audit.audits.recognition.engine import Recognised, p_value, recognise
+from synth_audit.audits.recognition.people import Sides, pooled
+from synth_audit.audits.recognition.scoring import ScoredPeople, ScoreInfo, scored
+from synth_audit.audits.recognition.subgroups import worst_subgroup
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Exposure, Findings, Quantity, Reference, SampleCounts
+from synth_audit.core.measurement import Exposure, Findings, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.roc import auroc
 
@@ -39,11 +38,45 @@ TPR = Quantity(
     help="Share of training people ranked above all but 1 % of control people. 0.01 without a leak.",
 )
 
+FOUND = Quantity(
+    "found",
+    "Training people surely recognised",
+    help=(
+        "Lower 99 % bound of the excess where a permutation test finds a leak (p at most 0.01), otherwise 0. "
+        "More than the tolerance is a leak."
+    ),
+)
+POSSIBLE = Quantity(
+    "possible",
+    "Training people that a leak found may concern",
+    help="Upper 99 % bound of the excess where a leak was found, otherwise 0.",
+)
+LIMIT = Quantity(
+    "detection_limit",
+    "Smallest leak that would have been found",
+    help=(
+        "Share of training people whose leak this audit would have found on this table with 95 % "
+        "probability, for each class of leak. A smaller leak may stay unseen."
+    ),
+    proportional=False,
+)
+SUBGROUP = Quantity(
+    "worst_subgroup",
+    "People of a subgroup surely recognised",
+    help="Largest lower 99 % bound of the excess in any group of one label or one quarter of a number.",
+)
+
+FAMILY = 0.01
+"""Probability of a wrong finding, of each of the bounds and of the permutation test."""
+
 FEWEST = 100
 """Control people with fewer of whom the excess is insufficient evidence: its error is two points at least."""
 
 FALSE_POSITIVES = 0.01
 """False positive rate at which the true positive rate is reported, as is usual for membership inference."""
+
+NAMED = 5
+"""Columns that a note names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +87,15 @@ class Recognition:
     each person by the release (:mod:`synth_audit.audits.recognition.view`). The engine chooses a combination
     on one half of the people and evaluates it on the other (:mod:`synth_audit.audits.recognition.engine`).
 
+    A leak is *found* when the permutation test's p is at most 0.01. It exceeds the tolerance when the lower
+    bound of the excess does. What would have been found is measured by planted leaks
+    (:mod:`synth_audit.audits.recognition.detection`), unless a leak beyond the tolerance was found.
+
     Fields:
         max_people: people drawn from either side; fewer where the release is large.
         draws: draws of the views' own randomness, whose variance is part of the interval.
+        tolerance: excess above which a leak fails; detection limits are not measured then.
+        detection: whether detection limits are measured, which costs most of the time.
 
     Raises:
         ValueError: a field is out of range.
@@ -68,6 +107,8 @@ class Recognition:
 
     max_people: int = 2000
     draws: int = 3
+    tolerance: float = 0.01
+    detection: bool = True
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Recognition",
@@ -80,7 +121,7 @@ class Recognition:
             "Traces that none of the views reads, such as values encoded by a secret rule, and leaks of so "
             "few people that they stay within the interval."
         ),
-        quantities=(EXCESS, AUC, TPR),
+        quantities=(FOUND, POSSIBLE, LIMIT, SUBGROUP, EXCESS, AUC, TPR),
         risk="membership",
         needs=(Need.CONTROL,),
         default=False,
@@ -88,75 +129,98 @@ class Recognition:
     )
 
     def __post_init__(self) -> None:
-        if self.max_people < 4 or self.draws < 1:
-            raise ValueError("max_people must be at least 4 and draws at least 1")
+        if self.max_people < 4 or self.draws < 1 or not 0 <= self.tolerance < 1:
+            raise ValueError("max_people must be at least 4, draws at least 1, and tolerance in [0, 1)")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
-        """Score people by every view, and recognise them."""
+        """Score people by every view, recognise them, and measure what would have been found."""
         pool, sides = pooled(subject, self.max_people, context.rng)
-        scored = list(_scored(pool, self.draws, context))
-        if not scored[0].names:
+        seed = int(context.rng.integers(2**63))
+        draws = list(scored(pool, self.draws, lambda name, draw: view_rng(seed, name, draw)))
+        if not draws[0].scores:
             raise NotApplicable("no view has anything to compare")
-        found = recognise([s.views for s in scored], sides.member, context.rng)
-        standing = [found.standing[side] for side in (sides.member, ~sides.member)]
-        limit = float(np.quantile(standing[1], 1 - FALSE_POSITIVES))
+        views = [d.views for d in draws]
+        found = recognise(views, sides.member, context.rng)
+        interval = found.interval(1 - 2 * FAMILY)
+        leak = p_value(views, sides.member, context.rng) <= FAMILY
+        surely = max(0.0, interval.low) if leak else 0.0
+        limits: list[DetectionLimit] = []
+        if self.detection and surely <= self.tolerance:
+            limits = detection_limits(pool, sides.member, views[0], seed, context)
         counts: SampleCounts = {
             "n_requested": self.max_people,
-            "n_achieved": int(min(map(len, standing))),
+            "n_achieved": int(min(sides.member.sum(), (~sides.member).sum())),
             "n_minimum": FEWEST,
         }
+        by = _relied_on(found, draws)
+        group = worst_subgroup(found, pool, FAMILY)
         measurements = (
+            FOUND.at(surely),
+            POSSIBLE.at(interval.high if leak else 0.0),
+            *(LIMIT.at(1.0 if x.share is None else x.share, setting=x.leak.name) for x in limits),
+            *([SUBGROUP.at(max(0.0, group.low) if leak else 0.0)] if group else []),
             EXCESS.at(
                 found.excess,
                 interval=found.interval(subject.level),
                 reference=Reference(0.0, "claims of training people are right by chance alone"),
                 **counts,
             ),
-            AUC.at(auroc(*standing), reference=Reference(0.5, "chance"), **counts),
-            TPR.at(
-                float((standing[0] > limit).mean()),
-                reference=Reference(FALSE_POSITIVES, "chance"),
-                **counts,
-            ),
+            *_standing(found, counts),
         )
-        return Findings(measurements, notes=_notes(found, scored), exposures=(_exposure(found, sides),))
+        notes = [*_notes(leak, by, limits)]
+        if leak and group and group.low > self.tolerance:
+            notes.append(f"a group by {group.column} is recognised most surely")
+        return Findings(measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),))
 
 
-@dataclass(frozen=True, eq=False)
-class _Scored:
-    """The views in one draw, with the name of each."""
-
-    views: ViewScores
-    names: tuple[str, ...]
-
-
-def _scored(pool: PooledPeople, draws: int, context: RunContext) -> Iterator[_Scored]:
-    """Every view's scores, once for each draw; views without randomness are computed once."""
-    kept: dict[str, dict[str, Floats]] = {}
-    for draw in range(draws):
-        for name in registry.catalogue("view"):
-            view: View = registry.build("view", name, {})
-            if view.info.random or name not in kept:
-                rng = context.child("recognition", name, str(draw)).rng
-                kept[name] = {
-                    f"{view.info.title}: {s.name}": pool.of_people(s.values) for s in view.scores(pool, rng)
-                }
-        scores = {name: values for of_view in kept.values() for name, values in of_view.items()}
-        values = np.array(list(scores.values())).reshape(len(scores), pool.people)
-        yield _Scored(ViewScores(information(values)), tuple(scores))
+def _standing(found: Recognised, counts: SampleCounts) -> tuple[Measurement, ...]:
+    """How well the attack ranks people."""
+    train, control = found.standing[found.member], found.standing[~found.member]
+    rate = float((train > np.quantile(control, 1 - FALSE_POSITIVES)).mean())
+    return (
+        AUC.at(auroc(train, control), reference=Reference(0.5, "chance"), **counts),
+        TPR.at(rate, reference=Reference(FALSE_POSITIVES, "chance"), **counts),
+    )
 
 
-def _notes(found: Recognised, scored: Sequence[_Scored]) -> tuple[str, ...]:
-    """Which view the rules rest on most."""
-    used = Counter(scored[draw].names[rule.views[0]] for draw, rule in found.rules)
-    [(name, _)] = used.most_common(1)
-    return (f"the attack relied most on {name}",)
+def _relied_on(found: Recognised, draws: Sequence[ScoredPeople]) -> ScoreInfo:
+    """The view that carries most weight in the rules, with those of its columns that most of it rests on."""
+    views: dict[str, float] = {}
+    columns: dict[str, dict[str, float]] = {}
+    infos = {}
+    for draw, rule in found.rules:
+        for view, weight in zip(rule.views, rule.weights, strict=True):
+            score = draws[draw].scores[view]
+            name = score.view.title
+            infos[name] = score.view
+            views[name] = views.get(name, 0.0) + weight
+            for column in score.columns:
+                of = columns.setdefault(name, {})
+                of[column] = of.get(column, 0.0) + weight
+    name = max(views, key=views.__getitem__)
+    named = sorted(columns.get(name, {}).items(), key=lambda pair: -pair[1])[:NAMED]
+    return ScoreInfo(infos[name], tuple(column for column, _ in named))
 
 
-def _exposure(found: Recognised, sides: Sides) -> Exposure:
+def _notes(leak: bool, by: ScoreInfo, limits: Sequence[DetectionLimit]) -> list[str]:
+    """How people are recognised, and classes of leak without a limit."""
+    notes = []
+    if leak:
+        where = f", mostly in {', '.join(by.columns)}" if by.columns else ""
+        notes.append(f"people are recognised by {by.view.finds}{where}")
+    notes += [
+        f"no detection limit is established for {x.leak.title[0].lower()}{x.leak.title[1:]}: "
+        f"not even {100 * max(x.planted):.3g} % of the people would surely have been found"
+        for x in limits
+        if x.share is None
+    ]
+    return notes
+
+
+def _exposure(found: Recognised, sides: Sides, columns: tuple[str, ...]) -> Exposure:
     """The people claimed in most evaluations, as positions in their tables."""
     claimed = found.claims >= 0.5
     (train, hit), (control, control_hit) = (
         (sides.positions(side), sides.positions(side & claimed)) for side in (sides.member, ~sides.member)
     )
-    return Exposure(EXCESS.id(), (), train, hit, control, control_hit)
+    return Exposure(EXCESS.id(), columns, train, hit, control, control_hit)

@@ -52,6 +52,10 @@ HALVINGS = 6
 REACHED = 10
 """Permutations that reach the observed excess and end the test; p is above 0.01 then."""
 
+CLEAR = 299
+"""Permutations after which the test ends if none is as strong: p is 0.0033 then, and the chance that 999
+would have given more than 0.01 is below 1e-4."""
+
 
 @dataclass(frozen=True, eq=False)
 class ViewScores:
@@ -90,6 +94,7 @@ class Recognised:
     Attributes:
         member: who is in the training set, shape (people,).
         claims: share of the evaluations in which each person was claimed, shape (people,).
+        strength: mean over the evaluations and over :data:`VIEW_SIZES` of the excess in standard errors.
         standing: mean standing of each person among those evaluated, in [0, 1], 1 for the first; (people,).
         evaluations: how often each person was evaluated.
         spread: standard error of the excess from the views' own draws.
@@ -98,6 +103,7 @@ class Recognised:
 
     member: Bools = field(repr=False)
     claims: Floats = field(repr=False)
+    strength: float
     standing: Floats = field(repr=False)
     evaluations: int
     spread: float
@@ -108,7 +114,7 @@ class Recognised:
         """Share of training people claimed minus that of control people, in [-1, 1]."""
         return float(self.claims[self.member].mean() - self.claims[~self.member].mean())
 
-    def interval(self, level: float) -> Interval:
+    def interval(self, level: float, people: Bools | None = None) -> Interval:
         """Interval of the excess, from the intervals of either side (MOVER).
 
         Averaged claims vary less than claims of yes or no. So either side counts as ``n p (1 - p) / var``
@@ -116,9 +122,14 @@ class Recognised:
         error of the views' own draws is added. Without a leak, rules chosen on the same people agree by
         luck, so that a bound above 0 is a finding only together with a small :func:`p_value`.
         Source: Newcombe 1998, method 10; Zou & Donner 2008; effective numbers as in Korn & Graubard 1998.
+
+        Args:
+            people: of whom the excess is asked, some of either side; everybody if None.
         """
-        a, low_a, high_a = self._share(self.claims[self.member], level)
-        b, low_b, high_b = self._share(self.claims[~self.member], level)
+        train, control = (
+            self.claims[side if people is None else side & people] for side in (self.member, ~self.member)
+        )
+        (a, low_a, high_a), (b, low_b, high_b) = self._share(train, level), self._share(control, level)
         drawn = critical_value(level) * self.spread
         low = a - b - math.hypot(a - low_a, high_b - b, drawn)
         high = a - b + math.hypot(high_a - a, b - low_b, drawn)
@@ -164,18 +175,21 @@ def recognise(
     """
     n, times = len(member), halvings * len(draws)
     claims, standing, rules = np.zeros((len(draws), n)), np.zeros(n), []
+    strength = 0.0
     for draw, views in enumerate(draws):
         for second in halved(member, halvings, rng):
             for half in (second, ~second):
                 rule = chosen(views, member, ~half)
                 order = np.argsort(-rule.of(views), kind="stable")
+                excess, error = excesses(order[None], member & half, ~member & half, VIEW_SIZES)
+                strength += float((excess / error).mean()) / (2 * times)
                 order = order[half[order]]
                 claims[draw, order[: claim_count(rule.size, len(order))]] += 1 / halvings
                 standing[order] += np.linspace(1, 0, len(order)) / times
                 rules.append((draw, rule))
-    excesses = claims[:, member].mean(axis=1) - claims[:, ~member].mean(axis=1)
-    spread = float(np.std(excesses, ddof=1)) / math.sqrt(len(draws)) if len(draws) > 1 else 0.0
-    return Recognised(member, claims.mean(axis=0), standing, times, spread, tuple(rules))
+    by_draw = claims[:, member].mean(axis=1) - claims[:, ~member].mean(axis=1)
+    spread = float(np.std(by_draw, ddof=1)) / math.sqrt(len(draws)) if len(draws) > 1 else 0.0
+    return Recognised(member, claims.mean(axis=0), strength, standing, times, spread, tuple(rules))
 
 
 def chosen(views: ViewScores, member: Bools, people: Bools) -> AttackRule:
@@ -227,20 +241,22 @@ def claim_count(size: float, n: int) -> int:
 def p_value(
     draws: Sequence[ViewScores], member: Bools, rng: np.random.Generator, *, most: int = 999
 ) -> float:
-    """Probability of so large an excess, or a larger one, where the release does not depend on the sides.
+    """Probability of so strong an attack, or a stronger one, where the release does not depend on the sides.
 
-    Sides are permuted and every choice is repeated, with one halving for each draw of the views:
-    ``p = (1 + #{permuted >= observed}) / (1 + B)``. Where :data:`REACHED` permutations reach the observed
-    excess, ``p = REACHED / B`` after B of them, which is as valid.
+    Sides are permuted and every choice is repeated, with one halving for each draw of the views. With r of B
+    permutations at least as strong as the attack, ``p = (1 + r) / (1 + B)``. Where :data:`REACHED` are, the
+    test ends, and ``p = REACHED / B`` is as valid. Where none of the first :data:`CLEAR` is, it ends as well.
     Source: Besag & Clifford 1991.
 
     Args:
         most: B, unless it ends earlier.
     """
-    excess = recognise(draws, member, rng, halvings=1).excess
+    strength = recognise(draws, member, rng, halvings=1).strength
     reached = 0
     for done in range(1, most + 1):
-        reached += recognise(draws, rng.permutation(member), rng, halvings=1).excess >= excess
+        reached += recognise(draws, rng.permutation(member), rng, halvings=1).strength >= strength
         if reached == REACHED:
             return REACHED / done
+        if done == CLEAR and not reached:
+            return 1 / (1 + done)
     return (1 + reached) / (1 + most)

@@ -154,8 +154,9 @@ def matched(
     packed = [_packed(t, steps) for t in tables]
     kept = min(LAST * repeats, m)
     best, margin = np.empty((WEIGHTINGS, n)), np.empty((WEIGHTINGS, n))
-    place = np.uint32(16) if m <= 2**16 else np.uint64(32)  # bits that name a row, below those of its weight
-    near = np.empty((WEIGHTINGS, n, kept), place.dtype)
+    place = 16 if m <= 2**16 else 32  # bits that name a row, below those of its weight
+    keys: type[np.unsignedinteger[Any]] = np.uint32 if place == 16 else np.uint64
+    near = np.empty((WEIGHTINGS, n, kept), keys)
     rivals = np.zeros((WEIGHTINGS, m, RIVALS), np.uint16)
     for start, weights in _weighed(columns, packed):
         block = slice(start, start + len(weights))
@@ -163,12 +164,12 @@ def matched(
             weights[person[block, None] == person[None]] = 0
         for w in range(WEIGHTINGS):
             mine = np.ascontiguousarray(weights.view(np.uint16).reshape(*weights.shape, WEIGHTINGS)[..., w])
-            keyed = (mine.astype(place.dtype) << place) | np.arange(m, dtype=place.dtype)
+            keyed = (mine.astype(keys) << keys(place)) | np.arange(m, dtype=keys)
             near[w, block] = np.partition(keyed, m - kept, axis=1)[:, m - kept :]
             both = np.concatenate([mine, rivals[w].T])
             rivals[w] = np.partition(both, len(both) - RIVALS, axis=0)[-RIVALS:].T
     near.sort(axis=2)
-    value, row = (near >> place).astype(np.float64), near.astype(np.intp) & ((1 << int(place)) - 1)
+    value, row = (near >> keys(place)).astype(np.float64), near.astype(np.intp) & (2**place - 1)
     best = value[..., -1]
     others = value[..., : max(1, kept - FIRST * repeats)].mean(axis=2)
     margin = best - others

@@ -11,6 +11,7 @@ import numpy as np
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 from synth_audit.core.arrays import Floats
+from synth_audit.kernels.parallel import single_threaded
 
 _ROUNDS, _LEAVES, _RATE = 60, 15, 0.1
 """Boosting rounds, leaves of a tree and learning rate: enough to fit interactions of some columns."""
@@ -54,8 +55,9 @@ class Density:
                     early_stopping=False,
                     random_state=int(rng.integers(2**31)),
                 )
-                model.fit(np.vstack([other, release]), np.arange(len(other) + len(release)) >= len(other))
-                odds[fold == k] = model.decision_function(people[fold == k])
+                with single_threaded():
+                    model.fit(np.vstack([other, release]), np.arange(len(other) + len(release)) >= len(other))
+                    odds[fold == k] = model.decision_function(people[fold == k])
         yield Score("boosted trees", odds)
 
 

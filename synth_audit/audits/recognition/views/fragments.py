@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -129,9 +129,9 @@ def _packed(column: PooledColumn, values: Floats, mine: Floats, width: float) ->
     last[np.isnan(mine)] = 0
     place = np.searchsorted(known, values, "left")  # NaN stands behind all
     place[~(np.isfinite(values) & ((values >= 0) | column.numeric))] = -1
-    small = np.int16 if len(known) < 2**15 else np.int32
-    place, first, last = (x.astype(small) for x in (place, first, last))
-    near = (place >= first[:, None]) & (place < last[:, None])
+    small: type[np.signedinteger[Any]] = np.int16 if len(known) < 2**15 else np.int32
+    at = place.astype(small)
+    near = (at >= first.astype(small)[:, None]) & (at < last.astype(small)[:, None])
     packed = np.packbits(near, axis=1, bitorder="little")
     return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
 

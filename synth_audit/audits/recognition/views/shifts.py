@@ -169,7 +169,7 @@ def _joined(
     pairs = []
     for block in _blocks(grids):
         both = np.logical_and.reduce([_at(grids[i], lag, reach, block) for i, lag in lags.items()])
-        pairs.append(np.argwhere(both) + (block.start, 0))
+        pairs.append(np.argwhere(both) + np.array([block.start, 0]))
     record, row = np.concatenate(pairs).T
     joined = dict(lags)
     for k, grid in enumerate(grids):
@@ -194,7 +194,7 @@ def _told(
     reach: int,
     labels: Sequence[CodedCells],
 ) -> tuple[Floats, Floats]:
-    """Bits of each record's best row, by numbers alone and with equal labels, shape (shifts, records) each."""
+    """Bits of each record's best row, by numbers alone and with equal labels, shape (shifts, records)."""
     n = len(grids[0].people) if grids else 0
     told = [{i: _bits_at(grids[i], lag, reach) for i, lag in lags.items()} for lags in shifts]
     tables = [c.agreement() for c in labels]

@@ -1,0 +1,195 @@
+"""Planted leaks: rows of the release replaced by what some training people would leave, by class of leak.
+
+A class is one function from the cells of the people to the cells of the rows that they leave. It sees the
+pooled columns alone, so every table has every class of which it has the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
+from synth_audit.core.arrays import Bools, Floats, Positions
+
+MOVED = 0.02
+"""Standard deviation, as a share of the people by rank, by which a near copy's numbers are moved."""
+
+REDRAWN = 0.1
+"""Share of a near copy's labels that are drawn anew."""
+
+PARTS = 3
+"""A fragment is one column in three, and three columns at least: the two of most values, and others."""
+
+SHIFT = (0.1, 0.3)
+"""Shares of a number's central range by which shifted copies are moved, one for each column."""
+
+_CENTRAL = (0.05, 0.95)
+
+Cells = list[Floats]
+"""One array of cells for each column: numbers, or codes of labels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeakClass:
+    """A class of leaks.
+
+    Attributes:
+        name: in measurements. title: what it is, for a reader.
+        left: cells that people leave, from their records, the pool and the rows that are replaced.
+        by_value: whether the people are those with the largest or rarest values of one column.
+        columns: columns that it needs.
+    """
+
+    name: str
+    title: str
+    left: Callable[[Positions, PooledPeople, Positions, np.random.Generator], Cells]
+    by_value: bool = False
+    columns: int = 1
+
+
+def planted(
+    pool: PooledPeople, member: Bools, leak: LeakClass, share: float, rng: np.random.Generator
+) -> tuple[PooledPeople, Positions]:
+    """Replace rows of the release by what a share of the training people would leave.
+
+    Args:
+        member: who is in the training set, shape (people,).
+        share: of the training people, in (0, 1]; at most as many as the release has rows.
+
+    Returns:
+        The pool with the new release, and the people who leave a row.
+    """
+    n = min(max(1, round(share * member.sum())), pool.rows)
+    able = np.flatnonzero(member)
+    if leak.by_value:
+        column = pool.columns[int(rng.integers(len(pool.columns)))]
+        unusual = pool.of_people(_unusual(column))
+        people = rng.permutation(able)
+        people = people[np.argsort(-unusual[people], kind="stable")[:n]]
+    else:
+        people = rng.permutation(able)[:n]
+    order = rng.permutation(pool.records)
+    first = order[np.unique(pool.person[order], return_index=True)[1]]  # one record of each person
+    records, rows = first[people], rng.permutation(pool.rows)[:n]
+    left = leak.left(records, pool, rows, rng)
+    columns = []
+    for column, cells in zip(pool.columns, left, strict=True):
+        release = column.release.copy()
+        release[rows] = cells
+        columns.append(replace(column, release=release))
+    words = []
+    for text in pool.words:
+        texts = list(text.release)
+        for row, record in zip(rows, records, strict=True):
+            texts[row] = text.people[record]
+        words.append(replace(text, release=tuple(texts)))
+    return replace(pool, columns=tuple(columns), words=tuple(words)), people
+
+
+def _unusual(column: PooledColumn) -> Floats:
+    """How large a number, or how rare a label, each record has; missing cells last."""
+    if column.numeric:
+        return np.where(np.isnan(column.people), -np.inf, column.people)
+    codes, back, counts = np.unique(column.people, return_inverse=True, return_counts=True)
+    return np.where(codes[back] < 0, -np.inf, -counts[back]).astype(np.float64)
+
+
+def _copies(records: Positions, pool: PooledPeople, rows: Positions, rng: np.random.Generator) -> Cells:
+    return [c.people[records] for c in pool.columns]
+
+
+def _near_copies(records: Positions, pool: PooledPeople, rows: Positions, rng: np.random.Generator) -> Cells:
+    made = []
+    for column, mine in zip(pool.columns, _copies(records, pool, rows, rng), strict=True):
+        if column.numeric:
+            known = np.sort(column.people[np.isfinite(column.people)])
+            place = (np.searchsorted(known, mine, "left") + np.searchsorted(known, mine, "right") - 1) / 2
+            moved = np.rint(place + rng.normal(scale=MOVED * len(known), size=len(mine)))
+            cells = known[np.clip(moved, 0, len(known) - 1).astype(np.intp)]
+            made.append(np.where(np.isnan(mine), np.nan, cells))
+        else:
+            made.append(np.where(rng.random(len(mine)) < REDRAWN, column.release[rows], mine))
+    return made
+
+
+def _fragments(records: Positions, pool: PooledPeople, rows: Positions, rng: np.random.Generator) -> Cells:
+    d = len(pool.columns)
+    values = [len(np.unique(c.people)) for c in pool.columns]
+    most = sorted(range(d), key=lambda j: -values[j])
+    kept = {*most[:2], *rng.permutation(most[2:])[: max(PARTS, round(d / PARTS)) - 2].tolist()}
+    return [c.people[records] if j in kept else c.release[rows] for j, c in enumerate(pool.columns)]
+
+
+def _shifted(records: Positions, pool: PooledPeople, rows: Positions, rng: np.random.Generator) -> Cells:
+    """Numbers are moved; without numbers, labels are renamed."""
+    made = []
+    numbers = any(c.numeric for c in pool.columns)
+    for column, mine in zip(pool.columns, _copies(records, pool, rows, rng), strict=True):
+        if column.numeric:
+            made.append(_rounded(mine + rng.uniform(*SHIFT) * _width(column), column))
+        elif numbers:
+            made.append(mine)
+        else:
+            names = rng.permutation(int(column.people.max()) + 1)
+            made.append(np.where(mine < 0, mine, names[mine.astype(np.intp)]))
+    return made
+
+
+def _mixtures(records: Positions, pool: PooledPeople, rows: Positions, rng: np.random.Generator) -> Cells:
+    away = sum(_apart(c, records) for c in pool.columns)
+    away = np.where(pool.person[records][:, None] == pool.person, np.inf, away)
+    other, weight = np.argmin(away, axis=1), rng.random(len(records))
+    made = []
+    for column, mine in zip(pool.columns, _copies(records, pool, rows, rng), strict=True):
+        theirs = column.people[other]
+        if column.numeric:
+            made.append(_rounded(mine + weight * (theirs - mine), column))
+        else:
+            made.append(np.where(weight < 0.5, mine, theirs))
+    return made
+
+
+def _apart(column: PooledColumn, mine: Positions) -> Floats:
+    """Gower distance of some records from all in one column, 1 where either is missing."""
+    a, b = column.people[mine][:, None], column.people
+    if not column.numeric:
+        return np.asarray(a != b, np.float64)
+    away: Floats = np.nan_to_num(np.minimum(1, np.abs(a - b) / _width(column)), nan=1.0)
+    return away
+
+
+def _width(column: PooledColumn) -> float:
+    low, high = np.nanquantile(column.people, _CENTRAL)
+    return float(high - low) or float(np.nanmax(column.people) - np.nanmin(column.people))
+
+
+def _rounded(values: Floats, column: PooledColumn) -> Floats:
+    return np.rint(values / column.step) * column.step
+
+
+CLASSES = (
+    LeakClass(name="copies", title="Copies of people's rows", left=_copies),
+    LeakClass(
+        name="near_copies",
+        title="Copies with numbers moved a little and one label in ten drawn anew",
+        left=_near_copies,
+    ),
+    LeakClass(
+        name="fragments",
+        title="One in three of a person's values beside other values",
+        left=_fragments,
+        columns=4,
+    ),
+    LeakClass(name="shifted", title="Copies in other terms: numbers moved by constants", left=_shifted),
+    LeakClass(name="mixtures", title="Rows between two people who are near each other", left=_mixtures),
+    LeakClass(
+        name="subgroup",
+        title="Near copies of the people with the largest or rarest values of a column",
+        left=_near_copies,
+        by_value=True,
+    ),
+)
+"""What an adversary must be able to find on a table, from plain to disguised."""

@@ -1,0 +1,179 @@
+"""Detection limits: planted leaks are what they are called, and the limit is where they are found."""
+
+from __future__ import annotations
+
+import doctest
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from synth_audit.audits.recognition import Recognition, detection
+from synth_audit.audits.recognition.detection import LARGEST_SHARE, WANTED, next_share, reached
+from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, PooledWords
+from synth_audit.audits.recognition.plants import CLASSES, planted
+from synth_audit.core.context import RunContext
+
+N, ROWS = 400, 300
+OF = {leak.name: leak for leak in CLASSES}
+
+
+@pytest.fixture(scope="module")
+def pool():
+    rng = np.random.default_rng(1)
+
+    def number(name, shift):
+        return PooledColumn(
+            name, rng.normal(size=N).round(3), rng.normal(shift, 1, ROWS).round(3), True, 0.001
+        )
+
+    def label(name, k):
+        return PooledColumn(name, rng.integers(0, k, N) * 1.0, rng.integers(0, k, ROWS) * 1.0, False)
+
+    words = PooledWords(
+        "note",
+        tuple(np.array([i]) for i in range(N)),
+        tuple(np.array([N + i]) for i in range(ROWS)),
+    )
+    columns = (number("a", 0), number("b", 0), number("c", 0), label("d", 5), label("e", 9), label("f", 3))
+    return PooledPeople(columns, (words,), np.arange(N), ROWS, 1)
+
+
+MEMBER = np.arange(N) % 4 > 0
+
+
+def changed(before, after):
+    """Rows that differ in any column."""
+    pairs = zip(before.columns, after.columns, strict=True)
+    return np.flatnonzero(np.any([a.release != b.release for a, b in pairs], axis=0))
+
+
+@pytest.mark.parametrize("leak", CLASSES, ids=lambda leak: leak.name)
+def test_as_many_rows_change_as_people_leave_one(pool, leak):
+    made, people = planted(pool, MEMBER, leak, 0.1, np.random.default_rng(2))
+    assert MEMBER[people].all()
+    assert len(set(people)) == len(people) == 30
+    assert len(changed(pool, made)) == 30
+    assert all(len(c.release) == ROWS for c in made.columns)
+    mine = {int(w[0]) for w in made.words[0].release} & set(range(N))
+    assert mine == set(people.tolist())
+
+
+def test_copies_are_rows_of_the_people(pool):
+    made, people = planted(pool, MEMBER, OF["copies"], 0.1, np.random.default_rng(3))
+    rows = np.column_stack([c.release for c in made.columns])[changed(pool, made)]
+    own = np.column_stack([c.people for c in made.columns])[people]
+    assert {tuple(r) for r in rows} == {tuple(r) for r in own}
+
+
+def test_fragments_keep_one_column_in_three_and_the_two_of_most_values(pool):
+    made, people = planted(pool, MEMBER, OF["fragments"], 0.2, np.random.default_rng(4))
+    kept = [c for c in made.columns if np.isin(c.release[changed(pool, made)], c.people[people]).all()]
+    exact = [c.name for c in kept if c.numeric]
+    assert len(exact) in (2, 3)
+    assert sum((a.release != b.release).any() for a, b in zip(pool.columns, made.columns, strict=True)) == 3
+
+
+def test_near_copies_hold_numbers_near_by_rank(pool):
+    made, people = planted(pool, MEMBER, OF["near_copies"], 0.2, np.random.default_rng(5))
+    rows = changed(pool, made)
+    known = np.sort(pool.columns[0].people)
+    theirs = np.searchsorted(known, np.sort(made.columns[0].release[rows]))
+    mine = np.searchsorted(known, np.sort(pool.columns[0].people[people]))
+    assert np.abs(theirs - mine).mean() < 0.05 * N
+
+
+def test_a_subgroup_has_the_largest_or_rarest_values_of_a_column(pool):
+    _, people = planted(pool, MEMBER, OF["subgroup"], 0.05, np.random.default_rng(6))
+    others = np.setdiff1d(np.flatnonzero(MEMBER), people)
+    assert any(c.people[people].min() >= c.people[others].max() for c in pool.columns[:3]) or any(
+        len(np.unique(c.people[people])) == 1 for c in pool.columns[3:]
+    )
+
+
+def test_no_more_people_than_rows_can_be_planted(pool):
+    few = replace(
+        pool, rows=20, columns=tuple(replace(c, release=c.release[:20]) for c in pool.columns), words=()
+    )
+    _, people = planted(few, MEMBER, OF["copies"], 0.5, np.random.default_rng(7))
+    assert len(people) == 20
+
+
+def test_shares_planted_close_in_on_the_limit():
+    def z(share):
+        return -2.5 + 150 * share
+
+    points = {0.0: z(0.0)}
+    for _ in range(4):
+        share = next_share(points)
+        points[share] = z(share)
+    assert reached(points) == pytest.approx((WANTED + 2.5) / 150, rel=0.01)
+
+
+def test_a_leak_that_is_never_found_has_no_limit():
+    points = {0.0: -2.5}
+    while (share := next_share(points)) is not None:
+        points[share] = -2.0
+    assert max(points) == LARGEST_SHARE
+    assert reached(points) is None
+
+
+def test_a_strength_that_falls_again_moves_the_limit_up():
+    assert reached({0.0: -2.0, 0.02: 4.0, 0.04: 1.0, 0.06: 3.0}) == pytest.approx(0.05)
+
+
+def test_examples_in_docstrings_hold():
+    assert doctest.testmod(detection) == (0, 1)
+
+
+def people_of(n, seed):
+    rng = np.random.default_rng([9, seed])
+    z = rng.normal(size=n)
+    return {
+        "a": np.round(50 + 9 * z, 1),
+        "b": np.round(rng.normal(100, 20, n), 1),
+        "c": np.round(z + rng.normal(size=n), 2),
+        "d": rng.choice(list("pqrs"), n),
+    }
+
+
+def values_of(findings):
+    return {(m.id.quantity, m.id.setting): m.value for m in findings.measurements}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return people_of(400, 1), people_of(200, 2), people_of(400, 3)
+
+
+def run(subject, **settings):
+    return Recognition(draws=1, **settings).run(subject, RunContext(seed=1, draws=np.random.default_rng(1)))
+
+
+def test_fresh_rows_pass_with_limits_stated(subject_of, tables):
+    found = values_of(run(subject_of(*tables)))
+    assert found["found", ""] == found["possible", ""] == 0
+    limits = {setting: value for (name, setting), value in found.items() if name == "detection_limit"}
+    assert set(limits) == set(OF)
+    assert limits["copies"] < 0.1
+
+
+def test_a_leak_is_found_and_told_by_view_and_columns(subject_of, tables):
+    train, control, other = tables
+    release = {c: np.concatenate([train[c][:60], x[60:]]) for c, x in other.items()}
+    findings = run(subject_of(train, control, release))
+    found = values_of(findings)
+    assert found["found", ""] > 0.01
+    assert found["possible", ""] > 0.1
+    assert not any(name == "detection_limit" for name, _ in found)
+    assert any(note.startswith("people are recognised by ") for note in findings.notes)
+    [exposed] = findings.exposures
+    assert np.mean(exposed.train_hit < 60) > 0.9
+
+
+def test_a_remembered_group_shows_as_the_worst(subject_of, tables):
+    train, control, other = tables
+    mine = np.flatnonzero(train["d"] == "p")
+    release = {c: np.concatenate([train[c][mine], x[len(mine) :]]) for c, x in other.items()}
+    found = values_of(run(subject_of(train, control, release)))
+    assert found["worst_subgroup", ""] > 0.3
