@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy._targets import drawn
+from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy.identifiability import Identifiability
 from synth_audit.core.context import RunContext
 from synth_audit.core.plan import Plan

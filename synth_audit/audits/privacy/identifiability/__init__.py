@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy._fellows import Fellows, most_independent
-from synth_audit.audits.privacy._targets import drawn
 from synth_audit.audits.privacy.identifiability.subgroups import (
     FEWEST_CONTROL,
     Partition,
