@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.closest_record import neighbour_measures
+from synth_audit.audits.published.closest_record import neighbour_measures
 from synth_audit.core import registry
 
 N_TRAIN, N_CONTROL, COPIED = 300, 100, 60
