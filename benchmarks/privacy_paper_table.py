@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from _privacy_paper_page import Found, page, table_of  # beside this script
 
-from synth_audit.audits.privacy.closest_record import AGREEMENT, ClosestRecord
 from synth_audit.audits.privacy.singling_out import SinglingOut
+from synth_audit.audits.published.closest_record import AGREEMENT, ClosestRecord
 from synth_audit.core import registry
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import SynthAuditError

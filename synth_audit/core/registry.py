@@ -27,6 +27,7 @@ _PACKAGES: dict[PluginGroup, tuple[str, ...]] = {
     "generator": ("synth_audit.generators",),
     "audit": (
         "synth_audit.audits.privacy",
+        "synth_audit.audits.published",
         "synth_audit.audits.fidelity",
         "synth_audit.audits.utility",
     ),
@@ -35,9 +36,11 @@ _PACKAGES: dict[PluginGroup, tuple[str, ...]] = {
     "recipe": ("synth_audit.generators.external.recipes",),
 }
 
+_ALONE: dict[PluginGroup, tuple[str, ...]] = {"audit": ("synth_audit.audits.recognition",)}
+"""Packages that are one plug-in each."""
 
-_ALONE: dict[PluginGroup, Mapping[str, str]] = {"audit": {"synth_audit.audits.recognition": PRIVACY}}
-"""Packages that are one plug-in each, with its family."""
+_FAMILIES = {"published": PRIVACY, "recognition": PRIVACY}
+"""Family of the packages that are not named after theirs."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ class PluginRef:
     """Where a plug-in is to be found, without importing it.
 
     Attributes:
-        family: the room's last name, for example ``privacy``; for an entry point the word before
-            the first dot of its name, else ``privacy``.
+        family: the package's last name, for example ``fidelity``; for an entry point the word before the
+            first dot of its name, else ``privacy``. ``published`` and ``recognition`` are ``privacy``.
     """
 
     room: PluginGroup
@@ -152,19 +155,24 @@ def _adapter(cls: type) -> TypeAdapter[Any]:
 
 @cache
 def _built_in(room: PluginGroup) -> tuple[PluginRef, ...]:
-    refs = [
-        PluginRef(room, package.rsplit(".", 1)[-1], family, package)
-        for package, family in _ALONE.get(room, {}).items()
-    ]
+    refs = [PluginRef(room, _last(p), _family(_last(p)), p) for p in _ALONE.get(room, ())]
     for package in _PACKAGES[room]:
         paths = importlib.import_module(package).__path__
-        family = package.rsplit(".", 1)[-1]
+        family = _family(_last(package))
         refs += [
             PluginRef(room, m.name, family, f"{package}.{m.name}")
             for m in pkgutil.iter_modules(paths)
             if not m.name.startswith("_")
         ]
     return tuple(refs)
+
+
+def _last(package: str) -> str:
+    return package.rsplit(".", 1)[-1]
+
+
+def _family(name: str) -> str:
+    return _FAMILIES.get(name, name)
 
 
 @cache  # reading what is installed takes milliseconds, and every look-up of a plug-in asks for it
@@ -175,7 +183,7 @@ def _entry_points(room: PluginGroup) -> tuple[EntryPoint, ...]:
 def _from_entry_point(room: PluginGroup, point: EntryPoint) -> PluginRef:
     family, _, name = point.name.rpartition(".")
     default = PRIVACY if room == "audit" else f"{room}s"
-    return PluginRef(room, name, family or default, point.module, point.attr or None)
+    return PluginRef(room, name, _family(family) or default, point.module, point.attr or None)
 
 
 def _load(ref: PluginRef) -> type:

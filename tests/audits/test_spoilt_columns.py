@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.closest_record import ClosestRecord
 from synth_audit.audits.privacy.membership_data_only import MembershipDataOnly
+from synth_audit.audits.published.closest_record import ClosestRecord
 
 KEPT, REDRAWN = [f"x{i}" for i in range(6)], [f"y{i}" for i in range(4)]
 CODE = 9999.0

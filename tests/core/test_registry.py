@@ -46,16 +46,16 @@ class Fresh:
 
 
 @pytest.fixture
-def room(tmp_path, monkeypatch):
-    """A folder that belongs to the room of fidelity audits, for the length of a test."""
-    package = importlib.import_module("synth_audit.audits.fidelity")
+def room(request, tmp_path, monkeypatch):
+    """A folder that belongs to a room of audits, that of fidelity if not named, for the length of a test."""
+    package = importlib.import_module(f"synth_audit.audits.{getattr(request, 'param', 'fidelity')}")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     registry._built_in.cache_clear()
     before = set(sys.modules)
     yield tmp_path
     registry._built_in.cache_clear()
     for name in set(sys.modules) - before:
-        if name.startswith("synth_audit.audits.fidelity."):
+        if name.startswith(f"{package.__name__}."):
             del sys.modules[name]
 
 
@@ -82,6 +82,15 @@ def test_a_new_file_appears_everywhere_without_another_edit(room):
     [mine] = [v for v in variants if v.get("required") == ["fresh"]]
     assert mine["properties"]["fresh"]["anyOf"][0]["properties"]["strength"]["default"] == 3
     assert registry.config_schema(ref)["properties"]["strength"]["type"] == "integer"
+
+
+@pytest.mark.parametrize("room", ["published"], indirect=True)
+def test_a_published_score_is_of_the_privacy_family(room, announced):
+    (room / "fresh.py").write_text(AUDIT)
+    announced(EntryPoint("published.theirs", "their.module:Audit", "synth_audit.audits"))
+    assert registry.find("audit", "theirs").family == registry.PRIVACY
+    ref = registry.find("audit", "fresh")
+    assert (ref.family, ref.module) == (registry.PRIVACY, "synth_audit.audits.published.fresh")
 
 
 def test_a_package_is_a_plugin_of_its_name_and_its_parts_are_none(room):

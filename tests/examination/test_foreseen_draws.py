@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy._targets import drawn
-from synth_audit.audits.privacy.identifiability import Identifiability
+from synth_audit.audits._targets import drawn
+from synth_audit.audits.published.identifiability import Identifiability
 from synth_audit.core.context import RunContext
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import drawn
+from synth_audit.audits._targets import drawn
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.entities import key_columns, persons
 from synth_audit.core.table import Table

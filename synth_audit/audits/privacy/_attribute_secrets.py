@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synth_audit.audits._targets import named
 from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
-from synth_audit.audits.privacy._targets import named
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import Measurement, Quantity
 from synth_audit.core.schema import Column, Role

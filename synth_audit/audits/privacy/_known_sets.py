@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits._targets import FEWEST_GUESSES, drawn
 from synth_audit.audits.privacy._asked_people import AskedPeople, looked_at
-from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.schema import Column

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy._asked_people import different_people
-from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.subject import Subject

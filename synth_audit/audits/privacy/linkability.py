@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits._targets import FEWEST_GUESSES, drawn, named, random_places, rate
 from synth_audit.audits.privacy._asked_people import AskedPeople, different_people
 from synth_audit.audits.privacy._known_sets import KnownSets, PairsApart, SetTrials, drawn_sources, parts_of
-from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, named, random_places, rate
 from synth_audit.core.arrays import Bools, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy._asked_people import different_people
 from synth_audit.audits.privacy._linked_people import HALVINGS, linked_share
 from synth_audit.audits.privacy._related_numbers import related_numbers
-from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext

@@ -9,12 +9,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy._asked_people import different_people
 from synth_audit.audits.privacy._lag_views import LagView, labels_beside, lag_views, numbers_beside
 from synth_audit.audits.privacy._linked_people import HALVINGS, linked_share, stranger_limit
 from synth_audit.audits.privacy._other_columns import RankedColumns
 from synth_audit.audits.privacy._shared_words import told_by_words
-from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Bools, Floats
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits._targets import most_isolated
 from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
 from synth_audit.audits.privacy._attribute_secrets import FEWEST_SCORED, FOLDS, STREAM
-from synth_audit.audits.privacy._targets import most_isolated
 from synth_audit.audits.privacy.attribute_game.attack_tests import FittedAttack, GuessTest
 from synth_audit.core.accounting import PrivacyGuarantee
 from synth_audit.core.arrays import Bools, Floats, Positions

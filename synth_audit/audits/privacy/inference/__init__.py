@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import named
+from synth_audit.audits._targets import named
 from synth_audit.audits.privacy.inference.attacks import (
     CONTROL_RATE,
     MODEL_RATE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
+from synth_audit.audits._targets import FEWEST_GUESSES, rate
 from synth_audit.core.arrays import Bools, Positions
 from synth_audit.core.measurement import Direction, Exposure, Interval, Measurement, Quantity, Reference
 from synth_audit.kernels.attack_success import AttackRisk, SuccessCount, corrected_level, risk, worst_interval

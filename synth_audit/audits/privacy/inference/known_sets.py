@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits._targets import random_places
 from synth_audit.audits.privacy._asked_people import AskedPeople, different_people
 from synth_audit.audits.privacy._known_sets import (
     FEW,
@@ -17,7 +18,6 @@ from synth_audit.audits.privacy._known_sets import (
     drawn_sets,
     parts_of,
 )
-from synth_audit.audits.privacy._targets import random_places
 from synth_audit.audits.privacy.inference.targets import AttackedSecret, KnownColumns
 from synth_audit.core.arrays import Bools, Positions
 from synth_audit.core.context import RunContext

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import FEWEST_GUESSES, drawn, rate
+from synth_audit.audits._targets import FEWEST_GUESSES, drawn, rate
 from synth_audit.audits.privacy.inference.targets import AttackedSecret, KnownColumns, NearestGuesses
 from synth_audit.core.context import RunContext
 from synth_audit.core.measurement import Direction, Measurement, Quantity, Reference

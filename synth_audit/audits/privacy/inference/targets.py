@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import drawn, random_places
+from synth_audit.audits._targets import drawn, random_places
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.kind_prediction import GuessRule
 from synth_audit.core.schema import Column

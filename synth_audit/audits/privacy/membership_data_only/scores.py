@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits._targets import ISOLATED_FROM, drawn, random_places
 from synth_audit.audits.privacy._target_pool import TargetPool
-from synth_audit.audits.privacy._targets import ISOLATED_FROM, drawn, random_places
 from synth_audit.core.arrays import Floats
 from synth_audit.core.subject import Subject
 from synth_audit.encoding.gower import GowerEncoder

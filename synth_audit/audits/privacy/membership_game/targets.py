@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synth_audit.audits.privacy._targets import drawn, most_isolated, named
+from synth_audit.audits._targets import drawn, most_isolated, named
 from synth_audit.core.arrays import Positions
 from synth_audit.core.errors import NotApplicable
 from synth_audit.core.schema import Column, Role, quantitative

@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
+from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy._target_pool import TargetPool
-from synth_audit.audits.privacy._targets import drawn
 from synth_audit.core.arrays import Codes, Floats, Positions
 from synth_audit.core.parts import LabelPart, VectorPart
 from synth_audit.core.subject import Subject

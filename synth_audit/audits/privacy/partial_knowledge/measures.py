@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from synth_audit.audits._targets import FEWEST_GUESSES, rate
 from synth_audit.audits.privacy._asked_people import AskedPeople
-from synth_audit.audits.privacy._targets import FEWEST_GUESSES, rate
 from synth_audit.audits.privacy.partial_knowledge.attacks import Attacks, Knowledge
 from synth_audit.audits.privacy.partial_knowledge.pooled_answers import pooled_excess
 from synth_audit.core.measurement import (

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.closest_record import ClosestRecord
+from synth_audit.audits.published.closest_record import ClosestRecord
 from synth_audit.kernels.dcr import privacy_score
 from synth_audit.kernels.embedding_settings import EmbeddingSettings
 

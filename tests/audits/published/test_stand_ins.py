@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.closest_record import ClosestRecord
-from synth_audit.audits.privacy.closest_record.stand_ins import StandIns
+from synth_audit.audits.published.closest_record import ClosestRecord
+from synth_audit.audits.published.closest_record.stand_ins import StandIns
 from synth_audit.core.subject import RandomSplit
 
 AUDIT = ClosestRecord(distances=("euclidean",), n_bootstrap=200)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.identifiability import Identifiability
+from synth_audit.audits.published.identifiability import Identifiability
 from synth_audit.core.entities import key_columns
 from synth_audit.core.errors import NotApplicable
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.privacy._fellows import Fellows, most_independent
+from synth_audit.audits.published._fellows import Fellows, most_independent
 from synth_audit.core.arrays import Bools, Floats, Positions
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.core.subject import Subject

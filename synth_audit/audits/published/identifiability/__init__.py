@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy._fellows import Fellows, most_independent
-from synth_audit.audits.privacy._targets import drawn
-from synth_audit.audits.privacy.identifiability.subgroups import (
+from synth_audit.audits._targets import drawn
+from synth_audit.audits.published._fellows import Fellows, most_independent
+from synth_audit.audits.published.identifiability.subgroups import (
     FEWEST_CONTROL,
     Partition,
     by_column,

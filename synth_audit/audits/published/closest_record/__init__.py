@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy._fellows import Fellows
-from synth_audit.audits.privacy.closest_record import closer_shares, neighbour_measures
-from synth_audit.audits.privacy.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
-from synth_audit.audits.privacy.closest_record.distance_curve import distance_curve
-from synth_audit.audits.privacy.closest_record.distance_spaces import DISTANCES, Distance, space_of
-from synth_audit.audits.privacy.closest_record.stand_ins import StandIns
+from synth_audit.audits.published._fellows import Fellows
+from synth_audit.audits.published.closest_record import closer_shares, neighbour_measures
+from synth_audit.audits.published.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
+from synth_audit.audits.published.closest_record.distance_curve import distance_curve
+from synth_audit.audits.published.closest_record.distance_spaces import DISTANCES, Distance, space_of
+from synth_audit.audits.published.closest_record.stand_ins import StandIns
 from synth_audit.core.arrays import Floats, Positions
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.disclosure import Disclosure
+from synth_audit.audits.published.disclosure import Disclosure
 from synth_audit.core.errors import NotApplicable
 
 KEYS = Disclosure(keys=("age", "region", "sex"))
