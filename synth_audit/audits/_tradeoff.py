@@ -44,7 +44,7 @@ _HALVINGS = 20
 
 
 def mu_at_least(sides: Coins | FixedSizes, guesses: Claims, alpha: float) -> float:
-    """Returns the largest μ refuted at level α: a lower bound on μ under the Gaussian model.
+    """Return the largest μ refuted at level α: a lower bound on μ under the Gaussian model.
 
     If the mechanism is μ-GDP, the result exceeds μ with probability at most α. It is no bound on ε, because
     a mechanism need not be Gaussian.
@@ -59,7 +59,8 @@ def mu_at_least(sides: Coins | FixedSizes, guesses: Claims, alpha: float) -> flo
         In [0, 8]; 0 if no μ is refuted.
 
     Raises:
-        ValueError: more guesses than people, α out of range, or guesses of both kinds without fair coins.
+        ValueError: α is out of range. There are more guesses than people or, with fixed sizes, more right
+            guesses than people of that side. Guesses are of both kinds and coins are not fair.
 
     Source: Mahloujifar, Melis & Chaudhuri 2024.
 
@@ -92,7 +93,9 @@ def _weights(sides: Coins | FixedSizes, guesses: Claims) -> tuple[Floats, Floats
     if isinstance(sides, FixedSizes):
         k, rest = (sides.others, sides.members) if guesses.others else (sides.members, sides.others)
         if both or guesses.right > k:
-            raise ValueError("guesses about sides of fixed sizes are of one kind, no more right than people")
+            raise ValueError(
+                "with fixed sizes guesses are of one kind, no more right than people of that side"
+            )
         pairs = max(k * rest, 1)
         return w * np.maximum(rest - c + w, 0) / pairs, (c - w) * (k - w) / pairs
     if both and sides.p != 0.5:

@@ -287,6 +287,7 @@ def test_mu_is_told_beside_epsilon_and_never_called_so(measure):
     assert converted.value == pytest.approx(gaussian_epsilon(mu.value, USUAL_DELTA))
     assert {mu.direction, converted.direction} == {Direction.NEUTRAL}
     assert not any("epsilon" in q.title.lower() for q in (GAUSSIAN_MU, GAUSSIAN_MU_CONVERTED))
+    assert "for adding or removing one person" in findings.notes[-1]
     assert "no bound on epsilon" in findings.notes[-1]
     assert f"δ = {USUAL_DELTA:g}" in findings.notes[-1]
 
@@ -297,6 +298,11 @@ def test_the_bound_on_epsilon_is_not_replaced_by_a_larger_mu(measure):
     found, _ = measure(QUICK, subject)
     assert found["gaussian_mu_converted"].value > found["empirical_epsilon"].value
     assert found["empirical_epsilon"].value == found["empirical_epsilon"].interval.low
+
+
+def test_mu_of_fixed_sizes_is_for_replacing_one_person(measure):
+    subject = replace(drawn(copies(0.3)), random_split=RandomSplit())
+    assert "for replacing one person" in measure(QUICK, subject)[1].notes[-1]
 
 
 @pytest.mark.parametrize("split", [RandomSplit(0.8), RandomSplit()])
@@ -320,7 +326,7 @@ def test_mu_is_converted_at_the_delta_of_the_guarantee(measure):
 
 
 def test_numbers_of_guesses_depend_on_people_alone_and_share_alpha():
-    """By hand: a score that is right about everybody; 200 people of secret sides, so 100, 50, 25 and 12 guesses."""
+    """A score is right about everybody. With 200 people the numbers of guesses are 100, 50, 25 and 12."""
     members = np.tile([True, True, False, False], 100)
     who = ClaimablePeople(None, None, np.arange(400), members, np.arange(400) % 2 == 0)
     found = gaussian_bound(members[None].astype(float), who, 0.5, 0.05, 0.0)

@@ -125,7 +125,7 @@ class OneRun:
         gaussian = gaussian_bound(scores.values, people, p, judged.alpha, judged.delta)
         return Findings(
             (*measured(judged, subject.level), *gaussian_measured(gaussian)),
-            notes=(*told(judged, scores.names), gaussian_told(gaussian, subject.level)),
+            notes=(*told(judged, scores.names), gaussian_told(gaussian, subject.level, fixed=judged.fixed)),
         )
 
 

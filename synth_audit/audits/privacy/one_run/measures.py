@@ -189,10 +189,12 @@ def gaussian_measured(found: GaussianBound) -> tuple[Measurement, ...]:
     return GAUSSIAN_MU.at(found.mu, **counts), GAUSSIAN_MU_CONVERTED.at(found.converted, **counts)
 
 
-def gaussian_told(found: GaussianBound, level: float) -> str:
+def gaussian_told(found: GaussianBound, level: float, *, fixed: bool) -> str:
     """What the bound on μ assumes, in words."""
+    change = "replacing" if fixed else "adding or removing"
     return (
-        f"mu is of Gaussian differential privacy, with {100 * level:.4g} % confidence over {found.tried} "
-        f"numbers and kinds of guesses, converted at δ = {found.delta:g}. It is no bound on epsilon: the "
-        f"generator need not be Gaussian. If all guesses had been right, mu would be {found.best:.2f}"
+        f"mu is that of Gaussian differential privacy for {change} one person, with {100 * level:.4g} % "
+        f"confidence over {found.tried} numbers and kinds of guesses, converted at δ = {found.delta:g}. It "
+        "is no bound on epsilon: the generator need not be Gaussian. No mu above "
+        f"{found.best:.2f} could be shown here"
     )
