@@ -8,12 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.audits._tradeoff import mu_at_least
 from synth_audit.audits.privacy.one_run import FEWEST_PEOPLE, OneRun
-from synth_audit.audits.privacy.one_run.people import gather
+from synth_audit.audits.privacy.one_run.gaussian import USUAL_DELTA, gaussian_bound
+from synth_audit.audits.privacy.one_run.measures import GAUSSIAN_MU, GAUSSIAN_MU_CONVERTED
+from synth_audit.audits.privacy.one_run.people import ClaimablePeople, gather
 from synth_audit.audits.privacy.one_run.scores import score
 from synth_audit.core.accounting import Neighbouring, PrivacyGuarantee, Unit
+from synth_audit.core.accounting.gaussian_curve import gaussian_epsilon
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import Direction
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import RandomSplit, Subject
 from synth_audit.core.table import joined, read_table
@@ -273,3 +278,58 @@ def test_frequencies_are_compared_without_the_record_itself():
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         OneRun(**wrong)
+
+
+def test_mu_is_told_beside_epsilon_and_never_called_so(measure):
+    found, findings = measure(QUICK, drawn(copies(0.3)))
+    mu, converted = found["gaussian_mu"], found["gaussian_mu_converted"]
+    assert mu.value > 0.5
+    assert converted.value == pytest.approx(gaussian_epsilon(mu.value, USUAL_DELTA))
+    assert {mu.direction, converted.direction} == {Direction.NEUTRAL}
+    assert not any("epsilon" in q.title.lower() for q in (GAUSSIAN_MU, GAUSSIAN_MU_CONVERTED))
+    assert "for adding or removing one person" in findings.notes[-1]
+    assert "no bound on epsilon" in findings.notes[-1]
+    assert f"δ = {USUAL_DELTA:g}" in findings.notes[-1]
+
+
+def test_the_bound_on_epsilon_is_not_replaced_by_a_larger_mu(measure):
+    """At a small δ the converted bound is the larger of the two."""
+    subject = replace(drawn(copies(0.3)), guarantee=promise(1.0, 1e-12))
+    found, _ = measure(QUICK, subject)
+    assert found["gaussian_mu_converted"].value > found["empirical_epsilon"].value
+    assert found["empirical_epsilon"].value == found["empirical_epsilon"].interval.low
+
+
+def test_mu_of_fixed_sizes_is_for_replacing_one_person(measure):
+    subject = replace(drawn(copies(0.3)), random_split=RandomSplit())
+    assert "for replacing one person" in measure(QUICK, subject)[1].notes[-1]
+
+
+@pytest.mark.parametrize("split", [RandomSplit(0.8), RandomSplit()])
+def test_of_new_people_no_mu_is_shown_and_of_copies_one_is(measure, split):
+    of = {
+        name: measure(QUICK, replace(drawn(release), random_split=split))[0]["gaussian_mu"].value
+        for name, release in (("fresh", fresh), ("all", copies(1.0)))
+    }
+    assert of["fresh"] < 0.1
+    assert of["all"] > 1.0
+
+
+def test_mu_is_converted_at_the_delta_of_the_guarantee(measure):
+    subject = replace(drawn(copies(0.3)), guarantee=promise(1.0, 1e-6))
+    found, findings = measure(QUICK, subject)
+    assert "converted at δ = 1e-06" in findings.notes[-1]
+    assert found["gaussian_mu_converted"].value == pytest.approx(
+        gaussian_epsilon(found["gaussian_mu"].value, 1e-6)
+    )
+    assert found["gaussian_mu"].n_requested == 750
+
+
+def test_numbers_of_guesses_depend_on_people_alone_and_share_alpha():
+    """A score is right about everybody. With 200 people the numbers of guesses are 100, 50, 25 and 12."""
+    members = np.tile([True, True, False, False], 100)
+    who = ClaimablePeople(None, None, np.arange(400), members, np.arange(400) % 2 == 0)
+    found = gaussian_bound(members[None].astype(float), who, 0.5, 0.05, 0.0)
+    assert (found.tried, found.pool, found.guesses) == (8, 200, 100)
+    assert found.mu == found.best == mu_at_least(Coins(0.5, pool=200), Claims(100, 0, 100), 0.05 / 8)
+    assert gaussian_bound(np.zeros((1, 400)), who, 0.5, 0.05, 0.0).mu < 1

@@ -7,10 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits.privacy.one_run.gaussian import gaussian_bound
 from synth_audit.audits.privacy.one_run.measures import (
     FEWEST_JUDGED,
     QUANTITIES,
     Judgement,
+    gaussian_measured,
+    gaussian_told,
     measured,
     told,
 )
@@ -55,6 +58,10 @@ class OneRun:
     fifth of α. Where the sizes of train and control were fixed, or the guarantee is one of replacing, the
     bound is that for divisions of fixed sizes.
 
+    ``gaussian_mu`` is a second lower bound from the same scores: the largest μ for which no μ-GDP mechanism
+    would let so many guesses be right (:mod:`synth_audit.audits._tradeoff`). It has its own α and
+    is never called ε, because a generator need not behave like Gaussian noise.
+
     Fields:
         max_rows: people of at most so many rows are drawn at random, and as many further real rows beside
             them are a reference. The release is searched whole.
@@ -64,7 +71,7 @@ class OneRun:
         NotApplicable: nothing says that chance alone divided train and control; or there are too few people
             of whom claims could be made.
 
-    Source: Steinke, Nasr & Jagielski 2023.
+    Source: Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024 (``gaussian_mu``).
     """
 
     max_rows: int = 50_000
@@ -86,7 +93,10 @@ class OneRun:
         risk="membership",
         needs=(Need.CONTROL,),
         cost="seconds",
-        source="Steinke, Nasr & Jagielski 2023; Wallenius 1963; van Breugel et al. 2023 (density ratio)",
+        source=(
+            "Steinke, Nasr & Jagielski 2023; Wallenius 1963; van Breugel et al. 2023 (density ratio); "
+            "Mahloujifar, Melis & Chaudhuri 2024 (mu)"
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -111,7 +121,12 @@ class OneRun:
             raise NotApplicable(f"fewer than {fewest} people of whom claims could be made")
         scores = score(subject, people, self.subsets, rng)
         judged = _judge(subject, people, scores)
-        return Findings(measured(judged, subject.level), notes=told(judged, scores.names))
+        p = None if judged.fixed else judged.p
+        gaussian = gaussian_bound(scores.values, people, p, judged.alpha, judged.delta)
+        return Findings(
+            (*measured(judged, subject.level), *gaussian_measured(gaussian)),
+            notes=(*told(judged, scores.names), gaussian_told(gaussian, subject.level, fixed=judged.fixed)),
+        )
 
 
 def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> Judgement:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from synth_audit.audits._tradeoff import LARGEST_MU
+from synth_audit.audits.privacy.one_run.gaussian import FEWEST_GUESSES, GaussianBound
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.kernels.one_run_bound import (
     LARGEST,
@@ -51,7 +53,32 @@ EPSILON_REFUTED = Quantity(
     proportional=False,  # a logarithm
     help="How far the epsilon that explains the claims lies above the guarantee; at most 0: it holds.",
 )
-QUANTITIES = (EMPIRICAL_EPSILON, CEILING, BEYOND_CHANCE, EPSILON_REFUTED)
+GAUSSIAN_MU = Quantity(
+    "gaussian_mu",
+    "Lower bound on mu under the Gaussian model",
+    unit="score",
+    direction=Direction.NEUTRAL,  # no gate rests on it
+    range=(0.0, LARGEST_MU),
+    proportional=False,
+    help="If the generator protects people as Gaussian noise does, mu is at least this. 0 proves nothing.",
+)
+GAUSSIAN_MU_CONVERTED = Quantity(
+    "gaussian_mu_converted",
+    "The same, converted at a delta under the Gaussian model",
+    unit="score",
+    direction=Direction.NEUTRAL,
+    range=(0.0, math.inf),
+    proportional=False,
+    help="What Gaussian noise of this mu costs, at the delta in the notes. It bounds no other generator.",
+)
+QUANTITIES = (
+    EMPIRICAL_EPSILON,
+    CEILING,
+    BEYOND_CHANCE,
+    EPSILON_REFUTED,
+    GAUSSIAN_MU,
+    GAUSSIAN_MU_CONVERTED,
+)
 
 FEWEST_JUDGED = 10
 """With fewer claims about people whose side was secret the number is no evidence."""
@@ -153,4 +180,21 @@ def told(judged: Judgement, names: Sequence[str]) -> tuple[str, ...]:
         "people who are not counted",
         f"{how} {judged.p:.3g}; α = {judged.alpha:.3g}, δ = {judged.delta:g}; had all of these claims been "
         f"right, they would have shown an epsilon of {judged.of_these:.2f}",
+    )
+
+
+def gaussian_measured(found: GaussianBound) -> tuple[Measurement, ...]:
+    """μ under the Gaussian model, and its conversion."""
+    counts = SampleCounts(n_requested=found.pool, n_achieved=found.guesses, n_minimum=FEWEST_GUESSES)
+    return GAUSSIAN_MU.at(found.mu, **counts), GAUSSIAN_MU_CONVERTED.at(found.converted, **counts)
+
+
+def gaussian_told(found: GaussianBound, level: float, *, fixed: bool) -> str:
+    """What the bound on μ assumes, in words."""
+    change = "replacing" if fixed else "adding or removing"
+    return (
+        f"mu is that of Gaussian differential privacy for {change} one person, with {100 * level:.4g} % "
+        f"confidence over {found.tried} numbers and kinds of guesses, converted at δ = {found.delta:g}. It "
+        "is no bound on epsilon: the generator need not be Gaussian. No mu above "
+        f"{found.best:.2f} could be shown here"
     )
