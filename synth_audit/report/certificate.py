@@ -110,6 +110,7 @@ def certificate_view(
         alerts=alerts,
         sign=verdict.sign,
         headline=verdict.headline,
+        questions=verdict.questions,
         reasons=reasons[:_MOST_REASONS],
         more_reasons=_more(len(reasons) - _MOST_REASONS),
         silence=verdict.silence,
