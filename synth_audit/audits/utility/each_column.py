@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -58,7 +59,7 @@ class EachColumn:
         n_bootstrap: resamples of the control rows.
 
     Raises:
-        NotApplicable: real rows predict no column from the others.
+        NotApplicable: real rows predict no column from the others, so none counts.
     """
 
     most_rows: int = 1_000
@@ -83,24 +84,20 @@ class EachColumn:
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Train on both arms for each column, and compare on the control rows."""
+        columns = subject.schema.leading_features(self.most_columns)
         lost: dict[str, _ColumnLoss] = {}
-        unasked = 0
-        for column in subject.schema.leading_features(self.most_columns):
-            try:
-                loss = self._lost(subject, column, context.rng)
-            except NotApplicable:
-                loss = None
-            if loss is None:
-                unasked += 1
-            else:
-                lost[column.name] = loss
-        if not lost:
+        for column in columns:
+            with suppress(NotApplicable):
+                lost[column.name] = self._lost(subject, column, context.rng)
+        counted = [x for x in lost.values() if x.counts]
+        if not counted:
             raise NotApplicable("real rows predict no column from the others, so there is nothing to lose")
-        note = f"Columns that real rows hardly predict from the others do not count: {unasked}."
-        return Findings(_measured(lost, subject.level), (), (note,) if unasked else ())
+        left = len(columns) - len(counted)
+        note = f"Columns that real rows hardly predict from the others do not count: {left}."
+        return Findings(_measured(lost, counted, subject.level), (), (note,) if left else ())
 
-    def _lost(self, subject: Subject, column: Column, rng: np.random.Generator) -> _ColumnLoss | None:
-        """What is lost in predicting a column; None where there is little to lose."""
+    def _lost(self, subject: Subject, column: Column, rng: np.random.Generator) -> _ColumnLoss:
+        """What is lost in predicting a column."""
         task = prepare(subject, self.most_rows, 1, rng, column)
         score = scores.one_against_rest_auroc if task.n_classes else scores.r_squared
         counts = scores.resampled_counts(len(task.y_test), enough_draws(self.n_bootstrap, subject.level), rng)
@@ -114,13 +111,15 @@ class EachColumn:
             )
             for arm in ARMS
         )
-        z = critical_value(subject.level)
-        if not real[0] - z * np.nanstd(real[1:], ddof=1) >= (LEAST_AUROC if task.n_classes else LEAST_R2):
-            return None
+        low = real[0] - critical_value(subject.level) * np.nanstd(real[1:], ddof=1)
+        least, chance = (LEAST_AUROC, 0.5) if task.n_classes else (LEAST_R2, 0.0)
         each = real - made
-        chance = 0.5 if task.n_classes else 0.0
+        if not np.isfinite(each[0]):
+            raise NotApplicable("the column has no score among the control rows")
         error = float(np.nanstd(each[1:], ddof=1))
-        return _ColumnLoss(float(each[0]), error, float(real[0]) - chance, len(task.y_test))
+        return _ColumnLoss(
+            float(each[0]), error, float(real[0]) - chance, len(task.y_test), bool(low >= least)
+        )
 
 
 @dataclass(frozen=True)
@@ -129,16 +128,21 @@ class _ColumnLoss:
 
     Attributes:
         gain: of models trained on real rows over chance. n: control rows it rests on.
+        counts: there is something to lose.
     """
 
     value: float
     error: float
     gain: float
     n: int
+    counts: bool
 
 
-def _measured(lost: dict[str, _ColumnLoss], level: float) -> tuple[Measurement, ...]:
-    losses, z = list(lost.values()), critical_value(level)
+def _measured(
+    lost: dict[str, _ColumnLoss], losses: list[_ColumnLoss], level: float
+) -> tuple[Measurement, ...]:
+    """The numbers over the columns that count, and the loss of every column."""
+    z = critical_value(level)
     gain = sum(x.gain for x in losses)
     share, error = sum(x.value for x in losses) / gain, sum(x.error for x in losses) / gain
     fewest = min(x.n for x in losses)
