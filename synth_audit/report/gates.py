@@ -111,7 +111,8 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
 def two_answers(outcomes: Outcomes) -> tuple[VerdictQuestion, VerdictQuestion]:
     """Whether the table is safe to release, and whether it is fit for purpose."""
     gates, fit = outcomes.evidence.gates, outcomes.evidence.fitness
-    left = (g for g in gates.results if g.fitness and not g.blocking and g.result is not Result.PASS)
+    told = {Fitness.NO: Result.FAIL, Fitness.INSUFFICIENT: Result.INSUFFICIENT}.get(fit)
+    left = (g for g in gates.results if g.fitness and not g.blocking and g.result is told)
     detail = " ".join(f"{outcomes.sentence(g)}." for g in left)
     if fit is Fitness.NOT_TESTED:
         detail = "No gate on usefulness decides it, or its audits were not part of this run."
@@ -138,7 +139,7 @@ def _tally(outcomes: Outcomes) -> str:
         parts = [f"Of {total}, {', '.join(found)}"]
         if len(results) == 1:
             parts = [f"The only deciding gate {endings[results[0]]}"]
-    advisory = [g for g in gates if not g.blocking and g.result is not Result.PASS]
+    advisory = [g for g in gates if not g.blocking and not g.fitness and g.result is not Result.PASS]
     if advisory:
         told = words.counted(len(advisory), "advisory gate")
         parts.append(f"{told} did not pass{_named(advisory, outcomes)}; advice does not stop a release")

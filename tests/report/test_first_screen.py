@@ -54,6 +54,7 @@ def test_both_answers_stand_on_the_first_screen(build: ModuleType) -> None:
     assert "may be released, but it is not fit for purpose" in first
     assert "Safe to release: yes" in first
     assert "Fit for purpose: no The columns are independent." in first
+    assert "advisory" not in first
     page = text(render_report(build.passing()))
     assert "Fit for purpose: not tested" in page[: page.index("Gates")]
 
