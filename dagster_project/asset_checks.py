@@ -14,6 +14,7 @@ from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 from dagster_project.outcomes import GateCheckResult
 from synth_audit.core.errors import GateError, NotAsAudited
+from synth_audit.core.verdict import FITNESS
 from synth_audit.judging.judge import BUILT_IN
 from synth_audit.judging.privacy_budget import PROMISED
 
@@ -52,10 +53,12 @@ class GateCheck:
 
 
 WHOLE = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
+FIT = GateCheck(f"_{FITNESS}", "The release is fit for purpose", False)
+"""Warns where it is not; there only for suites that judge it. One that blocks holds the verdict."""
 
 
 def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
-    """One check for the schema contract, one for each gate of the suite and one for the verdict.
+    """One check for the schema contract, one for each gate of the suite and one for each of the two answers.
 
     They hang on ``report``, so a failed audit still renders and only ``release`` stands behind them.
     """
@@ -67,7 +70,7 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
             blocking=c.blocking,
             partitions_def=table.partitions,
         )
-        for c in sorted([WHOLE, *known_gates(table)], key=lambda c: c.name)
+        for c in sorted([*_answers(table), *known_gates(table)], key=lambda c: c.name)
     ]
 
     @dg.multi_asset_check(name=f"{table.key}__gates", specs=specs, can_subset=True)
@@ -89,7 +92,7 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
     promised = PROMISED if table.plan.privacy is not None else {}
     built_in = (GateCheck(name, title, True) for name, title in {**BUILT_IN, **promised}.items())
     checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking, g.optional) for g in table.suite.gates)]
-    names = [WHOLE.name, *(c.name for c in checks)]
+    names = [*(c.name for c in _answers(table)), *(c.name for c in checks)]
     for check in checks:
         if names.count(check.name) > 1:
             raise GateError(
@@ -101,8 +104,13 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
     return checks
 
 
+def _answers(table: TableEntry) -> list[GateCheck]:
+    """The checks of the whole: the verdict, and fitness where the suite judges it."""
+    return [WHOLE, *([FIT] if any(g.fitness for g in table.suite.gates) else [])]
+
+
 def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
-    from synth_audit.core.verdict import Result
+    from synth_audit.core.verdict import Fitness, Result
     from synth_audit.pipeline.verify import verify_filed
     from synth_audit.store.locate import locate_evidence
 
@@ -117,9 +125,19 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
         check_name=WHOLE.name,
         asset_key=table.asset("report"),
         passed=evidence.verdict is Result.PASS,
-        description=f"The verdict is {evidence.verdict}.",
+        description=f"The verdict is {evidence.verdict}. Safe to release: {evidence.gates.safe.answer}. "
+        f"Fit for purpose: {evidence.fitness}.",
         metadata=metadata.verdict(evidence),
     )
+    if FIT in _answers(table):
+        yield GateCheckResult(
+            check_name=FIT.name,
+            asset_key=table.asset("report"),
+            passed=evidence.fitness is Fitness.YES,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=f"Fit for purpose: {evidence.fitness}.",
+            metadata=metadata.verdict(evidence),
+        )
 
 
 def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:

@@ -180,7 +180,9 @@ def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tel
 
     workspace = Workspace(folder / f"{table}-audit")
     evidence = newest_evidence(workspace)
-    tell(f"  verdict   {str(evidence.verdict).upper()} ({seconds:.0f} s)")
+    tell(
+        f"  verdict   {str(evidence.verdict).upper()} ({seconds:.0f} s); fit for purpose: {evidence.fitness}"
+    )
     outcomes = Outcomes.of(evidence)
     reasons = [*evidence.gates.blockers]
     reasons += [

@@ -58,7 +58,7 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
 
     where = evidence_store(workspace).where(evidence.digest)
     return {
-        "verdict": str(evidence.verdict),
+        **_answers(evidence),
         "gates": gate_table(evidence.gates.results),
         "audits": _outcome_table(evidence),
         **_numbers({str(g.measurement): g.value for g in evidence.gates.results if g.measurement}),
@@ -80,7 +80,7 @@ def report(evidence: Evidence, path: Path, link: str) -> Metadata:
     from synth_audit.report.suite_overview import suite_overview_svg, units_of
 
     return {
-        "verdict": str(evidence.verdict),
+        **_answers(evidence),
         "report": dg.MetadataValue.path(str(path)),
         "report link": dg.MetadataValue.url(link),
         "gates, drawn": picture(
@@ -100,7 +100,7 @@ def refusal(evidence: Evidence, link: str) -> Metadata:
         f"{g.gate}: {g.result}" for g in evidence.gates.results if g.blocking and g.result is not Result.PASS
     ]
     return {
-        "verdict": str(evidence.verdict),
+        **_answers(evidence),
         **_bullets("held by", [*held, *evidence.gates.blockers]),
         "report link": dg.MetadataValue.url(link),
     }
@@ -157,9 +157,18 @@ def gate(result: GateResult) -> Metadata:
 def verdict(evidence: Evidence) -> Metadata:
     """The decision and what holds the release beside the gates."""
     return {
-        "verdict": str(evidence.verdict),
+        **_answers(evidence),
         **_bullets("holds the release", evidence.gates.blockers),
         "evidence digest": evidence.digest,
+    }
+
+
+def _answers(evidence: Evidence) -> dict[str, str]:
+    """The verdict, and the two answers behind it."""
+    return {
+        "verdict": str(evidence.verdict),
+        "safe to release": evidence.gates.safe.answer,
+        "fit for purpose": str(evidence.fitness),
     }
 
 

@@ -42,6 +42,8 @@ def message(table: TableEntry, evidence: Evidence, path: Path) -> dict[str, Any]
         "version": VERSION,
         "table": table.plan.name,
         "verdict": str(evidence.verdict),
+        "safe_to_release": evidence.gates.safe.answer,
+        "fit_for_purpose": str(evidence.fitness),
         "held_by": [{"gate": g.gate, "title": g.title, "result": str(g.result)} for g in held],
         "blockers": list(evidence.gates.blockers),
         "evidence": evidence.digest,

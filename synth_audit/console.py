@@ -21,12 +21,14 @@ from synth_audit.terminal import plain, say, say_json, say_whole
 if TYPE_CHECKING:
     from synth_audit.core.context import Progress
     from synth_audit.pipeline.check import Check
+    from synth_audit.report.verdict_view import VerdictQuestion
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.purge import PurgeItem, PurgeRecord
     from synth_audit.studies.calibration import Calibration
     from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
 
 _SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "insufficient evidence": ("?", "yellow")}
+_COLOURS = {"pass": "green", "fail": "red", "open": "yellow"}
 _HOLDS = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "yellow")}
 _SENTENCES = {
     "pass": "PASS: this table may leave.",
@@ -80,15 +82,26 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say(f"  warning: {warning}", fg="yellow")
     _show_cost(evidence)
     say()
-    sentence = _SENTENCES[evidence.verdict]
+    for question in _two_answers(evidence):
+        say(f"{question.label}: {question.answer}", fg=_COLOURS[question.kind])
+    sentence, unfit = _SENTENCES[evidence.verdict], evidence.fitness == "no" and evidence.verdict == "pass"
+    if unfit:
+        sentence = "PASS: this table may leave, but it is not fit for purpose."
     if trial:
         suite = evidence.gates.suite_name
         sentence = (
             f"Under the suite {suite!r}: {evidence.verdict}. Only the plan's own suite decides a release."
         )
-    say(sentence, fg=_SIGNS[evidence.verdict][1], bold=True)
+    say(sentence, fg="yellow" if unfit else _SIGNS[evidence.verdict][1], bold=True)
     for path in files:
         say_whole(f"  {path}")
+
+
+def _two_answers(evidence: Evidence) -> tuple[VerdictQuestion, ...]:
+    from synth_audit.report.gates import two_answers
+    from synth_audit.report.outcomes import Outcomes
+
+    return two_answers(Outcomes.of(evidence))
 
 
 def _show_cost(evidence: Evidence) -> None:
@@ -253,6 +266,8 @@ def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, obje
         "table": evidence.table,
         "attempt": evidence.attempt or None,
         "verdict": str(evidence.verdict),
+        "safe_to_release": evidence.gates.safe.answer,
+        "fit_for_purpose": str(evidence.fitness),
         "gates": [
             {
                 "gate": g.gate,

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import pytest
 
+from synth_audit import console
 from synth_audit.commands import gate_table, listing
 from synth_audit.core import registry
 from synth_audit.core.plugin_docs import plugin_doc
@@ -88,3 +90,19 @@ def test_advice_that_was_not_met_is_no_failure(build, capsys):
     advised = [row for row in capsys.readouterr().out.splitlines() if "(advice)" in row]
     assert advised[-1].startswith("  ! ")
     assert all(row.startswith("  ✓ ") for row in advised[:-1])
+
+
+def test_both_answers_are_printed_and_what_is_not_fit_is_not_green(build, capsys, monkeypatch):
+    said = []
+    monkeypatch.setattr(console, "say", lambda text="", **style: said.append((text, style.get("fg"))))
+    console.show_evidence(build.unfit(), [], as_json=False)
+    told = dict(said)
+    assert told["Safe to release: yes"] == "green"
+    assert told["Fit for purpose: no"] == "red"
+    assert said[-1] == ("PASS: this table may leave, but it is not fit for purpose.", "yellow")
+    console.show_evidence(build.unfit(Result.PASS), [], as_json=False)
+    assert said[-2:] == [("Fit for purpose: yes", "green"), ("PASS: this table may leave.", "green")]
+    capsys.readouterr()
+    console.show_evidence(build.unfit(), [], as_json=True)
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["verdict"], plain["safe_to_release"], plain["fit_for_purpose"]) == ("pass", "yes", "no")

@@ -48,7 +48,6 @@ def compare(before: Evidence | str | Path, after: Evidence | str | Path) -> Evid
 def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
     """Judge existing evidence by another suite; needs no data. The result is no basis for a release."""
     from synth_audit.judging import judge as room
-    from synth_audit.judging.privacy_budget import promise_of
     from synth_audit.report.notebook import shown
 
     known = _evidence(evidence)
@@ -59,10 +58,8 @@ def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
             expected="evidence whose digest matches its content",
             fix="run the audit again; `synth-audit verify` shows what does not agree",
         )
-    report = room.judge(
-        room.load_suite(suite, Path.cwd()), known.outcomes, known.table_checks, promise_of(known)
-    )
-    return shown(replace(known, gates=report, verdict=report.verdict).sealed())
+    report = room.judge_again(room.load_suite(suite, Path.cwd()), known)
+    return shown(replace(known, gates=report, verdict=report.verdict, fitness=report.fitness).sealed())
 
 
 def render_report(

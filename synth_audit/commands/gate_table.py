@@ -44,7 +44,7 @@ def show_gates(evidence: Evidence) -> None:
         say(_line(_HEAD, widths, shown), sign="    ")
     for gate, row in zip(gates, rows, strict=True):
         sign, colour = SIGNS[gate.sign.kind]
-        note = "" if gate.blocking else "  (advice)"
+        note = "" if gate.blocking else f"  ({'advice' if gate.role == 'advisory' else gate.role})"
         said = f"{row[0]:<{widths[0]}}  {gate.explanation}" if not row[1] else _line(row, widths, shown)
         say(said + note, sign=f"  {sign} ", fg=colour)
         if gate.sign.kind != "pass":

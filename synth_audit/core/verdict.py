@@ -1,8 +1,12 @@
-"""What judging may say: the result of each gate, of each check of the table, and of the whole."""
+"""What judging may say: the result of each gate and of each check of the table, and the two answers.
+
+*Safe to release* follows from the blocking gates, *fit for purpose* from the gates on usefulness that the
+suite names for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -19,6 +23,24 @@ class Result(StrEnum):
     PASS = "pass"
     FAIL = "fail"
     INSUFFICIENT = "insufficient evidence"
+
+    @property
+    def answer(self) -> str:
+        """The same as the answer to a question."""
+        return {Result.PASS: "yes", Result.FAIL: "no"}.get(self, str(self))
+
+
+class Fitness(StrEnum):
+    """Whether a release serves its purpose."""
+
+    YES = "yes"
+    NO = "no"
+    INSUFFICIENT = "insufficient evidence"
+    NOT_TESTED = "not tested"
+
+
+FITNESS = "fitness"
+"""Identifier of the gate of suites whose fitness blocks, and the key of a gate that decides fitness."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +71,7 @@ class GateResult:
         bound: what was compared: ``upper`` or ``lower`` end of the interval, ``both``, or the ``value``.
         explanation: why the result is what it is; advice: what to do about it.
         n_needed: attacks or rows that would probably decide an undecided gate.
+        fitness: the gate decides whether the release is fit for purpose; it blocks only as :data:`FITNESS`.
     """
 
     gate: str
@@ -68,6 +91,7 @@ class GateResult:
     minimum: float | None = None
     maximum: float | None = None
     n_needed: int | None = None
+    fitness: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,7 +112,25 @@ class GateReport:
     @property
     def verdict(self) -> Result:
         """Pass only if there is a blocking gate, every blocking gate passes and nothing else blocks."""
-        blocking = [g.result for g in self.results if g.blocking]
+        return self._ended(self.results)
+
+    @property
+    def safe(self) -> Result:
+        """Whether the release is safe: the verdict without what the suite asks of fitness."""
+        return self._ended([g for g in self.results if not g.fitness])
+
+    @property
+    def fitness(self) -> Fitness:
+        """Whether the release is fit for purpose: yes only if every gate that decides it passes."""
+        found = {g.result for g in self.results if g.fitness}
+        if not found:
+            return Fitness.NOT_TESTED
+        if Result.FAIL in found:
+            return Fitness.NO
+        return Fitness.INSUFFICIENT if Result.INSUFFICIENT in found else Fitness.YES
+
+    def _ended(self, results: Sequence[GateResult]) -> Result:
+        blocking = [g.result for g in results if g.blocking]
         if Result.FAIL in blocking:
             return Result.FAIL
         if not blocking or self.blockers or Result.INSUFFICIENT in blocking:

@@ -13,9 +13,10 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.judging.criteria import answers_result
+from synth_audit.judging.fitness import decides, fitness_result, names_target
 from synth_audit.judging.gate_decision import MORE, Decision, Row, decide
 from synth_audit.judging.limit import Limit
-from synth_audit.judging.privacy_budget import Promise, promise_results
+from synth_audit.judging.privacy_budget import Promise, promise_of, promise_results
 from synth_audit.judging.proven_leak import PROVEN_LEAK, TITLE, leak_result
 from synth_audit.judging.schema_contract import (
     contract,
@@ -30,6 +31,7 @@ from synth_audit.judging.table_checks import (
     contract_result,
     table_result,
 )
+from synth_audit.store.evidence import Evidence
 
 __all__ = [
     "BUILT_IN",
@@ -41,6 +43,7 @@ __all__ = [
     "check_table",
     "contract",
     "judge",
+    "judge_again",
     "load_suite",
     "parse_suite",
 ]
@@ -60,6 +63,8 @@ def judge(
     outcomes: Sequence[AuditOutcome],
     table_checks: Sequence[TableCheck],
     promise: Promise | None = None,
+    *,
+    target: bool = False,
 ) -> GateReport:
     """Apply a suite to measurements and table checks; needs no data.
 
@@ -68,11 +73,12 @@ def judge(
         table_checks: from :func:`check_table`; checks of other suites are ignored, missing ones are
             insufficient evidence.
         promise: the privacy budget that the plan declares, if any, and what was spent of it.
+        target: the plan names a target, by which fitness is judged.
 
     Returns:
         The gates that every suite gets (:data:`BUILT_IN`), those of a declared budget and one result per
         gate, in the suite's order, without optional ones whose audit was not applicable, and last whether
-        the answers that the suite demands were given.
+        the answers that the suite demands were given and whether a release is fit that must be.
 
     Raises:
         GateError: Great Expectations refuses an expectation of which there is no check, or a check of the
@@ -89,12 +95,19 @@ def judge(
     lost = Result.FAIL in deciding
     idle = {o.audit for o in outcomes if o.status is Status.NOT_APPLICABLE}
     for gate in suite.gates:
+        fitness = decides(gate.fitness, target=target)
         if gate.limit is None:
-            results.append(on_table[gate.id])
-        elif not (gate.optional and gate.limit.audit in idle):
-            results.append(_measured_result(gate, gate.limit, decisions[gate.id], outcomes, lost))
+            found = on_table[gate.id]
+        elif gate.optional and not fitness and (gate.fitness or gate.limit.audit in idle):
+            continue
+        else:
+            found = _measured_result(gate, gate.limit, decisions[gate.id], outcomes, lost)
+        results.append(replace(found, fitness=fitness))
+    results = _tested(results, outcomes)
     if suite.answers:
         results.append(answers_result(suite.answers, outcomes, results))
+    if suite.fitness_blocks:
+        results.append(fitness_result(results))
     return GateReport(
         suite_name=suite.name,
         suite=suite.plain,
@@ -102,6 +115,21 @@ def judge(
         results=tuple(results),
         blockers=tuple(_blocker(o) for o in outcomes if o.status is Status.ERROR),
     )
+
+
+def judge_again(suite: Suite, evidence: Evidence) -> GateReport:
+    """Apply a suite to what evidence holds."""
+    promise, target = promise_of(evidence), names_target(evidence)
+    return judge(suite, evidence.outcomes, evidence.table_checks, promise, target=target)
+
+
+def _tested(results: list[GateResult], outcomes: Sequence[AuditOutcome]) -> list[GateResult]:
+    """Where no audit that decides fitness was part of the run, it was not tested, and no gate decides it."""
+    ran = {o.audit for o in outcomes}
+    asked = (g for g in results if g.fitness)
+    if any(g.measurement is None or g.measurement.audit in ran for g in asked):
+        return results
+    return [replace(g, fitness=False) for g in results]
 
 
 def _decide(suite: Suite, outcomes: Sequence[AuditOutcome]) -> dict[str, Decision]:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from synth_audit.core.errors import GateError, MeasurementNameError
+from synth_audit.core.verdict import FITNESS
 from synth_audit.judging.criteria import demanded
 from synth_audit.judging.find_suite_file import locate, read
+from synth_audit.judging.fitness import When, blocks, when_of
 from synth_audit.judging.gateable_measurements import check_gateable, suggestion
 from synth_audit.judging.limit import EVERY_SCOPE, Limit
 from synth_audit.store.evidence import sha256_of
@@ -25,19 +27,12 @@ MEASUREMENT_TYPE = "expect_measurement_to_be_within"
 SEVERITIES = ("critical", "warning", "info")
 _SUITE_KEYS = {"name", "expectations", "meta", "notes", "id"}
 _EXPECTATION_KEYS = {"type", "kwargs", "meta", "severity", "notes", "description", "id"}
-_META_KEYS = ("id", "title", "finding", "reason", "advice", "blocking", "optional", "undecided")
+_META_KEYS = ("id", "title", "finding", "reason", "advice", "blocking", "optional", "undecided", FITNESS)
 _LIMIT_KEYS = ("name", "scope", "bound", "minimum", "maximum", "strict")
 # Great Expectations lets these arguments override what stands beside `kwargs`, or the form of results.
-_RESERVED = {
-    "id",
-    "meta",
-    "notes",
-    "severity",
-    "description",
-    "result_format",
-    "catch_exceptions",
-    "batch_id",
-}
+_RESERVED = frozenset(
+    ["id", "meta", "notes", "severity", "description", "result_format", "catch_exceptions", "batch_id"]
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +44,7 @@ class Gate:
         limit: None for an expectation on the synthetic table itself.
         optional: left out where its audit has nothing to judge on this table; never of a blocking gate.
         undecided: beyond its limit it decides nothing, as its number says what could be seen, not what was.
+        fitness: when it decides whether the release is fit for purpose.
         plain: the expectation in Great Expectations' own form.
     """
 
@@ -59,6 +55,7 @@ class Gate:
     blocking: bool
     optional: bool
     undecided: bool
+    fitness: When
     limit: Limit | None
     plain: Mapping[str, Any]
 
@@ -74,6 +71,7 @@ class Suite:
 
     Attributes:
         answers: criteria without whose answer nothing may leave.
+        fitness_blocks: what is not fit for purpose may not leave.
     """
 
     name: str
@@ -81,6 +79,7 @@ class Suite:
     sha256: str
     gates: tuple[Gate, ...]
     answers: tuple[str, ...] = ()
+    fitness_blocks: bool = False
 
     @property
     def measured(self) -> tuple[Gate, ...]:
@@ -135,7 +134,8 @@ def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) 
             expected=f"at least one {MEASUREMENT_TYPE} of severity critical",
         )
     asked = demanded(plain.get("meta"), where)
-    return Suite(name, cast(Mapping[str, Any], plain), _digest(plain, where), gates, asked)
+    fit = blocks(plain.get("meta"), where, judged=any(g.fitness for g in gates))
+    return Suite(name, cast(Mapping[str, Any], plain), _digest(plain, where), gates, asked, fit)
 
 
 def key_of(expectation: Mapping[str, Any]) -> str:
@@ -174,6 +174,7 @@ def _gate(plain: object, where: str, installed: bool) -> Gate:
         blocking=blocking,
         optional=_optional(meta, where, blocking=blocking),
         undecided=_flag(meta, "undecided", where),
+        fitness=when_of(meta, where, blocking=blocking),
         limit=limit,
         plain=plain,
     )

@@ -19,7 +19,6 @@ from synth_audit.core.schema import Schema
 from synth_audit.core.source import Locatable, Selective, Target
 from synth_audit.core.verdict import Result
 from synth_audit.judging import judge as gate
-from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.approval import refuse_unless_approved
 from synth_audit.pipeline.not_worse import refuse_if_worse
 from synth_audit.pipeline.provenance import NEWEST, RECORDED, RELEASED, SEAL, Provenance
@@ -205,7 +204,8 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
     suite = gate.load_suite(plan.gates, plan.base)
     if evidence.gates.suite_sha256 != suite.sha256:
         raise _refusal("the gate suite has changed since the audit", "run the audit again")
-    verdict = gate.judge(suite, evidence.outcomes, evidence.table_checks, promise_of(evidence)).verdict
+    judged = gate.judge_again(suite, evidence)
+    verdict = judged.verdict
     if verdict is not Result.PASS or evidence.verdict is not Result.PASS:
         found = verdict if evidence.verdict is Result.PASS else evidence.verdict
         raise ReleaseRefused(
@@ -214,6 +214,8 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
             expected="evidence of this plan that passes",
             fix="the report says which gate holds the release and what to do about it",
         )
+    if judged.fitness is not evidence.fitness:
+        raise _refusal("the recorded fitness does not follow from the gates", "run the audit again")
     if salt is not None and evidence.salt_commitment != salt.commitment:
         raise _refusal(
             "the evidence was made under another salt than this workspace has", "run the audit again"

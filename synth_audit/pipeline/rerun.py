@@ -134,6 +134,7 @@ class _Rerun:
         for name in dict.fromkeys((*before, *again)):
             yield self._outcome(name, before.get(name), again.get(name))
         yield Check("verdict", found.verdict is self.evidence.verdict, str(found.verdict))
+        yield Check("fitness", found.fitness is self.evidence.fitness, str(found.fitness))
 
     def _compared(self, name: str, table: Table, note: str = "") -> Check:
         recorded = self.evidence.tables.get(name)

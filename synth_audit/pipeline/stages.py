@@ -23,6 +23,7 @@ from synth_audit.core.table import Table, read_table
 from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import run_examination, seed_of_draws
 from synth_audit.judging import judge as gate
+from synth_audit.judging.fitness import decides
 from synth_audit.judging.privacy_budget import Promise
 from synth_audit.pipeline.coarsening import (
     about_coarsening,
@@ -239,7 +240,8 @@ def examine(
                 *checking(),
                 fullness(subject.train, subject.synthetic, _may_be_withheld(plan, subject)),
             )
-    gates = gate.judge(suite, found.outcomes, checks, Promise.of(plan.plain(), generator.privacy))
+    promise, target = Promise.of(plan.plain(), generator.privacy), subject.schema.target is not None
+    gates = gate.judge(suite, found.outcomes, checks, promise, target=target)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
     warnings += about_index({n: t.left_out for n, t in tables.items() if t is not None})
     public = {"synthetic"} if gates.verdict is Result.PASS else set()
@@ -258,6 +260,7 @@ def examine(
         table_checks=checks,
         gates=gates,
         verdict=gates.verdict,
+        fitness=gates.fitness,
         salt_commitment="" if draws is None else salt.commitment,
         planting=found.planting,
         records=found.view,
@@ -279,10 +282,14 @@ def audits_of(plan: Plan, suite: gate.Suite) -> dict[str, Audit]:
     """The plan's audits, and with their defaults those that a blocking gate needs and the plan does not name.
 
     A gate brings its audit along: leaving an attack out of a plan must not make the release look safer,
-    nor should it hold up a release that the attack would have let pass.
+    nor should it hold up a release that the attack would have let pass. A gate on fitness does so where
+    fitness blocks, and where the plan names no audits.
     """
     audits = plan.build_audits()
-    wanted = {g.limit.audit for g in suite.measured if g.blocking and g.limit}
+    target = any("target" in spec.roles for spec in plan.columns.values())
+    fit = [g for g in suite.measured if decides(g.fitness, target=target)]
+    asked = fit if suite.fitness_blocks or not plan.audits else []
+    wanted = {g.limit.audit for g in suite.measured if g.limit and (g.blocking or g in asked)}
     extra = {n: registry.build("audit", n, {}, where=f"audits.{n}") for n in sorted(wanted - set(audits))}
     return audits | extra
 

@@ -16,7 +16,6 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.salt import Salt
 from synth_audit.core.verdict import GateResult
 from synth_audit.judging import judge as gate
-from synth_audit.judging.privacy_budget import promise_of
 from synth_audit.pipeline.check import Check
 from synth_audit.pipeline.provenance import RECORDED, Provenance, newest_unknown, seal_check
 from synth_audit.store.evidence import Evidence, evidence_of, sha256_of
@@ -152,6 +151,7 @@ class _Judged:
     blocking: bool
     measurement: MeasurementId | None
     every: bool
+    fitness: bool
     bound: str
     numbers: tuple[str, ...]
 
@@ -169,6 +169,7 @@ class _Judged:
             result.blocking,
             about.whole if about is not None and result.every else about,
             result.every,
+            result.fitness,
             result.bound,
             tuple("" if x is None else f"{x:.12g}" for x in numbers),
         )
@@ -178,12 +179,13 @@ def _verdict(evidence: Evidence) -> Check:
     what = "verdict, judged anew"
     try:
         suite = gate.parse_suite(evidence.gates.suite, where="evidence", installed=False)
-        judged = gate.judge(suite, evidence.outcomes, evidence.table_checks, promise_of(evidence))
+        judged = gate.judge_again(suite, evidence)
     except GateError as error:
         return Check(what, False, f"the suite cannot be judged: {error.what}")
     found, recorded = ([_Judged.of(r) for r in report.results] for report in (judged, evidence.gates))
-    same = judged.verdict is evidence.verdict and found == recorded
-    return Check(what, same and len(judged.blockers) == len(evidence.gates.blockers), str(judged.verdict))
+    answers = (judged.verdict, judged.fitness) == (evidence.verdict, evidence.fitness)
+    same = answers and found == recorded and len(judged.blockers) == len(evidence.gates.blockers)
+    return Check(what, same, f"{judged.verdict}; fit for purpose: {judged.fitness}")
 
 
 def _commitment(evidence: Evidence, salt: Salt | None) -> tuple[Check, ...]:

@@ -110,6 +110,7 @@ def certificate_view(
         alerts=alerts,
         sign=verdict.sign,
         headline=verdict.headline,
+        questions=verdict.questions,
         reasons=reasons[:_MOST_REASONS],
         more_reasons=_more(len(reasons) - _MOST_REASONS),
         silence=verdict.silence,
@@ -143,7 +144,8 @@ def _reasons(evidence: Evidence) -> tuple[str, ...]:
     judged = [(r.gate, r.measured) for r in residual_risks(evidence) if r.gate and r.measured]
     nearest = max((pair for pair in judged if pair[0].blocking), key=lambda pair: used(*pair), default=None)
     told = () if nearest is None else (f"Nearest to its limit: {outcomes.sentence(nearest[0])}.",)
-    missed = [g for g in evidence.gates.results if not g.blocking and g.result is Result.FAIL]
+    advised = [g for g in evidence.gates.results if not g.blocking and not g.fitness]
+    missed = [g for g in advised if g.result is Result.FAIL]
     advice = (f"Advice not met: {outcomes.sentence(g)}." for g in missed)
     return (f"All {words.counted(len(deciding), 'deciding gate')} passed.", *told, *advice)
 

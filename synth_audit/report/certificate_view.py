@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from synth_audit.report.verdict_view import VerdictQuestion
 from synth_audit.report.view import Fact, Sign
 
 
@@ -58,6 +59,7 @@ class CertificateView:
     """Two pages for the one who signs.
 
     Attributes:
+        questions: whether it is safe to release, and whether it is fit for purpose.
         reasons: of the verdict, in plain words. silence: what was not measured beside the criteria.
         sharpness: the smallest leak that would have been seen, and the widest that numbers alone allow.
         comparison: with what release numbers are compared, or that there is none.
@@ -70,6 +72,7 @@ class CertificateView:
     alerts: tuple[str, ...]
     sign: Sign
     headline: str
+    questions: tuple[VerdictQuestion, ...]
     reasons: tuple[str, ...]
     more_reasons: str
     silence: str

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from synth_audit.core.verdict import GateResult, Result
+from synth_audit.core.verdict import Fitness, GateResult, Result
 from synth_audit.judging.criteria import ANSWERS, answers
 from synth_audit.judging.gate_decision import MORE
 from synth_audit.report import interval_and_limit, result_marks, svg, words
 from synth_audit.report.outcomes import Outcomes, obstacles
-from synth_audit.report.view import Fact, GateView, Sign, VerdictView
+from synth_audit.report.verdict_view import VerdictQuestion, VerdictView
+from synth_audit.report.view import Fact, GateView, Sign
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.report_marks import gate_marks
 
@@ -44,6 +45,17 @@ def sign_of(result: Result) -> Sign:
 
 def advice_sign() -> Sign:
     """Advice that did not hold: it stops nothing and must not look as if it did."""
+    return Sign("advice", "Advice not met", _warning_icon())
+
+
+def verdict_sign(evidence: Evidence) -> Sign:
+    """The verdict's sign; what may leave and is not fit for purpose does not get that of a pass."""
+    if evidence.verdict is Result.PASS and evidence.fitness is Fitness.NO:
+        return Sign("open", "Not fit for purpose", _warning_icon())
+    return sign_of(evidence.verdict)
+
+
+def _warning_icon() -> Markup:
     ring = svg.element(
         "circle", class_="s-muted", cx=12, cy=12, r=8, fill="none", stroke=svg.MUTED, stroke_width=2
     )
@@ -51,7 +63,7 @@ def advice_sign() -> Sign:
     icon = svg.element(
         "svg", ring + bar, class_="icon", viewBox="0 0 24 24", width=24, height=24, aria_hidden="true"
     )
-    return Sign("advice", "Advice not met", Markup(icon))  # noqa: S704
+    return Markup(icon)  # noqa: S704
 
 
 def gate_views(evidence: Evidence) -> tuple[GateView, ...]:
@@ -79,9 +91,11 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
         Result.FAIL: "This synthetic table must not be released.",
         Result.INSUFFICIENT: "This synthetic table must not be released yet: there is not enough evidence.",
     }[evidence.verdict]
+    if evidence.verdict is Result.PASS and evidence.fitness is Fitness.NO:
+        headline = "This synthetic table may be released, but it is not fit for purpose."
     blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
     return VerdictView(
-        sign_of(evidence.verdict),
+        verdict_sign(evidence),
         headline,
         " ".join((_tally(outcomes), *(f"{o}." for o in obstacles(outcomes)[:1]))),
         _silence(unmeasured),
@@ -90,6 +104,23 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
             Fact(a.criterion.capitalize(), str(a.state), words.sentence(a.reason))
             for a in answers(evidence.outcomes, evidence.gates.results)
         ),
+        two_answers(outcomes),
+    )
+
+
+def two_answers(outcomes: Outcomes) -> tuple[VerdictQuestion, VerdictQuestion]:
+    """Whether the table is safe to release, and whether it is fit for purpose."""
+    gates, fit = outcomes.evidence.gates, outcomes.evidence.fitness
+    told = {Fitness.NO: Result.FAIL, Fitness.INSUFFICIENT: Result.INSUFFICIENT}.get(fit)
+    left = (g for g in gates.results if g.fitness and not g.blocking and g.result is told)
+    detail = " ".join(f"{outcomes.sentence(g)}." for g in left)
+    if fit is Fitness.NOT_TESTED:
+        detail = "No gate on usefulness decides it, or its audits were not part of this run."
+    kinds = {Fitness.YES: Result.PASS, Fitness.NO: Result.FAIL}
+    kind = result_marks.RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
+    return (
+        VerdictQuestion("Safe to release", gates.safe.answer, result_marks.RESULT_CLASSES[gates.safe]),
+        VerdictQuestion("Fit for purpose", str(fit), kind, detail),
     )
 
 
@@ -108,7 +139,7 @@ def _tally(outcomes: Outcomes) -> str:
         parts = [f"Of {total}, {', '.join(found)}"]
         if len(results) == 1:
             parts = [f"The only deciding gate {endings[results[0]]}"]
-    advisory = [g for g in gates if not g.blocking and g.result is not Result.PASS]
+    advisory = [g for g in gates if not g.blocking and not g.fitness and g.result is not Result.PASS]
     if advisory:
         told = words.counted(len(advisory), "advisory gate")
         parts.append(f"{told} did not pass{_named(advisory, outcomes)}; advice does not stop a release")
@@ -156,6 +187,7 @@ def _gate_view(gate: GateResult, outcomes: Outcomes, place: int, *, lost: bool) 
         asked=gate.title,
         sign=advice_sign() if gate.result is Result.FAIL and not gate.blocking else sign_of(gate.result),
         blocking=gate.blocking,
+        role="deciding" if gate.blocking else "fit for purpose" if gate.fitness else "advisory",
         numbers=_numbers(gate, interval),
         limit=limit or ("the table itself" if about is None and gate.gate != ANSWERS else "none"),
         judged=_BOUNDS.get(gate.bound, ""),

@@ -14,7 +14,7 @@ from synth_audit.core.verdict import GateResult, Result
 from synth_audit.judging.criteria import answers
 from synth_audit.report import words
 from synth_audit.report.certificate import counting_approvals, wanted_approvals
-from synth_audit.report.gates import sign_of
+from synth_audit.report.gates import sign_of, verdict_sign
 from synth_audit.report.outcomes import Outcomes, obstacles
 from synth_audit.report.page import page
 from synth_audit.report.residual_risk import used
@@ -43,6 +43,7 @@ class AuditRow:
     generator: str
     reason: str
     criteria: str
+    fitness: str
     released: str
     approvals: str
     digest: str
@@ -123,12 +124,13 @@ def _audit(audit: PastAudit, base: Path) -> AuditRow:
     open_ = [f"{a.criterion} {a.state}" for a in asked if a.reason]
     return AuditRow(
         state="released" if audit.released and audit.sound else state if audit.sound else "open",
-        sign=sign_of(evidence.verdict if audit.sound else Result.INSUFFICIENT),
+        sign=verdict_sign(evidence) if audit.sound else sign_of(Result.INSUFFICIENT),
         when=words.moment(evidence.created),
         attempt=f"{evidence.attempt:,}" if evidence.attempt else "–",
         generator=evidence.generator.name,
         reason=next((f"{o}." for o in stopped), words.sentence("; ".join(evidence.gates.blockers))),
         criteria=", ".join(open_) or "all four answered",
+        fitness=str(evidence.fitness),
         released=_released(audit),
         approvals=_approvals(audit),
         digest=evidence.digest[:12],

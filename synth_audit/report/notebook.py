@@ -5,6 +5,7 @@ from __future__ import annotations
 from synth_audit.core.outcome import Status
 from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.page import fragment
+from synth_audit.report.render import alerts_of
 from synth_audit.report.series_plot import series_svg
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.notebook import Pictures
@@ -15,7 +16,7 @@ class ReportNotebookPage:
 
     def html(self, evidence: Evidence) -> str:
         """The first screen in short, with the gates that passed behind a fold."""
-        sound = evidence.intact and evidence.verdict is evidence.gates.verdict
+        sound = not alerts_of(evidence)
         gates = gate_views(evidence)
         return fragment(
             "notebook.html.j2",

@@ -86,6 +86,8 @@ def alerts_of(evidence: Evidence) -> tuple[str, ...]:
     found = []
     if evidence.verdict is not evidence.gates.verdict:
         found.append("The recorded verdict does not follow from the results of the gates.")
+    if evidence.fitness is not evidence.gates.fitness:
+        found.append("The recorded fitness does not follow from the results of the gates.")
     if not evidence.intact:
         found.append("The evidence was changed after it was sealed: its digest does not match its content.")
     return tuple(found)

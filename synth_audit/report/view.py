@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from synth_audit.core.identity import MeasurementId
+from synth_audit.report.verdict_view import VerdictView
 
 
 @dataclass(frozen=True)
@@ -38,29 +39,13 @@ class SensitivityLine:
 
 
 @dataclass(frozen=True)
-class VerdictView:
-    """The verdict as sentences, with what stands in the way of a release.
-
-    Attributes:
-        answers: each question about people: answered, undecided or not asked, and why.
-        silence: what else was not measured.
-    """
-
-    sign: Sign
-    headline: str
-    explanation: str
-    silence: str
-    obstacles: tuple[str, ...]
-    answers: tuple[Fact, ...] = ()
-
-
-@dataclass(frozen=True)
 class GateView:
     """One gate: what was required, what was found, and what to do.
 
     Attributes:
         title: what was found and what is allowed; asked: the requirement in the words of the suite.
         about: what was judged, of several the worst. every: all measurements of its quantity were.
+        role: deciding, advisory, or that it judges fitness.
         marks: the same for machines.
     """
 
@@ -70,6 +55,7 @@ class GateView:
     asked: str
     sign: Sign
     blocking: bool
+    role: str
     numbers: str
     limit: str
     judged: str

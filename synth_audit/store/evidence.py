@@ -17,7 +17,7 @@ from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.verdict import GateReport, Result, TableCheck
+from synth_audit.core.verdict import Fitness, GateReport, Result, TableCheck
 from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence_records import ColumnRecord, EarlierAudit, GeneratorRecord, TableRecord
 from synth_audit.store.notebook import NotebookPage, Pictures, line_of, measurements_as_frame
@@ -26,7 +26,7 @@ from synth_audit.store.untrusted_file import read_plain
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA_VERSION = "1.6"
+SCHEMA_VERSION = "1.7"
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class OlderFile:
 class Evidence:
     """One audited candidate.
 
+    ``verdict`` says whether it may leave, ``fitness`` whether it is fit for purpose.
     ``planting`` says how the known-answer check planted leaks; what it found stands with each outcome.
     ``records`` is what a reviewer may know of the most exposed training records. ``salt_commitment`` says
     under which salt split, fits and draws were made and tables hashed, and nothing of what it is. It is empty
@@ -71,6 +72,7 @@ class Evidence:
     table_checks: tuple[TableCheck, ...]
     gates: GateReport
     verdict: Result
+    fitness: Fitness = Fitness.NOT_TESTED
     salt_commitment: str = ""
     planting: PlantedLeaks = field(default_factory=PlantedLeaks)
     records: RecordView = field(default_factory=RecordView)

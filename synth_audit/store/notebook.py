@@ -58,6 +58,7 @@ def line_of(evidence: Evidence) -> str:
     gates = ", ".join(f"{results.count(r)} {r}" for r in Result if r in results)
     return (
         f"<Evidence of {evidence.table!r}: {evidence.verdict} (gates: {gates or 'none'}), "
+        f"fit for purpose: {evidence.fitness}, "
         f"{len(evidence.measurements)} measurements, digest {evidence.digest[:12] or 'not sealed'}>"
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html.parser import HTMLParser
 
-from synth_audit.core.verdict import GateResult
+from synth_audit.core.verdict import Fitness, GateResult
 from synth_audit.store.evidence import Evidence
 
 Marks = Mapping[str, str]
@@ -42,6 +42,8 @@ def audit_marks(evidence: Evidence) -> Marks:
         "data-schema-version": _ascii(evidence.schema_version),
         "data-verdict": str(evidence.verdict),
         "data-attempt": str(evidence.attempt),
+        # absent where it was not tested, as it is in pages of earlier builds
+        **({} if evidence.fitness is Fitness.NOT_TESTED else {"data-fitness": str(evidence.fitness)}),
     }
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from synth_audit.audits.utility._prediction_task import prepare
 from synth_audit.audits.utility.prediction import Prediction
 from synth_audit.audits.utility.prediction.groups import MOST_COLUMNS, worst_losses
-from synth_audit.audits.utility.prediction.task import prepare
 
 TARGET = {"y": {"role": "target"}}
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score
 
+from synth_audit.audits.utility._prediction_task import PredictionTask, prepare
 from synth_audit.audits.utility.prediction import Prediction
 from synth_audit.audits.utility.prediction import importance as weighing
 from synth_audit.audits.utility.prediction.importance import cosine, importances
 from synth_audit.audits.utility.prediction.numbers import Resampled
-from synth_audit.audits.utility.prediction.task import PredictionTask, prepare
 from synth_audit.kernels.prediction import fit
 from synth_audit.kernels.prediction_scores import r_squared
 

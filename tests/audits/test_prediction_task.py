@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.utility.prediction import task as tasks
-from synth_audit.audits.utility.prediction.task import prepare
+from synth_audit.audits.utility import _prediction_task as tasks
+from synth_audit.audits.utility._prediction_task import prepare
 from synth_audit.core.errors import NotApplicable
 
 TARGET = {"y": {"role": "target"}}

@@ -82,6 +82,23 @@ def test_an_advisory_gate_warns_and_stops_nothing(run: Run) -> None:
     assert result.success
 
 
+def test_a_release_that_is_not_fit_warns_and_says_both(run: Run, home: Path) -> None:
+    suite = json.loads((home / "gates.json").read_text())
+    suite["expectations"][1]["meta"]["fitness"] = "always"
+    suite["expectations"][1]["kwargs"]["maximum"] = -1
+    (home / "gates.json").write_text(json.dumps(suite))
+    result = run("shuffled")
+    assert result.success
+    checks = {c.check_name: c for c in result.get_asset_check_evaluations()}
+    assert set(checks) == CHECKS | {"warning__fitness"}
+    fit, verdict = checks["warning__fitness"], checks["blocking__verdict"]
+    assert (fit.passed, fit.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert verdict.passed
+    for check in (fit, verdict):
+        assert check.metadata["safe to release"].value == "yes"
+        assert check.metadata["fit for purpose"].value == "no"
+
+
 def test_an_optional_gate_that_was_left_out_is_no_check(run: Run, home: Path) -> None:
     suite = json.loads((home / "gates.json").read_text())
     rules = copy.deepcopy(suite["expectations"][1])

@@ -288,8 +288,10 @@ def shipped(monkeypatch):
         "coverage": ("auprc",),
         "constraints": ("worst_violations",),
         "prediction": ("loss",),
+        "each_column": ("lost", "worst_loss"),
     }
     useful = ("novel_content", "marginals", "associations", "coverage", "constraints", "prediction")
+    useful += ("each_column",)
     found = {
         name: ref(*names, family="fidelity" if name in useful else "privacy")
         for name, names in quantities.items()
@@ -301,8 +303,9 @@ def shipped(monkeypatch):
 def test_the_shipped_suite(tmp_path):
     suite = load_suite("expectations/release.json", tmp_path)
     assert suite == load_suite("release", tmp_path)
-    assert len(suite.gates) == 39
+    assert len(suite.gates) == 41
     useful = ["marginals", "worst_column", "associations", "coverage", "rules", "prediction"]
+    useful += ["each_column", "misleading_column"]
     advisory = ["small_subgroups", "small_leaks_would_show", "proven_cost", "linkability", "other_sources"]
     assert [g.id for g in suite.gates if not g.blocking] == [*advisory, *useful]
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)

@@ -98,6 +98,7 @@ EDITS = {
     "level": 0.5,
     "suppression": 1,
     "verdict": "fail",
+    "fitness": "yes",
     "warnings": ["nothing to see"],
     "versions": {},
     "digest": "0" * 64,

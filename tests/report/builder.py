@@ -157,6 +157,7 @@ def evidence(
         table_checks=(TableCheck("columns match", True, "all 13 columns in order"),),
         gates=report,
         verdict=report.verdict,
+        fitness=report.fitness,
         salt_commitment="66" * 32,
         versions={"synth-audit": "0.1.0", "numpy": "2.3.0"},
         created="2026-11-14T10:32:00+00:00",
@@ -292,3 +293,12 @@ def hostile() -> Evidence:
         generator=GeneratorRecord(name, {name: name}, promised(name)),
         versions={name: name},
     )
+
+
+def unfit(result: Result = Result.FAIL) -> Evidence:
+    """A pass whose columns no longer depend on each other."""
+    lost = gate(
+        "ties", "Columns still depend on each other", result, blocking=False, fitness=True,
+        explanation="The columns are independent.",
+    )  # fmt: skip
+    return evidence((singling_out(),), report_of((*gates(), lost)))

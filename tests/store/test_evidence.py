@@ -78,7 +78,7 @@ def test_a_file_that_is_no_evidence_is_refused(tmp_path, text):
 
 def test_evidence_of_another_version_is_refused(finished, tmp_path):
     path = tmp_path / "evidence.json"
-    path.write_text(finished.evidence.to_json().replace('"schema_version": "1.6"', '"schema_version": "9.9"'))
+    path.write_text(finished.evidence.to_json().replace('"schema_version": "1.7"', '"schema_version": "9.9"'))
     with pytest.raises(DataError, match="not evidence of this version"):
         read_evidence(path)
 

@@ -204,6 +204,7 @@ WRONG = {
     "level": ["0.95", "nan", True, None, "inf"],
     "suppression": [-1, 1.5, True],
     "verdict": ["PASS", "passed", None, 1, ""],
+    "fitness": ["YES", "pass", None, True, ""],
     "plan_sha256": ["0" * 63, "g" * 64, "A" * 64, ""],
     "warnings": ["one", {"a": "b"}, [1]],
     "attempt": [-1, 7.0, None, True],
@@ -211,7 +212,7 @@ WRONG = {
     "tables": [{"synthet\u0456c": {"rows": 1, "hmac": "", "sha256": None}}, [], None],
     "created": [None, 2026],
     "table": ["\ud800", None, 1],
-    "schema_version": ["1.7", 1.6, None, "1.6 "],
+    "schema_version": ["1.8", 1.7, None, "1.7 "],
     "gates": [None, []],
 }
 
@@ -268,6 +269,7 @@ def test_there_are_files_of_every_version_before():
         "1.3": ("pass", "budget"),
         "1.4": ("pass", "budget"),
         "1.5": ("pass",),
+        "1.6": ("pass",),
     }
     assert {p.name for p in OLD} >= {f"evidence-{v}-{k}.json.gz" for v, kinds in kept.items() for k in kinds}
     assert set(kept) == set(_STEPS)

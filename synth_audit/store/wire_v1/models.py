@@ -20,7 +20,7 @@ from synth_audit.store.wire_v1.audit_models import (
     WireSeries,
 )
 
-VERSION = "1.6"
+VERSION = "1.7"
 
 
 class WireTableCheck(WirePart):
@@ -51,6 +51,7 @@ class WireGateResult(WirePart):
     minimum: Number | None
     maximum: Number | None
     n_needed: int | None
+    fitness: bool
 
 
 class WireGates(WirePart):
@@ -217,12 +218,13 @@ class WireEvidence(WirePart):
     table_checks: tuple[WireTableCheck, ...]
     gates: WireGates
     verdict: Verdict
+    fitness: Literal["yes", "no", "insufficient evidence", "not tested"]
     salt_commitment: str
     planting: WirePlantedLeaks
     records: WireRecords
     warnings: tuple[str, ...]
     versions: dict[str, str]
-    schema_version: Literal["1.6"]
+    schema_version: Literal["1.7"]
     digest: str
     created: str
     timings: dict[str, Number]

@@ -15,7 +15,7 @@ from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.sensitivity import PlantedLeaks, PlantedResult, Sensitivity, SensitivityCurve
 from synth_audit.core.series import Series
 from synth_audit.core.strict_yaml import load_json
-from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
+from synth_audit.core.verdict import Fitness, GateReport, GateResult, Result, TableCheck
 from synth_audit.store.chained_log import Head
 from synth_audit.store.evidence import Evidence, OlderFile
 from synth_audit.store.evidence_records import ColumnRecord, EarlierAudit, GeneratorRecord, TableRecord
@@ -70,6 +70,7 @@ def _evidence(w: models.WireEvidence) -> Evidence:
             table_checks=tuple(TableCheck(c.key, c.met, c.explanation) for c in w.table_checks),
             gates=_gates(w.gates),
             verdict=Result(w.verdict),
+            fitness=Fitness(w.fitness),
             salt_commitment=w.salt_commitment,
             planting=_planting(w.planting),
             records=_records(w.records),
@@ -204,6 +205,7 @@ def _gate(w: models.WireGateResult) -> GateResult:
         minimum=w.minimum,
         maximum=w.maximum,
         n_needed=w.n_needed,
+        fitness=w.fitness,
     )
 
 

@@ -86,6 +86,20 @@ def _from_1_5(old: Plain) -> Plain:
     return {**old, "earlier": [], "schema_version": "1.6"}
 
 
+def _from_1_6(old: Plain) -> Plain:
+    """1.7 says whether the release is fit for purpose, and which gates decide it."""
+    gates = old["gates"]
+    if "fitness" in old or any("fitness" in result for result in gates["results"]):
+        raise ValueError("not what version 1.6 wrote")
+    results = [{**result, "fitness": False} for result in gates["results"]]
+    return {
+        **old,
+        "gates": {**gates, "results": results},
+        "fitness": "not tested",
+        "schema_version": "1.7",
+    }
+
+
 @dataclass(frozen=True)
 class _Claim:
     """What a generator said of itself up to version 1.2."""
@@ -117,6 +131,7 @@ _STEPS: Mapping[str, Callable[[Plain], Plain]] = {
     "1.3": _from_1_3,
     "1.4": _from_1_4,
     "1.5": _from_1_5,
+    "1.6": _from_1_6,
 }
 
 _BY_COLUMN = {"associations", "attribute_game", "inference", "marginals"}

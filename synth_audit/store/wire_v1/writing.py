@@ -64,12 +64,13 @@ def _evidence(e: Evidence) -> models.WireEvidence:
         ),
         gates=_gates(e.gates),
         verdict=e.verdict.value,
+        fitness=e.fitness.value,
         salt_commitment=e.salt_commitment,
         planting=_planting(e.planting),
         records=_records(e.records),
         warnings=e.warnings,
         versions=dict(e.versions),
-        schema_version="1.6",
+        schema_version="1.7",
         digest=e.digest,
         created=e.created,
         timings=dict(e.timings),
@@ -232,6 +233,7 @@ def _gate(g: GateResult) -> models.WireGateResult:
         minimum=g.minimum,
         maximum=g.maximum,
         n_needed=g.n_needed,
+        fitness=g.fitness,
     )
 
 

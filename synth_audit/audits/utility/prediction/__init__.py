@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits.utility._prediction_task import ARMS, PredictionTask, prepare
 from synth_audit.audits.utility.prediction.cross_validation import QUANTITIES as CROSS_VALIDATED
 from synth_audit.audits.utility.prediction.cross_validation import CrossValidation
 from synth_audit.audits.utility.prediction.groups import worst_losses
@@ -22,7 +23,6 @@ from synth_audit.audits.utility.prediction.numbers import (
     subgroups,
 )
 from synth_audit.audits.utility.prediction.pictures import importance_bars, little_to_lose, notes, score_bars
-from synth_audit.audits.utility.prediction.task import ARMS, PredictionTask, prepare
 from synth_audit.core.arrays import Floats
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits.utility._prediction_task import ARMS, PredictionTask, joined, untold
 from synth_audit.audits.utility.prediction.numbers import FEWEST_TESTED, SCORES
-from synth_audit.audits.utility.prediction.task import ARMS, PredictionTask, joined, untold
 from synth_audit.core.arrays import Counts8, Floats, Positions, Target
 from synth_audit.core.measurement import Interval, Measurement, Quantity, Reference
 from synth_audit.core.seeds import as_int_seed

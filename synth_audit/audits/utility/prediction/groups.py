@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.utility.prediction.task import PredictionTask
+from synth_audit.audits.utility._prediction_task import PredictionTask
 from synth_audit.core.arrays import Bools, Floats, Integers
 from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.core.schema import Column, Role, nominal

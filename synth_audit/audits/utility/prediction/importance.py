@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.audits.utility.prediction.task import PredictionTask
+from synth_audit.audits.utility._prediction_task import PredictionTask
 from synth_audit.core.arrays import Counts8, Floats, Positions
 from synth_audit.core.seeds import as_int_seed
 from synth_audit.kernels.prediction import ModelName, Predictor

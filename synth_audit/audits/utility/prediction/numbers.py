@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits.utility._prediction_task import ARMS, PredictionTask
 from synth_audit.audits.utility.prediction.groups import Worst
 from synth_audit.audits.utility.prediction.importance import Importances
-from synth_audit.audits.utility.prediction.task import ARMS, PredictionTask
 from synth_audit.core.arrays import Counts8, Floats, Integers
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
 from synth_audit.kernels import prediction_scores as scores

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from synth_audit.audits.utility._prediction_task import MOST_CLASSES, PredictionTask
 from synth_audit.audits.utility.prediction.importance import Importances
 from synth_audit.audits.utility.prediction.numbers import TITLES
-from synth_audit.audits.utility.prediction.task import MOST_CLASSES, PredictionTask
 from synth_audit.core.arrays import Floats
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement

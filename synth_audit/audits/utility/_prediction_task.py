@@ -72,8 +72,16 @@ class PredictionTask:
         return fit(name, self.features[arm][rows], self.target[arm][rows], self.n_classes, seed)
 
 
-def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Generator) -> PredictionTask:
+def prepare(
+    subject: Subject,
+    most_rows: int,
+    repeats: int,
+    rng: np.random.Generator,
+    target: Column | None = None,
+) -> PredictionTask:
     """Draw the rows and encode them.
+
+    The target is the one that the plan names, unless another column is given.
 
     Rows without a target are left out. A class that train lacks is a class like any other; classes beyond the
     :data:`MOST_CLASSES` most frequent are one together, and so are those that fewer tested rows hold than may
@@ -84,7 +92,7 @@ def prepare(subject: Subject, most_rows: int, repeats: int, rng: np.random.Gener
         NotApplicable: no other column; the target is missing everywhere in a table, or the same in all
             control rows; of the classes too few have enough control rows.
     """
-    target, control = subject.schema.target, subject.control
+    target, control = target or subject.schema.target, subject.control
     assert target is not None
     assert control is not None
     others = [c for c in subject.features if c.name != target.name]
