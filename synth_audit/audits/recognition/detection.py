@@ -32,8 +32,9 @@ FIRST_SHARE = 0.03
 LARGEST_SHARE = 0.25
 """Share that is planted at most: a larger limit is not established."""
 
-ROUNDS = 3
-"""Plantings of each class: the first, and two where the limit is expected by those before."""
+PLANTINGS = 3, 6
+"""Plantings of each class: three, the later ones where the limit is expected by those before, and further
+ones until one is found."""
 
 WANTED = 2.0
 """z at the limit. The normal's 95 % quantile is 1.64; the rest allows for the error of z."""
@@ -102,7 +103,7 @@ def detection_limits(
     without = float((np.mean(permuted) - critical) / np.std(permuted))
     classes = [c for c in CLASSES if len(pool.columns) >= c.columns]
     points = {c.name: {0.0: without} for c in classes}
-    for _ in range(ROUNDS):
+    for _ in range(PLANTINGS[1]):
         asked = [(c, share) for c in classes if (share := next_share(points[c.name])) is not None]
         plantings = [Planting(pool, member, c, share, seed, critical) for c, share in asked]
         found = context.map("planted leak", planted_strength, plantings)
@@ -131,11 +132,13 @@ def planted_strength(planting: Planting) -> float:
 
 
 def next_share(points: dict[float, float]) -> float | None:
-    """The share to plant next: where the limit is expected by the strengths so far; None if none is left."""
+    """The share to plant next: where the limit is expected by the strengths so far, or none."""
     shares = sorted(points)
     if len(shares) == 1:
         return FIRST_SHARE
-    if (share := reached(points)) is None:
+    if (share := reached(points)) is not None and len(shares) > PLANTINGS[0]:
+        return None
+    if share is None:
         before, last = shares[-2:]
         if last == LARGEST_SHARE:
             return None
@@ -143,7 +146,9 @@ def next_share(points: dict[float, float]) -> float | None:
         needed = last + (WANTED - points[last]) / max(slope, 1e-9)
         share = min(max(needed, 1.25 * last), 2.5 * last, LARGEST_SHARE)
     share = round(share, 4)
-    return share if share not in points else round(share * 0.85, 4)
+    while share in points:
+        share = round(share * 0.85, 4)
+    return share
 
 
 def reached(points: dict[float, float]) -> float | None:
