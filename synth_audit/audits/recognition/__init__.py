@@ -11,6 +11,7 @@ import numpy as np
 from synth_audit.audits.recognition.detection import DetectionLimit, detection_limits, view_rng
 from synth_audit.audits.recognition.engine import Recognised, p_value, recognise
 from synth_audit.audits.recognition.people import Sides, pooled
+from synth_audit.audits.recognition.row_nearness import row_nearness
 from synth_audit.audits.recognition.scoring import ScoredPeople, ScoreInfo, scored
 from synth_audit.audits.recognition.subgroups import worst_subgroup
 from synth_audit.core.audit import AuditInfo, Need
@@ -64,6 +65,17 @@ SUBGROUP = Quantity(
     "worst_subgroup",
     "People of a subgroup surely recognised",
     help="Largest lower 99 % bound of the excess in any group of one label or one quarter of a number.",
+)
+
+NEARER = Quantity(
+    "row_nearness",
+    "People clearly nearer to a row than to other people",
+    range=(-1.0, 1.0),
+    help=(
+        "Among people with a clear nearest neighbour: share whose neighbour is a row, minus share whose "
+        "neighbour is a person. 0 for rows of other people, 1 where rows follow people."
+    ),
+    proportional=False,
 )
 
 FAMILY = 0.01
@@ -121,7 +133,7 @@ class Recognition:
             "Traces that none of the views reads, such as values encoded by a secret rule, and leaks of so "
             "few people that they stay within the interval."
         ),
-        quantities=(FOUND, POSSIBLE, LIMIT, SUBGROUP, EXCESS, AUC, TPR),
+        quantities=(FOUND, POSSIBLE, LIMIT, SUBGROUP, NEARER, EXCESS, AUC, TPR),
         risk="membership",
         needs=(Need.CONTROL,),
         default=False,
@@ -154,11 +166,13 @@ class Recognition:
         }
         by = _relied_on(found, draws)
         group = worst_subgroup(found, pool, FAMILY)
+        nearer = row_nearness(pool, context.rng)
         measurements = (
             FOUND.at(surely),
             POSSIBLE.at(interval.high if leak else 0.0),
             *(LIMIT.at(1.0 if x.share is None else x.share, setting=x.leak.name) for x in limits),
             *([SUBGROUP.at(max(0.0, group.low) if leak else 0.0)] if group else []),
+            *([NEARER.at(nearer.value, reference=Reference(0.0, "rows of other people"))] if nearer else []),
             EXCESS.at(
                 found.excess,
                 interval=found.interval(subject.level),
@@ -168,6 +182,11 @@ class Recognition:
             *_standing(found, counts),
         )
         notes = [*_notes(leak, by, limits)]
+        if nearer and nearer.p <= FAMILY:
+            notes.append(
+                f"rows are nearer to people than other people are (p {nearer.p:.2g}): a generator that was "
+                "fitted on control as well does that, and comparison with control does not show it"
+            )
         if leak and group and group.low > self.tolerance:
             notes.append(f"a group by {group.column} is recognised most surely")
         return Findings(measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),))

@@ -126,13 +126,14 @@ class RowMatches:
         margin: best weight minus the mean weight of the fifth to eighth best row.
         mutual: the smaller of a row's margin and of its weight minus its mean weight for the best other
             people, for the row where that is largest.
-        row: the best row.
+        weights, rows: of the best rows, the best one last, shape (weightings, records, kept).
     """
 
     best: Floats = field(repr=False)
     margin: Floats = field(repr=False)
     mutual: Floats = field(repr=False)
-    row: Positions = field(repr=False)
+    weights: Floats = field(repr=False)
+    rows: Positions = field(repr=False)
 
 
 def matched(
@@ -141,18 +142,20 @@ def matched(
     *,
     repeats: int = 1,
     person: Positions | None = None,
+    kept: int = LAST,
 ) -> RowMatches:
     """Weigh every row for every record.
 
     Args:
         tables: of each column what two cells weigh, shape (weightings, k + 1, k + 1), at least 0.
         repeats: rows that may be of one person; so many times further down the other rows are looked for.
+        kept: best rows that are kept for each record, times repeats; at least :data:`LAST`.
         person: given where the rows are the people's own records: nobody is compared with themselves.
     """
     n, m = len(columns[0].people), len(columns[0].release)
     steps = (2**16 - 1) / max(1e-9, float(np.sum([t.max(axis=(1, 2)) for t in tables], axis=0).max()))
     packed = [_packed(t, steps) for t in tables]
-    kept = min(LAST * repeats, m)
+    kept = min(kept * repeats, m)
     best, margin = np.empty((WEIGHTINGS, n)), np.empty((WEIGHTINGS, n))
     place = 16 if m <= 2**16 else 32  # bits that name a row, below those of its weight
     keys: type[np.unsignedinteger[Any]] = np.uint32 if place == 16 else np.uint64
@@ -171,12 +174,13 @@ def matched(
     near.sort(axis=2)
     value, row = (near >> keys(place)).astype(np.float64), near.astype(np.intp) & (2**place - 1)
     best = value[..., -1]
-    others = value[..., : max(1, kept - FIRST * repeats)].mean(axis=2)
+    compared = slice(max(0, kept - LAST * repeats), max(1, kept - FIRST * repeats))
+    others = value[..., compared].mean(axis=2)
     margin = best - others
     mutual = np.empty_like(best)
     for w in range(WEIGHTINGS):
         mutual[w] = _mutual(value[w], row[w], others[w], rivals[w].astype(np.float64))
-    return RowMatches(best / steps, margin / steps, mutual / steps, row[..., -1])
+    return RowMatches(best / steps, margin / steps, mutual / steps, value / steps, row)
 
 
 def _mutual(value: Floats, row: Positions, others: Floats, rivals: Floats) -> Floats:

@@ -131,4 +131,5 @@ def test_match_weights_are_those_of_a_naive_sum(among_people):
     step = 3 * float(total.max()) / 2**16
     assert found.best[0] == pytest.approx(ranked[:, 0], abs=step)
     assert found.margin[0] == pytest.approx(ranked[:, 0] - ranked[:, 4:LAST].mean(axis=1), abs=step)
-    assert found.row.shape == (4, n)
+    assert found.weights[0] == pytest.approx(ranked[:, LAST - 1 :: -1], abs=2 * step)
+    assert found.rows.shape == (4, n, LAST)

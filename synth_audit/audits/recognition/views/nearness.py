@@ -19,7 +19,7 @@ _CENTRAL = (0.05, 0.95)
 _LABELS = (1.0, 0.25)
 """Distance of different labels: as far as a whole range, or as near as a quarter, so that numbers decide."""
 
-_FLOOR = 0.02
+FLOOR = 0.02
 """Distance that is added before ratios are taken; smaller differences are rounding."""
 
 
@@ -44,7 +44,7 @@ class Nearness:
     def scores(self, pool: PooledPeople, rng: np.random.Generator) -> Iterator[Score]:
         """Score by values and by ranks, with far and with near labels."""
         columns = [CodedCells.of(c) for c in pool.columns]
-        tables = [_nearness(c) for c in columns]
+        tables = [nearness_tables(c) for c in columns]
         rows = matched(columns, tables, repeats=pool.repeats)
         people = matched([c.among_people() for c in columns], tables, person=pool.person)
         for w, name in enumerate(f"{scale}, labels {x:g}" for x in _LABELS for scale in ("values", "ranks")):
@@ -54,11 +54,11 @@ class Nearness:
             usual = people.best[w] - people.margin[w]
             yield Score(f"{name}: beside near people", rows.best[w] - (people.best[w] + usual) / 2)
             far = float(sum(t[w].max() for t in tables))
-            ratio = np.log(far - people.best[w] + _FLOOR) - np.log(far - rows.best[w] + _FLOOR)
+            ratio = np.log(far - people.best[w] + FLOOR) - np.log(far - rows.best[w] + FLOOR)
             yield Score(f"{name}: ratio", ratio)
 
 
-def _nearness(column: CodedCells) -> Floats32:
+def nearness_tables(column: CodedCells) -> Floats32:
     """One minus the distance of two cells, for each weighting, shape (4, k + 1, k + 1)."""
     k = len(column.shares)
     tables = np.zeros((4, k + 1, k + 1), np.float32)
