@@ -94,7 +94,7 @@ class Recognised:
     Attributes:
         member: who is in the training set, shape (people,).
         claims: share of the evaluations in which each person was claimed, shape (people,).
-        strength: mean over the evaluations and over :data:`VIEW_SIZES` of the excess in standard errors.
+        strength: mean over the evaluations of the largest excess in standard errors, over :data:`RULE_SIZES`.
         standing: mean standing of each person among those evaluated, in [0, 1], 1 for the first; (people,).
         evaluations: how often each person was evaluated.
         spread: standard error of the excess from the views' own draws.
@@ -181,8 +181,8 @@ def recognise(
             for half in (second, ~second):
                 rule = chosen(views, member, ~half)
                 order = np.argsort(-rule.of(views), kind="stable")
-                excess, error = excesses(order[None], member & half, ~member & half, VIEW_SIZES)
-                strength += float((excess / error).mean()) / (2 * times)
+                excess, error = excesses(order[None], member & half, ~member & half, RULE_SIZES)
+                strength += float((excess / error).max()) / (2 * times)
                 order = order[half[order]]
                 claims[draw, order[: claim_count(rule.size, len(order))]] += 1 / halvings
                 standing[order] += np.linspace(1, 0, len(order)) / times
