@@ -26,8 +26,8 @@ from honest_releases import Case
 from synth_audit.audits.recognition import FAMILY
 from synth_audit.audits.recognition.detection import detection_limits, view_rng
 from synth_audit.audits.recognition.engine import p_value
+from synth_audit.audits.recognition.leak_classes import CLASSES, planted
 from synth_audit.audits.recognition.people import pooled
-from synth_audit.audits.recognition.plants import CLASSES, planted
 from synth_audit.audits.recognition.scoring import scored
 from synth_audit.core.context import RunContext
 from synth_audit.core.plan import Plan

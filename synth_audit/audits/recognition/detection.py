@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synth_audit.audits.recognition.engine import ViewScores, recognise
+from synth_audit.audits.recognition.leak_classes import CLASSES, LeakClass, planted
 from synth_audit.audits.recognition.people import PooledPeople
-from synth_audit.audits.recognition.plants import CLASSES, LeakClass, planted
 from synth_audit.audits.recognition.scoring import scored
 from synth_audit.core.arrays import Bools
 from synth_audit.core.context import RunContext

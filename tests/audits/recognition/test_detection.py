@@ -10,8 +10,8 @@ import pytest
 
 from synth_audit.audits.recognition import Recognition, detection
 from synth_audit.audits.recognition.detection import LARGEST_SHARE, WANTED, next_share, reached
+from synth_audit.audits.recognition.leak_classes import CLASSES, planted
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, PooledWords
-from synth_audit.audits.recognition.plants import CLASSES, planted
 from synth_audit.core.context import RunContext
 
 N, ROWS = 400, 300
