@@ -13,6 +13,7 @@ from synth_audit.audits.recognition.engine import Recognised, p_value, recognise
 from synth_audit.audits.recognition.people import Sides, pooled
 from synth_audit.audits.recognition.row_nearness import row_nearness
 from synth_audit.audits.recognition.scoring import ScoredPeople, ScoreInfo, scored
+from synth_audit.audits.recognition.side_test import SideTest, side_test
 from synth_audit.audits.recognition.subgroups import worst_subgroup
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
@@ -103,6 +104,9 @@ class Recognition:
     bound of the excess does. What would have been found is measured by planted leaks
     (:mod:`synth_audit.audits.recognition.detection`), unless a leak beyond the tolerance was found.
 
+    Where the split was not made here, training and control people must not differ by themselves
+    (:mod:`synth_audit.audits.recognition.side_test`).
+
     Fields:
         max_people: people drawn from either side; fewer where the release is large.
         draws: draws of the views' own randomness, whose variance is part of the interval.
@@ -111,7 +115,7 @@ class Recognition:
 
     Raises:
         ValueError: a field is out of range.
-        NotApplicable: see :func:`~synth_audit.audits.recognition.people.pooled`.
+        NotApplicable: see :func:`~synth_audit.audits.recognition.people.pooled`; or the sides differ.
 
     Source: membership inference as in Yeom et al. 2018, low false positive rates as in Carlini et al. 2022;
     record linkage as in Fellegi & Sunter 1969.
@@ -147,6 +151,8 @@ class Recognition:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Score people by every view, recognise them, and measure what would have been found."""
         pool, sides = pooled(subject, self.max_people, context.rng)
+        if subject.random_split is None or not subject.random_split.ours:
+            _refuse_unlike_sides(side_test(pool, sides.member, context.rng))
         seed = int(context.rng.integers(2**63))
         draws = list(scored(pool, self.draws, lambda name, draw: view_rng(seed, name, draw)))
         if not draws[0].scores:
@@ -190,6 +196,14 @@ class Recognition:
         if leak and group and group.low > self.tolerance:
             notes.append(f"a group by {group.column} is recognised most surely")
         return Findings(measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),))
+
+
+def _refuse_unlike_sides(found: SideTest) -> None:
+    if found.p <= FAMILY:
+        raise NotApplicable(
+            f"training and control people differ by themselves (p {found.p:.2g}), most in "
+            f"{', '.join(found.columns)}: no finding can rest on comparison with control"
+        )
 
 
 def _standing(found: Recognised, counts: SampleCounts) -> tuple[Measurement, ...]:

@@ -11,8 +11,11 @@ import pytest
 from synth_audit.audits.recognition import Recognition, detection
 from synth_audit.audits.recognition.detection import LARGEST_SHARE, WANTED, next_share, reached
 from synth_audit.audits.recognition.leak_classes import CLASSES, planted
-from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, PooledWords
+from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, PooledWords, pooled
+from synth_audit.audits.recognition.side_test import side_test
 from synth_audit.core.context import RunContext
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.subject import RandomSplit
 
 N, ROWS = 400, 300
 OF = {leak.name: leak for leak in CLASSES}
@@ -177,3 +180,22 @@ def test_a_remembered_group_shows_as_the_worst(subject_of, tables):
     release = {c: np.concatenate([train[c][mine], x[len(mine) :]]) for c, x in other.items()}
     found = values_of(run(subject_of(train, control, release)))
     assert found["worst_subgroup", ""] > 0.3
+
+
+def test_sides_that_differ_by_themselves_give_no_finding_unless_they_were_drawn_here(subject_of, tables):
+    train, control, other = tables
+    later = {**control, "b": control["b"] + 15}
+    with pytest.raises(NotApplicable, match=r"differ by themselves .* most in b"):
+        run(subject_of(train, later, other), detection=False)
+    drawn = replace(subject_of(train, later, other), random_split=RandomSplit(ours=True))
+    assert ("found", "") in values_of(run(drawn, detection=False))
+
+
+def test_sides_of_one_population_hardly_ever_differ(subject_of):
+    found = []
+    for seed in range(40):
+        subject = subject_of(people_of(200, seed), people_of(100, 100 + seed), people_of(50, 200 + seed))
+        pool, sides = pooled(subject, 1000, np.random.default_rng(seed))
+        found.append(side_test(pool, sides.member, np.random.default_rng(seed)).p)
+    assert sum(p <= 0.01 for p in found) <= 2
+    assert np.median(found) > 0.2
