@@ -41,7 +41,7 @@ def asked(case: Case, folder: Path) -> dict[str, Any] | None:
     subject = honest_releases.subject_of(dealt, made, plan)
     start = time.process_time()
     context = RunContext(seed=case.seed, draws=child_rng(case.seed, "recognition"))
-    findings = Recognition(detection=False).run(subject, context)
+    findings = Recognition().run(subject, context)
     value = {m.id.quantity: round(m.value, 4) for m in findings.measurements}
     return {
         **case._asdict(),

@@ -11,10 +11,9 @@ import numpy as np
 from synth_audit.audits.recognition.detection import DetectionLimit, detection_limits, view_rng
 from synth_audit.audits.recognition.engine import Recognised, p_value, recognise
 from synth_audit.audits.recognition.people import Sides, pooled
-from synth_audit.audits.recognition.row_nearness import row_nearness
+from synth_audit.audits.recognition.row_nearness import RowNearness, row_nearness
 from synth_audit.audits.recognition.scoring import ScoredPeople, ScoreInfo, scored
 from synth_audit.audits.recognition.side_test import SideTest, side_test
-from synth_audit.audits.recognition.subgroups import worst_subgroup
 from synth_audit.core.audit import AuditInfo, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
@@ -62,12 +61,6 @@ LIMIT = Quantity(
     ),
     proportional=False,
 )
-SUBGROUP = Quantity(
-    "worst_subgroup",
-    "People of a subgroup surely recognised",
-    help="Largest lower 99 % bound of the excess in any group of one label or one quarter of a number.",
-)
-
 NEARER = Quantity(
     "row_nearness",
     "People clearly nearer to a row than to other people",
@@ -85,6 +78,9 @@ FAMILY = 0.01
 FEWEST = 100
 """Control people with fewer of whom the excess is insufficient evidence: its error is two points at least."""
 
+FEWEST_CLEAR = 20
+"""People with a clear nearest neighbour with fewer of whom row nearness is insufficient evidence."""
+
 FALSE_POSITIVES = 0.01
 """False positive rate at which the true positive rate is reported, as is usual for membership inference."""
 
@@ -101,8 +97,8 @@ class Recognition:
     on one half of the people and evaluates it on the other (:mod:`synth_audit.audits.recognition.engine`).
 
     A leak is *found* when the permutation test's p is at most 0.01. It exceeds the tolerance when the lower
-    bound of the excess does. What would have been found is measured by planted leaks
-    (:mod:`synth_audit.audits.recognition.detection`), unless a leak beyond the tolerance was found.
+    bound of the excess does. With ``detection``, what would have been found is measured by planted
+    leaks (:mod:`synth_audit.audits.recognition.detection`), unless a leak beyond the tolerance was found.
 
     Where the split was not made here, training and control people must not differ by themselves
     (:mod:`synth_audit.audits.recognition.side_test`).
@@ -111,7 +107,7 @@ class Recognition:
         max_people: people drawn from either side; fewer where the release is large.
         draws: draws of the views' own randomness, whose variance is part of the interval.
         tolerance: excess above which a leak fails; detection limits are not measured then.
-        detection: whether detection limits are measured, which costs most of the time.
+        detection: whether detection limits are measured, at ten times the cost of all else.
 
     Raises:
         ValueError: a field is out of range.
@@ -124,7 +120,7 @@ class Recognition:
     max_people: int = 2000
     draws: int = 3
     tolerance: float = 0.01
-    detection: bool = True
+    detection: bool = False
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Recognition",
@@ -137,7 +133,7 @@ class Recognition:
             "Traces that none of the views reads, such as values encoded by a secret rule, and leaks of so "
             "few people that they stay within the interval."
         ),
-        quantities=(FOUND, POSSIBLE, LIMIT, SUBGROUP, NEARER, EXCESS, AUC, TPR),
+        quantities=(FOUND, POSSIBLE, LIMIT, NEARER, EXCESS, AUC, TPR),
         risk="membership",
         needs=(Need.CONTROL,),
         default=False,
@@ -171,14 +167,12 @@ class Recognition:
             "n_minimum": FEWEST,
         }
         by = _relied_on(found, draws)
-        group = worst_subgroup(found, pool, FAMILY)
         nearer = row_nearness(pool, context.rng)
         measurements = (
             FOUND.at(surely),
             POSSIBLE.at(interval.high if leak else 0.0),
             *(LIMIT.at(1.0 if x.share is None else x.share, setting=x.leak.name) for x in limits),
-            *([SUBGROUP.at(max(0.0, group.low) if leak else 0.0)] if group else []),
-            *([NEARER.at(nearer.value, reference=Reference(0.0, "rows of other people"))] if nearer else []),
+            *([_nearness(nearer, subject.level)] if nearer else []),
             EXCESS.at(
                 found.excess,
                 interval=found.interval(subject.level),
@@ -193,9 +187,18 @@ class Recognition:
                 f"rows are nearer to people than other people are (p {nearer.p:.2g}): a generator that was "
                 "fitted on control as well does that, and comparison with control does not show it"
             )
-        if leak and group and group.low > self.tolerance:
-            notes.append(f"a group by {group.column} is recognised most surely")
         return Findings(measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),))
+
+
+def _nearness(found: RowNearness, level: float) -> Measurement:
+    return NEARER.at(
+        found.value,
+        interval=found.interval(level),
+        n_requested=found.clear,
+        n_achieved=found.clear,
+        n_minimum=FEWEST_CLEAR,
+        reference=Reference(0.0, "rows of other people"),
+    )
 
 
 def _refuse_unlike_sides(found: SideTest) -> None:

@@ -114,7 +114,7 @@ class Recognised:
         """Share of training people claimed minus that of control people, in [-1, 1]."""
         return float(self.claims[self.member].mean() - self.claims[~self.member].mean())
 
-    def interval(self, level: float, people: Bools | None = None) -> Interval:
+    def interval(self, level: float) -> Interval:
         """Interval of the excess, from the intervals of either side (MOVER).
 
         Averaged claims vary less than claims of yes or no. So either side counts as ``n p (1 - p) / var``
@@ -122,14 +122,9 @@ class Recognised:
         error of the views' own draws is added. Without a leak, rules chosen on the same people agree by
         luck, so that a bound above 0 is a finding only together with a small :func:`p_value`.
         Source: Newcombe 1998, method 10; Zou & Donner 2008; effective numbers as in Korn & Graubard 1998.
-
-        Args:
-            people: of whom the excess is asked, some of either side; everybody if None.
         """
-        train, control = (
-            self.claims[side if people is None else side & people] for side in (self.member, ~self.member)
-        )
-        (a, low_a, high_a), (b, low_b, high_b) = self._share(train, level), self._share(control, level)
+        a, low_a, high_a = self._share(self.claims[self.member], level)
+        b, low_b, high_b = self._share(self.claims[~self.member], level)
         drawn = critical_value(level) * self.spread
         low = a - b - math.hypot(a - low_a, high_b - b, drawn)
         high = a - b + math.hypot(high_a - a, b - low_b, drawn)

@@ -25,6 +25,8 @@ from synth_audit.audits.recognition.matching import WEIGHTINGS, CodedCells, matc
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.views.nearness import FLOOR, nearness_tables
 from synth_audit.core.arrays import Bools, Floats, Positions
+from synth_audit.core.measurement import Interval
+from synth_audit.kernels.proportion_interval import proportion_interval
 
 KEPT = 32
 """Nearest rows and people that are kept: all of them on one side has a probability of 2^-31."""
@@ -38,15 +40,30 @@ PERMUTATIONS = 299
 
 @dataclass(frozen=True)
 class RowNearness:
-    """T of the distance for which it is largest, its p-value, and how many people were looked up."""
+    """T of the distance for which it is largest.
 
-    value: float
+    Attributes:
+        nearer, clear: people for whom a row is clearly the nearest, and for whom a row or a person is.
+        p: probability of so large a T, or a larger one, if rows were further people.
+    """
+
+    nearer: int
+    clear: int
     p: float
-    people: int
+
+    @property
+    def value(self) -> float:
+        """T, in [-1, 1]."""
+        return 2 * self.nearer / self.clear - 1 if self.clear else -1.0
+
+    def interval(self, level: float) -> Interval:
+        """Interval of T, from that of the share of clear people whose neighbour is a row."""
+        ends = proportion_interval(self.nearer, self.clear, level)
+        return Interval(2 * ends.low - 1, 2 * ends.high - 1, level, ends.method)
 
 
 def row_nearness(pool: PooledPeople, rng: np.random.Generator) -> RowNearness | None:
-    """Compare rows with people as neighbours; None where either are too few.
+    """Compare rows with people as neighbours; None where either are too few, or all neighbours equal.
 
     Returns:
         value in [-1, 1], p in (0, 1].
@@ -61,9 +78,12 @@ def row_nearness(pool: PooledPeople, rng: np.random.Generator) -> RowNearness | 
         return None
     similarity, neighbour = _neighbours(pool, asked, others[:k], rng.permutation(pool.rows)[:k])
     is_row = np.arange(2 * k) >= k
-    value = _largest(similarity, neighbour, is_row)
+    found = _largest(similarity, neighbour, is_row)
+    if not found.clear:
+        return None
     permuted = [_largest(similarity, neighbour, rng.permutation(is_row)) for _ in range(PERMUTATIONS)]
-    return RowNearness(value, (1 + sum(x >= value for x in permuted)) / (1 + PERMUTATIONS), len(asked))
+    reached = sum(x.value >= found.value for x in permuted)
+    return replace(found, p=(1 + reached) / (1 + PERMUTATIONS))
 
 
 def _neighbours(
@@ -82,16 +102,16 @@ def _neighbours(
     return -np.log(np.maximum(0, far[:, None, None] - found.weights) + FLOOR), found.rows
 
 
-def _largest(similarity: Floats, neighbour: Positions, is_row: Bools) -> float:
-    """T of the distance for which it is largest."""
-    return max(_nearer(similarity[w], is_row[neighbour[w]]) for w in range(WEIGHTINGS))
+def _largest(similarity: Floats, neighbour: Positions, is_row: Bools) -> RowNearness:
+    each = [_nearer(similarity[w], is_row[neighbour[w]]) for w in range(WEIGHTINGS)]
+    return max(each, key=lambda found: found.value)
 
 
-def _nearer(similarity: Floats, row: Bools) -> float:
+def _nearer(similarity: Floats, row: Bools) -> RowNearness:
     least = similarity[:, :1]
     of_row = np.where(row, similarity, least).max(axis=1)
     of_person = np.where(row, least, similarity).max(axis=1)
     by = of_row - of_person
     clear = max(float(np.quantile(np.abs(by), 1 - CLEAREST)), 1e-9)
     nearer, further = int((by >= clear).sum()), int((by <= -clear).sum())
-    return (nearer - further) / max(1, nearer + further)
+    return RowNearness(nearer, nearer + further, 1.0)

@@ -154,7 +154,7 @@ def run(subject, **settings):
 
 
 def test_fresh_rows_pass_with_limits_stated(subject_of, tables):
-    found = values_of(run(subject_of(*tables), max_people=150))
+    found = values_of(run(subject_of(*tables), max_people=150, detection=True))
     assert found["found", ""] == found["possible", ""] == 0
     limits = {setting: value for (name, setting), value in found.items() if name == "detection_limit"}
     assert set(limits) == set(OF)
@@ -174,21 +174,13 @@ def test_a_leak_is_found_and_told_by_view_and_columns(subject_of, tables):
     assert np.mean(exposed.train_hit < 60) > 0.9
 
 
-def test_a_remembered_group_shows_as_the_worst(subject_of, tables):
-    train, control, other = tables
-    mine = np.flatnonzero(train["d"] == "p")
-    release = {c: np.concatenate([train[c][mine], x[len(mine) :]]) for c, x in other.items()}
-    found = values_of(run(subject_of(train, control, release)))
-    assert found["worst_subgroup", ""] > 0.3
-
-
 def test_sides_that_differ_by_themselves_give_no_finding_unless_they_were_drawn_here(subject_of, tables):
     train, control, other = tables
     later = {**control, "b": control["b"] + 15}
     with pytest.raises(NotApplicable, match=r"differ by themselves .* most in b"):
-        run(subject_of(train, later, other), detection=False)
+        run(subject_of(train, later, other))
     drawn = replace(subject_of(train, later, other), random_split=RandomSplit(ours=True))
-    assert ("found", "") in values_of(run(drawn, detection=False))
+    assert ("found", "") in values_of(run(drawn))
 
 
 def test_sides_of_one_population_hardly_ever_differ(subject_of):
