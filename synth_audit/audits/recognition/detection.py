@@ -100,7 +100,7 @@ def detection_limits(
         for _ in range(PERMUTATIONS)
     ]
     critical = sorted(permuted)[-STRONGER]
-    without = float((np.mean(permuted) - critical) / np.std(permuted))
+    without = float((np.mean(permuted) - critical) / max(float(np.std(permuted)), 1e-9))
     classes = [c for c in CLASSES if len(pool.columns) >= c.columns]
     points = {c.name: {0.0: without} for c in classes}
     for _ in range(PLANTINGS[1]):

@@ -163,7 +163,7 @@ def _apart(column: PooledColumn, mine: Positions) -> Floats:
 
 def _width(column: PooledColumn) -> float:
     low, high = np.nanquantile(column.people, _CENTRAL)
-    return float(high - low) or float(np.nanmax(column.people) - np.nanmin(column.people))
+    return float(high - low) or float(np.nanmax(column.people) - np.nanmin(column.people)) or 1.0
 
 
 def _rounded(values: Floats, column: PooledColumn) -> Floats:
