@@ -12,27 +12,28 @@ from tables import Dealt
 from values import Rng, Rows, as_points, number_columns, rounded_like, spread_of
 
 
-def rank_swapped(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
-    """Every number replaced by that of somebody in train who is up to 5 % further up or down in rank."""
+def rank_swapped(people: Rows, dealt: Dealt, rng: Rng, reach: float = 0.05) -> Rows:
+    """Every number replaced by that of somebody in train who is at most ``reach`` of all away in rank."""
     made, train = people.copy(), dealt.train
-    reach = max(1, len(train) // 20)
+    most = max(1, int(reach * len(train)))
     for c in number_columns(train):
         ordered = np.sort(train[c].to_numpy())
         low, high = (np.searchsorted(ordered, people[c], side) for side in ("left", "right"))
-        place = rng.integers(low, np.maximum(high, low + 1)) + rng.integers(-reach, reach + 1, len(people))
+        place = rng.integers(low, np.maximum(high, low + 1)) + rng.integers(-most, most + 1, len(people))
         made[c] = ordered[np.clip(place, 0, len(ordered) - 1)]
     return made
 
 
-def microaggregated(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
-    """Every number replaced by the mean of the person's and those of the nearest other person by numbers."""
+def microaggregated(people: Rows, dealt: Dealt, rng: Rng, others: int = 1) -> Rows:
+    """Every number replaced by the mean of the person's and those of the nearest other people by numbers."""
     made, train = people.copy(), dealt.train
     numbers = number_columns(train)
     width = np.array([spread_of(train[c]) for c in numbers])
-    search = NearestNeighbors(n_neighbors=2).fit(train[numbers].to_numpy() / width)
-    other = train.iloc[search.kneighbors(people[numbers].to_numpy() / width)[1][:, 1]]
+    search = NearestNeighbors(n_neighbors=1 + others).fit(train[numbers].to_numpy() / width)
+    nearest = search.kneighbors(people[numbers].to_numpy() / width)[1][:, 1:]
     for c in numbers:
-        made[c] = rounded_like((people[c].to_numpy() + other[c].to_numpy()) / 2, train[c])
+        total = people[c].to_numpy() + train[c].to_numpy()[nearest].sum(axis=1)
+        made[c] = rounded_like(total / (1 + others), train[c])
     return made
 
 
@@ -40,7 +41,11 @@ def partly_synthetic(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """Half of the columns as they are, the two with most values among them; the others of the fresh person
     who is nearest in these."""
     most = sorted(map(str, people.columns), key=lambda c: -dealt.train[c].nunique())
-    kept = [*most[:2], *map(str, rng.permutation(most[2:])[: len(most) // 2 - 2])]
+    return completed(people, [*most[:2], *map(str, rng.permutation(most[2:])[: len(most) // 2 - 2])], dealt)
+
+
+def completed(people: Rows, kept: list[str], dealt: Dealt) -> Rows:
+    """The people's values of some columns, beside the others of the fresh person who is nearest in these."""
     real = pd.concat([dealt.train[kept], people[kept], dealt.fresh[kept]])
     points = as_points(real, dealt.train[kept])[len(dealt.train) :]
     search = NearestNeighbors(n_neighbors=1).fit(points[len(people) :])

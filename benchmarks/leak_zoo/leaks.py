@@ -18,7 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from slips import mistyped
 from tables import Dealt
-from values import Rng, Rows, as_points, number_columns, rounded_like, spread_of
+from values import Rng, Rows, as_points, between, number_columns, rounded_like, spread_of
 
 # ------------------------------------------------------------------ what a person leaves in the release
 
@@ -28,12 +28,12 @@ def copies(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     return people
 
 
-def last_digits(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
-    """The row with every number moved by a normal of 2 % of its column's range."""
+def last_digits(people: Rows, dealt: Dealt, rng: Rng, width: float = 0.02) -> Rows:
+    """The row with every number moved by a normal of ``width`` times its column's range."""
     made, train = people.copy(), dealt.train
     for c in number_columns(train):
         made[c] = rounded_like(
-            people[c].to_numpy() + rng.normal(scale=0.02 * spread_of(train[c]), size=len(people)), train[c]
+            people[c].to_numpy() + rng.normal(scale=width * spread_of(train[c]), size=len(people)), train[c]
         )
     return made
 
@@ -47,19 +47,15 @@ def relabelled(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     return made
 
 
-def smote(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
-    """A point between the person and the nearest other person in train, labels of either."""
+def smote(people: Rows, dealt: Dealt, rng: Rng, neighbours: int = 1) -> Rows:
+    """A point between the person and one of the nearest other people in train, labels of either."""
     train = dealt.train
     points = as_points(pd.concat([people, train]), train)
-    search = NearestNeighbors(n_neighbors=2).fit(points[len(people) :])
-    other = train.iloc[search.kneighbors(points[: len(people)])[1][:, 1]].reset_index(drop=True)
-    weight, made = rng.random(len(people)), people.copy()
-    for c in train:
-        if c in number_columns(train):
-            made[c] = rounded_like((people[c] + weight * (other[c] - people[c])).to_numpy(), train[c])
-        else:
-            made[c] = people[c].where(weight < 0.5, other[c])
-    return made
+    search = NearestNeighbors(n_neighbors=1 + neighbours).fit(points[len(people) :])
+    nearest = search.kneighbors(points[: len(people)])[1][:, 1:]
+    which = rng.integers(neighbours, size=len(people))  # of one alone, it takes no draw
+    other = train.iloc[nearest[np.arange(len(people)), which]].reset_index(drop=True)
+    return between(people, other, rng.random(len(people)), train)
 
 
 def memorising_trees(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
@@ -86,7 +82,7 @@ def blocks(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     return pd.concat(shuffled, axis=1)[people.columns]
 
 
-def _beside(people: Rows, columns: list[str], dealt: Dealt) -> Rows:
+def beside(people: Rows, columns: list[str], dealt: Dealt) -> Rows:
     """The people's values of some columns beside all others of the fresh people whose places they take."""
     made = dealt.fresh.iloc[np.arange(len(people)) % len(dealt.fresh)].reset_index(drop=True)
     return made.assign(**{c: people[c] for c in columns}).astype(people.dtypes)
@@ -96,7 +92,7 @@ def one_block(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     """Five columns of the person, the two with the most values among them, beside a stranger's others."""
     # five drawn evenly were five coarse labels of Adult, which told nobody in train apart
     columns = sorted(map(str, people.columns), key=lambda c: -dealt.train[c].nunique())
-    return _beside(people, [*columns[:2], *map(str, rng.permutation(columns[2:])[:3])], dealt)
+    return beside(people, [*columns[:2], *map(str, rng.permutation(columns[2:])[:3])], dealt)
 
 
 def shifted_part(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
@@ -104,7 +100,7 @@ def shifted_part(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
     train = dealt.train
     known = sorted(number_columns(train), key=lambda c: -train[c].nunique())[:3]
     moved = {c: rounded_like((people[c] + 0.1 * spread_of(train[c])).to_numpy(), train[c]) for c in known}
-    return _beside(people.assign(**moved), known, dealt)
+    return beside(people.assign(**moved), known, dealt)
 
 
 # --------------------------------------------------------------------------------------- who is given away
@@ -216,6 +212,24 @@ class Kind:
         """What honest releases must share with those of this kind to be compared with them."""
         return f"{self.dress.__name__}, independent columns" if self.poor else self.dress.__name__
 
+    def release_of(self, dealt: Dealt, share: float, seed: int) -> tuple[Dealt, Rows]:
+        """The tables as an auditor gets them, with a release that gives a share of the people in train away.
+
+        The release has as many rows as there are fresh people, or as people given away if they are more.
+        """
+        rng = np.random.default_rng([seed, self.number])
+        train, n = dealt.train, round(share * len(dealt.train))
+        chosen = train.iloc[self.people(train, n, rng)].reset_index(drop=True)
+        base = dealt.fresh
+        if self.poor:
+            base = base.apply(lambda c: c.sample(frac=1, random_state=rng).to_numpy())
+        rest = base.iloc[n:]
+        left = self.leaves(chosen, dealt, rng) if n else chosen
+        made = pd.concat([left, rest])
+        made = made.astype({c: t for c, t in train.dtypes.items() if made[c].notna().all()})
+        made = made.sample(frac=1, random_state=rng).reset_index(drop=True)
+        return self.dress(dealt, made, rng)
+
 
 PLAIN = plain.__name__
 KINDS = {
@@ -243,18 +257,5 @@ KINDS = {
 
 
 def release_of(dealt: Dealt, kind: str, share: float, seed: int) -> tuple[Dealt, Rows]:
-    """The tables as an auditor gets them, with a release that gives a share of the people in train away.
-
-    The release has as many rows as there are fresh people, or as people given away if they are more.
-    """
-    leak, rng = KINDS[kind], np.random.default_rng([seed, KINDS[kind].number])
-    train, n = dealt.train, round(share * len(dealt.train))
-    chosen = train.iloc[leak.people(train, n, rng)].reset_index(drop=True)
-    base = dealt.fresh
-    if leak.poor:
-        base = base.apply(lambda c: c.sample(frac=1, random_state=rng).to_numpy())
-    rest = base.iloc[n:]
-    left = leak.leaves(chosen, dealt, rng) if n else chosen
-    made = pd.concat([left, rest]).astype(train.dtypes)
-    made = made.sample(frac=1, random_state=rng).reset_index(drop=True)
-    return leak.dress(dealt, made, rng)
+    """The tables as an auditor gets them, with a release that gives a share of the people in train away."""
+    return KINDS[kind].release_of(dealt, share, seed)

@@ -34,3 +34,19 @@ def as_points(rows: Rows, anchor: Rows) -> np.ndarray:
     scaled = np.column_stack([rows[c] / spread_of(anchor[c]) for c in numbers]) if numbers else None
     labels = pd.get_dummies(rows.drop(columns=numbers).astype(str)).to_numpy(float) / np.sqrt(2)
     return labels if scaled is None else np.hstack([scaled, labels])
+
+
+def between(one: Rows, other: Rows, weight: np.ndarray, like: Rows) -> Rows:
+    """Rows on the way from one row to another: ``one + weight (other − one)``, each label that of the nearer.
+
+    Args:
+        weight: shape (rows,), from 0 to 1.
+        like: says which columns are numbers, and how they are rounded.
+    """
+    made = one.copy()
+    for c in like:
+        if c in number_columns(like):
+            made[c] = rounded_like((one[c] + weight * (other[c] - one[c])).to_numpy(), like[c])
+        else:
+            made[c] = one[c].where(weight < 0.5, other[c])
+    return made
